@@ -7,7 +7,7 @@
 //! | floor | rooms |
 //! |---|---|
 //! | the program | [`cli`] → [`controller`] (starts and connects everything) → [`jobs`] (periodic work) and [`admin_socket`] (commands for the owner of the host) |
-//! | the interfaces | [`http`]: route tables, arguments, answers, the dispatcher · [`network`]: the data plane, channels of SDKs, circuits · [`listener`]: one port for both |
+//! | the interfaces | [`http`]: route tables, arguments, answers, the dispatcher · [`network`]: the data plane, channels of SDKs, circuits · [`control`]: routers elsewhere · [`listener`]: one port for both |
 //! | subjects | [`authentication`]: who is calling · [`enrollment`]: how a key becomes an identity · [`posture`]: what endpoints report · [`explain`]: why a caller may or may not do something · [`maintenance`]: the file as a whole |
 //! | rules | [`change`]: every write and its consequences · [`access`]: who may use what |
 //! | records | [`store`]: one file, one writer, indexes, lists · [`online`]: who is connected |
@@ -47,6 +47,7 @@ pub mod change;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod control;
 pub mod controller;
 pub mod enrollment;
 pub mod entity;

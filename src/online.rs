@@ -33,6 +33,11 @@ impl Online {
         self.0.routers.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
+    /// Whether a router is connected.
+    pub fn is_router_connected(&self, id: &str) -> bool {
+        self.0.routers.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+    }
+
     /// Sets the connection that a router reports; `None` means that it is not connected.
     pub fn set_router(&self, id: &str, link: Option<RouterLink>) {
         let mut routers = self.0.routers.write().unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,7 @@
 use super::{
     Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::Because,
 };
+use crate::entity::EdgeRouter as EdgeRouterRecord;
 use Subject::{EdgeRouter, Identity, PostureCheck, Service};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -106,6 +107,17 @@ impl Engine {
     /// The edge routers over which the identity can reach the service.
     pub fn common_edge_routers(&mut self, identity: &str, service: &str) -> Named<'_> {
         let common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
+        self.subjects(EdgeRouter, common)
+    }
+
+    /// The edge routers that a session offers to the identity for the service: those over which the identity can reach the service, but never
+    /// the built-in router beside others, because no links lead from one to the other. A service that may use the built-in router is reached
+    /// over it alone while it is connected.
+    pub fn session_edge_routers(&mut self, identity: &str, service: &str, is_built_in_connected: bool) -> Named<'_> {
+        let mut common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
+        if is_built_in_connected && self.edge_routers_of_service(service).contains(EdgeRouterRecord::BUILT_IN) {
+            common &= self.row(EdgeRouter, EdgeRouterRecord::BUILT_IN).into_iter().collect::<RoaringBitmap>();
+        }
         self.subjects(EdgeRouter, common)
     }
 

@@ -13,11 +13,46 @@ use crate::{
 /// # Errors
 /// The store cannot be read.
 pub fn holds(tx: &Read<'_>, session: &Record<ApiSession>, leaf: &Certificate) -> Result<bool> {
-    let fingerprint = leaf.fingerprint();
-    let certificates = tx.linked::<SessionCertificate>("fingerprint", &fingerprint)?;
+    holds_fingerprint(tx, session, &leaf.fingerprint())
+}
+
+/// The same of a certificate with this SHA-1 fingerprint, in lower-case hex, whose key was proven to somebody else.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn holds_fingerprint(tx: &Read<'_>, session: &Record<ApiSession>, fingerprint: &str) -> Result<bool> {
+    let certificates = tx.linked::<SessionCertificate>("fingerprint", fingerprint)?;
     if certificates.iter().any(|certificate| certificate.spec.api_session_id == session.id) {
         return Ok(true);
     }
-    let authenticator = tx.find_by::<Authenticator>("certFingerprint", &fingerprint)?;
+    let authenticator = tx.find_by::<Authenticator>("certFingerprint", fingerprint)?;
     Ok(authenticator.is_some_and(|authenticator| authenticator.spec.identity_id == session.spec.identity_id))
+}
+
+/// The API sessions that a certificate with this fingerprint is one of.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn sessions_of_fingerprint(tx: &Read<'_>, fingerprint: &str) -> Result<Vec<Record<ApiSession>>> {
+    let mut sessions = Vec::new();
+    for certificate in tx.linked::<SessionCertificate>("fingerprint", fingerprint)? {
+        sessions.extend(tx.find(&certificate.spec.api_session_id)?);
+    }
+    if let Some(authenticator) = tx.find_by::<Authenticator>("certFingerprint", fingerprint)? {
+        sessions.extend(tx.linked::<ApiSession>("identity", authenticator.spec.identity_id.as_str())?);
+    }
+    Ok(sessions)
+}
+
+/// The fingerprints of all certificates of an API session.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn fingerprints_of(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Vec<String>> {
+    let authenticators = tx.linked::<Authenticator>("identity", session.spec.identity_id.as_str())?;
+    let mut fingerprints: Vec<String> =
+        authenticators.iter().filter_map(|authenticator| authenticator.spec.credential.fingerprint().map(Into::into)).collect();
+    let certificates = tx.linked::<SessionCertificate>("apiSession", session.id.as_str())?;
+    fingerprints.extend(certificates.into_iter().map(|certificate| certificate.spec.fingerprint));
+    Ok(fingerprints)
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
 use crate::{
     config::{Address, Config},
+    control::Control,
     entity::{EdgeRouter, FactsExt, Id, Record, RouterLink, VersionInfo},
     error::Result,
     listener::{RouterSide, Stream, Unauthenticated},
@@ -48,15 +49,29 @@ pub fn start(config: &Config, feed: &CommitFeed, parts: impl FnOnce() -> Parts) 
 pub fn side(router: &Router) -> Option<RouterSide> {
     let (runtime, router) = (router.handle()?.clone(), router.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let (socket, tls) = stream.stream.get_ref();
-        let leaf = tls.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
-        let peer = Peer { address: socket.stream.peer_addr().ok(), leaf };
+        let peer = peer(&stream);
         match router.channel(stream, peer, place) {
             Some(channel) => Box::pin(channel),
             None => Box::pin(std::future::ready(())),
         }
     });
     Some(RouterSide { runtime, serve })
+}
+
+/// The control channel of routers elsewhere as the listener hands connections to it.
+pub fn control_side(control: &Control) -> RouterSide {
+    let (runtime, control) = (control.handle().clone(), control.clone());
+    let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let peer = peer(&stream);
+        Box::pin(control.serve(stream, peer, place))
+    });
+    RouterSide { runtime, serve }
+}
+
+fn peer(stream: &Stream) -> Peer {
+    let (socket, tls) = stream.stream.get_ref();
+    let leaf = tls.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
+    Peer { address: socket.stream.peer_addr().ok(), leaf }
 }
 
 fn link(address: &Address) -> RouterLink {

@@ -5,6 +5,7 @@ use crate::{
     authentication::Sessions,
     clock::Clock,
     config::{Address, Config},
+    control,
     error::Result,
     http::{JsonCache, Routers, Watchers},
     jobs::JobTrigger,
@@ -24,6 +25,7 @@ pub struct Followers {
     pub sessions: Sessions,
     pub watchers: std::sync::Arc<Watchers>,
     pub feed: CommitFeed,
+    pub control_feed: control::CommitFeed,
 }
 
 impl Followers {
@@ -44,6 +46,7 @@ impl Followers {
             sessions: Sessions::following(store, clock.clone(), &config.sessions)?,
             watchers: Watchers::following(store, config.history.readers),
             feed: CommitFeed::following(store),
+            control_feed: control::CommitFeed::following(store),
             access,
         })
     }

@@ -32,6 +32,7 @@ use crate::{
     change::{self, Administrator, Certificates, Changes, Filling, KINDS, SealedKeys, addresses, certificates},
     clock::Clock,
     config::{self, Address, Config},
+    control::{self, Control},
     enrollment::Reserved,
     entity::{Author, EdgeRouter, Id},
     http::{self, AppState, Bounds, Dispatcher, Interfaces, NetworkTokens, Patience, RestListener},
@@ -70,7 +71,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let sealed_keys = sealed_keys(config, &opened)?;
     drop(maintenance::upgrade(&opened, &config.data)?);
     let (job_trigger, inbox) = jobs::job_trigger();
-    let Followers { access, texts, routers, posture, sessions, watchers, feed } =
+    let Followers { access, texts, routers, posture, sessions, watchers, feed, control_feed } =
         Followers::of(&opened, config, &clock, router.as_ref(), &job_trigger)?;
     let store = opened.start().map_err(refused)?;
     let first_password = fill(config, &store, &sealed_keys, &passwords, (&clients, router.as_ref()))?;
@@ -111,6 +112,21 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         refusals: refusals.clone(),
         gauges: metrics.gauges.clone(),
     };
+    let control = Control::start(
+        control::Parts {
+            rights: network::Rights {
+                store: store.clone(),
+                access: access.clone(),
+                posture: posture.clone(),
+                sessions: sessions.clone(),
+                clock: clock.clone(),
+            },
+            changes: changes.clone(),
+            refusals: refusals.clone(),
+            keystore: keystore.clone(),
+        },
+        &control_feed,
+    )?;
     let router = built_in_router::start(config, &feed, || network::Parts {
         id: Id::from_text(EdgeRouter::BUILT_IN),
         store: store.clone(),
@@ -131,6 +147,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         posture,
         keystore,
         router: router.clone(),
+        control: control.clone(),
         maintenance: maintenance.clone(),
         descriptions: interfaces.descriptions(),
         sessions,
@@ -166,7 +183,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let rest = rest(dispatcher.clone(), &config.http);
     let commands = commands(config, owner, dispatcher);
     let listener = listener(sockets, of_router.map(|(socket, _)| socket), tls, &config.http);
-    let (server, thread) = listen(listener, rest, built_in_router::side(&router))?;
+    let (server, thread) = listen(listener, rest, built_in_router::side(&router), built_in_router::control_side(&control))?;
     let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?);
     let background = background(config, &maintenance, &audit, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
@@ -187,6 +204,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         router,
         metrics_bound,
         metrics_server,
+        control,
     })
 }
 
@@ -282,12 +300,13 @@ fn listen(
     listener: Listener,
     rest: RestListener,
     router: Option<RouterSide>,
+    control: RouterSide,
 ) -> Result<(listener::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
     let (tell, told) = mpsc::channel();
     let run = move || {
         System::new().block_on(async move {
             let stopping = rest.stopping.clone();
-            let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), router)?;
+            let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), router, control)?;
             drop(tell.send(running));
             server.await
         })

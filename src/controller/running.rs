@@ -10,6 +10,7 @@ use crate::{
     admin_socket::socket,
     change,
     config::Config,
+    control::Control,
     error::Error,
     http, jobs, listener,
     maintenance::{Background, Maintenance},
@@ -70,6 +71,7 @@ pub struct Controller {
     pub(super) router: Router,
     pub(super) metrics_bound: Option<SocketAddr>,
     pub(super) metrics_server: Option<MetricsServer>,
+    pub(super) control: Control,
 }
 
 impl Controller {
@@ -134,11 +136,12 @@ impl Controller {
         let Some(thread) = self.thread.take() else { return };
         self.watchers.close();
         // A controller may be dropped on an async runtime, where blocking is not allowed.
-        let (router, server) = (&self.router, &self.server);
+        let (router, server, control) = (&self.router, &self.server, &self.control);
         let stop = || {
             router.drain();
             System::new().block_on(server.stop());
             router.stop();
+            control.stop();
         };
         std::thread::scope(|scope| drop(scope.spawn(stop).join()));
         drop(thread.join());

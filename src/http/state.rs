@@ -16,6 +16,7 @@ use crate::{
     authentication::{Caller, Codes, Passwords, Refusals, Sessions, Tokens},
     change::Changes,
     clock::Clock,
+    control::Control,
     enrollment::Reserved,
     error::Result,
     maintenance::Maintenance,
@@ -35,6 +36,8 @@ pub struct AppState {
     pub keystore: Arc<Keystore>,
     /// The edge router of this process.
     pub router: Router,
+    /// Routers elsewhere.
+    pub control: Control,
     pub maintenance: Maintenance,
     pub descriptions: Descriptions,
     pub sessions: Sessions,

@@ -22,6 +22,8 @@ use super::{
 
 /// The ALPN protocol that SDKs offer to a router.
 const ROUTER: &[u8] = b"ziti-edge";
+/// The ALPN protocol that routers elsewhere offer on their control channel.
+const CONTROL: &[u8] = b"ziti-ctrl";
 /// The first byte of every message on a channel to a router.
 const FRAME: u8 = 0x03;
 /// TCP keep-alive: the first probe after this idle time, then one per interval, up to `PROBES` unanswered ones.
@@ -33,14 +35,18 @@ const PROBES: u32 = 4;
 pub struct Protocols {
     rest: TlsAcceptor,
     router: TlsAcceptor,
+    control: TlsAcceptor,
 }
 
 impl Protocols {
     /// `rest` offers the ALPN protocols of REST.
     pub fn of(rest: ServerConfig) -> Self {
-        let mut router = rest.clone();
-        router.alpn_protocols = vec![ROUTER.to_vec()];
-        Self { rest: Arc::new(rest).into(), router: Arc::new(router).into() }
+        let offering = |protocol: &[u8]| -> TlsAcceptor {
+            let mut config = rest.clone();
+            config.alpn_protocols = vec![protocol.to_vec()];
+            Arc::new(config).into()
+        };
+        Self { router: offering(ROUTER), control: offering(CONTROL), rest: Arc::new(rest).into() }
     }
 }
 
@@ -49,6 +55,7 @@ impl Protocols {
 pub struct Acceptor {
     pub protocols: Protocols,
     pub router: Option<RouterSide>,
+    pub control: RouterSide,
     /// The port serves the router only.
     pub is_for_router_alone: bool,
     /// One permit per concurrent handshake.
@@ -81,10 +88,15 @@ impl Acceptor {
         let Some(socket) = plaintext::admitted(socket, self.handshake_timeout).await else { return Ok(None) };
         let permit = self.handshakes.clone().acquire_owned().await.map_err(io::Error::other)?;
         let (offers, socket) = self.in_time(client_hello::read(socket)).await?;
+        if is_for_control(&offers) && !self.is_for_router_alone {
+            let place = self.place(permit).await?;
+            return self.hand_over(&self.control, &self.protocols.control, true, socket, place).await;
+        }
         match &self.router {
             Some(router) if self.is_for_router_alone || is_for_router(&offers) => {
                 let place = self.place(permit).await?;
-                self.hand_over(router, offers, socket, place).await
+                let is_sure = self.is_for_router_alone || offers.is_some();
+                self.hand_over(router, &self.protocols.router, is_sure, socket, place).await
             }
             _ => Ok(Some(Rewind::new(Vec::new(), self.in_time(self.protocols.rest.accept(socket)).await?))),
         }
@@ -102,18 +114,19 @@ impl Acceptor {
         Ok(Unauthenticated { _handshake: handshake, _of_router: of_router })
     }
 
-    /// Hands a connection to the router's runtime. Returns `None` when it has ended, or the stream if it turns out to be for REST.
+    /// Hands a connection to the runtime of a router. Returns `None` when it has ended, or the stream if it turns out to be for REST, unless it
+    /// `is_sure` to be for the router.
     async fn hand_over(
         &self,
         router: &RouterSide,
-        offers: Offers,
+        tls: &TlsAcceptor,
+        is_sure: bool,
         socket: Rewind<TcpStream>,
         place: Unauthenticated,
     ) -> io::Result<Option<Stream>> {
         let (read, socket) = socket.into_parts();
         let socket = socket.into_std()?;
-        let (is_sure, serve) = (self.is_for_router_alone || offers.is_some(), router.serve.clone());
-        let (tls, time) = (self.protocols.router.clone(), self.handshake_timeout);
+        let (serve, tls, time) = (router.serve.clone(), tls.clone(), self.handshake_timeout);
         let (give_back, given_back) = oneshot::channel();
         router.runtime.spawn(async move {
             let accepted = async {
@@ -138,6 +151,11 @@ impl Acceptor {
 /// Whether a client may want the router: it offers its protocol, or offers none.
 fn is_for_router(offers: &Offers) -> bool {
     offers.as_ref().is_none_or(|offers| offers.iter().any(|offer| offer == ROUTER))
+}
+
+/// Whether a client is a router elsewhere.
+fn is_for_control(offers: &Offers) -> bool {
+    offers.as_ref().is_some_and(|offers| offers.iter().any(|offer| offer == CONTROL))
 }
 
 /// Reads the first byte that a client sends after the handshake.
@@ -169,5 +187,6 @@ mod tests {
         let offers = |names: &[&str]| Some(names.iter().map(|name| name.as_bytes().to_vec()).collect());
         assert!(is_for_router(&None) && is_for_router(&offers(&["ziti-edge"])) && is_for_router(&offers(&["h2", "ziti-edge"])));
         assert!(!is_for_router(&offers(&["h2", "http/1.1"])) && !is_for_router(&offers(&["ziti-link"])) && !is_for_router(&offers(&[])));
+        assert!(is_for_control(&offers(&["ziti-ctrl"])) && !is_for_control(&None) && !is_for_control(&offers(&["ziti-edge", "h2"])));
     }
 }

@@ -1,9 +1,9 @@
 //! One port for all protocols: accepts connections, performs the TLS handshake, detects the protocol and passes each connection to its
 //! server.
 //!
-//! The protocol is what the ClientHello offers by ALPN: `ziti-edge` is for the router, `h2` and `http/1.1` are for REST. A client that
-//! offers nothing is told apart by the first byte it sends: a letter for HTTP, 3 for a router message. Not here: what is said on a
-//! connection (`http/`, `network/`).
+//! The protocol is what the ClientHello offers by ALPN: `ziti-edge` is for the router, `ziti-ctrl` is the control channel of routers
+//! elsewhere, `h2` and `http/1.1` are for REST. A client that offers nothing is told apart by the first byte it sends: a letter for HTTP, 3 for a router message. Not here: what is said on a
+//! connection (`http/`, `network/`, `control/`).
 //!
 //! actix accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its handshake,
 //! while the accepting task waits for its end, so that the limits count all connections together. Start reading at [`serve`], then at
@@ -72,12 +72,18 @@ impl Running {
     }
 }
 
-/// Starts accepting. `rest` makes the service for REST connections, once per thread; `router` serves the others, if there is one. The
-/// server runs while it is polled.
+/// Starts accepting. `rest` makes the service for REST connections, once per thread; `router` serves the others, if there is one;
+/// `control` serves routers elsewhere. The server runs while it is polled.
 ///
 /// # Errors
 /// A socket cannot be used.
-pub fn serve<F, S>(listener: Listener, stopping: Shutdown, rest: F, router: Option<RouterSide>) -> io::Result<(Server, Running)>
+pub fn serve<F, S>(
+    listener: Listener,
+    stopping: Shutdown,
+    rest: F,
+    router: Option<RouterSide>,
+    control: RouterSide,
+) -> io::Result<(Server, Running)>
 where
     F: Fn() -> S + Clone + Send + 'static,
     S: ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> + 'static,
@@ -88,6 +94,7 @@ where
     let entrance = Acceptor {
         protocols: Protocols::of(listener.tls),
         router,
+        control,
         is_for_router_alone: false,
         handshakes,
         router_handshakes: Arc::new(Semaphore::new((listener.handshakes / 2).max(1))),

@@ -101,7 +101,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     };
     let binding = Arc::new(Binding::new(request, weight(frame, Weight::default())));
     if !channel.enter(connection, Entry::Binding(binding.clone())) {
-        core.removals.add(taken_over);
+        core.records.remove(taken_over);
         return Err(Failure::internal(format!("connection id {connection} is in use")));
     }
     // From here on the review of a change finds the binding. The second check covers changes before this point.
@@ -111,13 +111,13 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     };
     if let Err(failure) = outcome {
         core.drop_binding(&binding, None);
-        core.removals.add(taken_over);
+        core.records.remove(taken_over);
         return Err(failure);
     }
     core.counters.binds_accepted.increment();
     binding.list(true);
     if binding.is_closed() {
-        core.removals.add([binding.id.clone()]);
+        core.records.remove([binding.id.clone()]);
         return Err(Failure::access_denied("access has ended meanwhile"));
     }
     tracing::debug!(terminator = %binding.id, service = %binding.service, identity = %channel.identity, "hosted");

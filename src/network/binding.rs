@@ -4,24 +4,14 @@ use std::{
     ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
 use parking_lot::Mutex;
 
-use super::{channel::Channel, select::Weight};
+use super::{channel::Channel, dynamic_cost::DynamicCost, select::Weight};
 use crate::entity::{Id, Precedence, Service, Session, Terminator};
-
-/// Added to the dynamic cost by each failed dial, up to `MOST_FAILED`.
-const FAILED: u32 = 20;
-const MOST_FAILED: u32 = 16_383;
-/// Subtracted from the failures' cost by each successful dial.
-const SUCCEEDED: u32 = 2;
-/// Subtracted from the failures' cost each minute.
-const FORGIVEN: u32 = 5;
-/// Added to the dynamic cost by each open circuit.
-const CIRCUIT: u32 = 2;
 
 /// A service hosted on a channel.
 pub struct Binding {
@@ -29,9 +19,7 @@ pub struct Binding {
     /// Cost and precedence of its record.
     weight: Mutex<Weight>,
     update: Mutex<PendingUpdate>,
-    /// The dynamic cost caused by failed dials.
-    failures: AtomicU32,
-    circuits: AtomicU32,
+    load: DynamicCost,
     /// Whether its terminator exists, so that it can be dialled.
     is_listed: AtomicBool,
     is_closed: AtomicBool,
@@ -81,8 +69,7 @@ impl Binding {
             request,
             weight: Mutex::new(weight),
             update: Mutex::default(),
-            failures: AtomicU32::new(0),
-            circuits: AtomicU32::new(0),
+            load: DynamicCost::default(),
             is_listed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
         }
@@ -121,33 +108,12 @@ impl Binding {
     }
 
     pub fn dynamic_cost(&self) -> u16 {
-        let circuits = self.circuits.load(Ordering::Relaxed).saturating_mul(CIRCUIT);
-        u16::try_from(circuits.saturating_add(self.failures.load(Ordering::Relaxed))).unwrap_or(u16::MAX)
+        self.load.value()
     }
 
-    pub fn dial_failed(&self) {
-        self.change_failures(|failures| failures.saturating_add(FAILED).min(MOST_FAILED));
-    }
-
-    pub fn dial_succeeded(&self) {
-        self.change_failures(|failures| failures.saturating_sub(SUCCEEDED));
-        self.circuits.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn circuit_ended(&self) {
-        self.circuits.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Reduces the cost of failures; called each minute. Returns whether there was any.
-    pub fn forgive(&self) -> bool {
-        let had = self.failures.load(Ordering::Relaxed) > 0;
-        self.change_failures(|failures| failures.saturating_sub(FORGIVEN));
-        had
-    }
-
-    fn change_failures(&self, change: impl Fn(u32) -> u32) {
-        // Cannot fail: the closure always returns `Some`.
-        let _ = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |failures| Some(change(failures)));
+    /// What failed dials and open circuits add to its cost.
+    pub fn load(&self) -> &DynamicCost {
+        &self.load
     }
 
     /// Sets whether its terminator exists.

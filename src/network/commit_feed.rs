@@ -2,10 +2,7 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::{
-    core::Core,
-    review::{self, PendingReviews},
-};
+use super::{core::Core, review, review_triggers::PendingReviews};
 use crate::store::{OpenStore, Phase};
 
 /// Tells a router of commits, once one is attached.

@@ -1,10 +1,9 @@
 //! The state that all channels share, and the ends of circuits, bindings and channels.
 
 use std::{
-    hash::{BuildHasher, RandomState},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -20,8 +19,10 @@ use super::{
     counters::Counters,
     fair_queues::QueueBounds,
     message::{self, Failure},
+    numbers::Numbers,
     registry::Registry,
-    removals::Removals,
+    rights::Rights,
+    terminator_records::TerminatorRecords,
 };
 use crate::{
     access::Access,
@@ -53,6 +54,13 @@ pub struct Parts {
     pub config: config::Router,
 }
 
+impl Parts {
+    fn rights(&self) -> Rights {
+        let Self { store, access, posture, sessions, clock, .. } = self;
+        Rights { store: store.clone(), access: access.clone(), posture: posture.clone(), sessions: sessions.clone(), clock: clock.clone() }
+    }
+}
+
 /// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
@@ -78,6 +86,7 @@ impl Default for Times {
 /// A running router.
 pub struct Core {
     pub parts: Parts,
+    pub rights: Rights,
     pub times: Times,
     pub room: QueueBounds,
     /// The maximum length of a message in bytes. A message longer than the memory budget would wait for ever.
@@ -85,15 +94,14 @@ pub struct Core {
     pub budget: Arc<Budget>,
     pub registry: Registry,
     pub counters: Counters,
-    pub removals: Removals,
+    pub records: TerminatorRecords,
     /// Whether its record disables it.
     pub is_disabled: AtomicBool,
     /// Whether it stops: nothing new is started.
     pub is_stopping: AtomicBool,
     /// Notified when a circuit or a channel has ended.
     pub ended: Notify,
-    numbers: AtomicU64,
-    lots: RandomState,
+    pub numbers: Numbers,
 }
 
 impl Core {
@@ -109,12 +117,12 @@ impl Core {
             most_message,
             budget,
             counters: Counters::default(),
-            removals: Removals::default(),
+            records: TerminatorRecords::new(parts.changes.clone()),
+            rights: parts.rights(),
             is_disabled: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             ended: Notify::new(),
-            numbers: AtomicU64::new(1),
-            lots: RandomState::new(),
+            numbers: Numbers::default(),
             parts,
         }
     }
@@ -125,25 +133,12 @@ impl Core {
 
     /// A number that is unique within this process.
     pub fn number(&self) -> u64 {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
+        self.numbers.next()
     }
 
     /// A random number.
     pub fn lot(&self) -> u64 {
-        self.lots.hash_one(self.number())
-    }
-
-    /// The id of a new circuit: at most 11 letters and digits, because links between routers carry at most 15.
-    pub fn circuit_id(&self) -> Arc<str> {
-        const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-        // The sequential number makes it unique; 24 random bits make it hard to guess.
-        let (mut rest, mut id) = ((u128::from(self.number()) << 24) | u128::from(self.lot() >> 40), String::new());
-        while rest > 0 || id.is_empty() {
-            let digit = usize::try_from(rest % DIGITS.len() as u128).ok().and_then(|digit| DIGITS.get(digit));
-            id.insert(0, digit.map_or('0', |digit| char::from(*digit)));
-            rest /= DIGITS.len() as u128;
-        }
-        id.into()
+        self.numbers.lot()
     }
 
     /// Why nothing new is started: the router stops or is disabled. `None` otherwise.
@@ -176,7 +171,7 @@ impl Core {
             outbox.finish(end.queue);
         }
         if let Some(host) = circuit.host() {
-            host.binding.circuit_ended();
+            host.binding.load().circuit_ended();
             self.show_cost(&host.binding);
         }
         tracing::debug!(circuit = %circuit.id, "circuit ended");
@@ -193,7 +188,7 @@ impl Core {
         if self.drop_binding(binding, failure) {
             self.counters.binds_ended.increment();
             if binding.is_listed() {
-                self.removals.add([binding.id.clone()]);
+                self.records.remove([binding.id.clone()]);
             }
         }
     }

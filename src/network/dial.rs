@@ -15,7 +15,7 @@ use super::{
     core::Core,
     dialing::Dialing,
     message::{self, Failure, crypto_method, key, kind},
-    permission::Grant,
+    rights::Grant,
     select::{Strategy, choose},
 };
 use crate::{
@@ -48,7 +48,7 @@ pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     let Some(request) = channel.begin_request(MOST_REQUESTS) else { return refuse(Failure::busy("too many requests at the same time")) };
     let queue = channel.outbox.open();
     let client = End { channel: channel.clone(), connection, queue };
-    let circuit = Arc::new(Circuit::new(core.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
+    let circuit = Arc::new(Circuit::new(core.numbers.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
     if !channel.enter(connection, Entry::End(circuit.clone(), CircuitSide::Client)) {
         channel.outbox.discard(queue);
         return refuse(Failure::internal(format!("connection id {connection} is in use")));
@@ -92,7 +92,7 @@ async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> R
         if circuit.is_closed() {
             break;
         }
-        binding.dial_failed();
+        binding.load().dial_failed();
         core.show_cost(&binding);
         tried.push(binding);
     }
@@ -244,7 +244,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
     let host_end = HostEnd { end, binding: binding.clone(), has_sdk_flow_control: *has_sdk_flow_control };
     core.registry.establish(circuit, host_end).map_err(|_| Failure::access_denied("the circuit has ended meanwhile"))?;
     core.counters.circuits_opened.increment();
-    binding.dial_succeeded();
+    binding.load().dial_succeeded();
     core.show_cost(binding);
     if dialing.connection.is_none() {
         host.send(message::connected(frame, binding.connection).empty());

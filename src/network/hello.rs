@@ -9,7 +9,8 @@ use super::{
     channel::{Channel, Login},
     core::Core,
     message::{self, Failure, key},
-    receive::{self, Receiver, Stop},
+    read::{Stop, begin, fill},
+    receive::Receiver,
     send_queue::SendQueue,
     writer,
 };
@@ -72,8 +73,8 @@ pub async fn serve(
 }
 
 async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result::Result<Frame, Stop> {
-    let mut hello = receive::begin(stream, LIMITS, core.times.hello).await?;
-    receive::fill(stream, &mut hello, core.times.hello).await?;
+    let mut hello = begin(stream, LIMITS, core.times.hello).await?;
+    fill(stream, &mut hello, core.times.hello).await?;
     Ok(hello)
 }
 

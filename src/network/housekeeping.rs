@@ -30,7 +30,7 @@ pub async fn run(core: Arc<Core>) {
             keep_active(&core, &open);
         }
         if round % FORGIVE == 0 {
-            open.bindings.iter().filter(|binding| binding.forgive()).for_each(|binding| core.show_cost(binding));
+            open.bindings.iter().filter(|binding| binding.load().forgive()).for_each(|binding| core.show_cost(binding));
         }
     }
 }

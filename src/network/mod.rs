@@ -10,6 +10,7 @@
 //!
 //! Invariant: both identities of an open circuit have the right to it at present.
 
+mod basis;
 mod bind;
 mod binding;
 mod budget;
@@ -21,18 +22,23 @@ mod core;
 mod counters;
 mod dial;
 mod dialing;
+mod dynamic_cost;
 mod fair_queues;
 mod hello;
 mod housekeeping;
 mod info;
 mod message;
+mod numbers;
 mod permission;
+mod read;
 mod receive;
 mod registry;
-mod removals;
 mod review;
+mod review_triggers;
+mod rights;
 mod select;
 mod send_queue;
+mod terminator_records;
 mod terminators;
 mod trace;
 mod writer;
@@ -53,17 +59,24 @@ use tokio::{
     task::JoinHandle,
 };
 
+use self::core::Core;
 pub use self::{
+    basis::{Basis, BasisIndex},
     commit_feed::CommitFeed,
     core::{Parts, Times},
     counters::TrafficInfo,
+    dynamic_cost::DynamicCost,
     hello::Peer,
     info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo},
-    message::{key, kind},
+    message::{Failure, Reason, key, kind},
+    numbers::Numbers,
+    read::{Stop, begin, fill},
+    review_triggers::{Noted, PendingReviews, ReviewTrigger},
+    rights::{Grant, Holder, Rights, unreadable},
+    select::{Strategy, Weight, choose},
+    terminator_records::{NewTerminator, TerminatorRecords},
 };
-use self::{core::Core, message::Failure};
 use crate::entity::FactsExt;
-use review::PendingReviews;
 
 /// How long the runtime's threads may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -94,8 +107,8 @@ impl Router {
     /// # Errors
     /// As in [`Router::start`].
     pub fn start_with(parts: Parts, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
-        terminators::clear(&parts.changes, &parts.id)?;
         let (core, triggers) = (Arc::new(Core::new(parts, times)), Arc::<PendingReviews>::default());
+        core.records.clear(core.parts.id.as_str())?;
         feed.attach(&core, &triggers);
         let own = &core.parts.id;
         let is_disabled = core.parts.store.read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
@@ -103,7 +116,8 @@ impl Router {
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
         let handle = runtime.handle().clone();
         handle.spawn(review::run(core.clone(), triggers));
-        handle.spawn(terminators::remove_ended(core.clone()));
+        let removing = core.clone();
+        handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
         handle.spawn(housekeeping::run(core.clone()));
         Ok(Self(Some(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle }))))
     }

@@ -8,24 +8,18 @@ use super::{
     channel::Channel,
     core::Core,
     message::{Failure, Reason},
+    rights::{Grant, Holder, unreadable},
 };
 use crate::{
     access::Right,
     authentication::Refused,
-    entity::{Entity, Facts, FactsExt, Id, Identity, Record, Service, Session},
-    error::{Error, Result},
-    posture::Permission,
+    entity::{Entity, Facts, FactsExt, Id, Record, Service, Session},
+    error::Result,
 };
 
 /// After this many unknown tokens in a row, a channel waits before each further lookup.
 const UNKNOWN: usize = 16;
 const WAIT: Duration = Duration::from_secs(1);
-
-/// A right that was granted.
-pub struct Grant {
-    pub identity: Record<Identity>,
-    pub service: Record<Service>,
-}
 
 impl Core {
     /// The session with this token of a channel's API session.
@@ -89,38 +83,8 @@ impl Core {
 
     /// Like [`Core::check`]; the outer error means that the store cannot be read.
     pub fn judge(&self, channel: &Channel, session: &Record<Session>, right: Right) -> Result<std::result::Result<Grant, Failure>> {
-        let parts = &self.parts;
-        let Some(caller) = parts.sessions.resolve(&parts.store, &channel.token, parts.clock.now())? else {
-            return Ok(Err(Failure::invalid_api_session()));
-        };
-        // The token of an external signer comes with each REST request; it was required for the creation of the session.
-        if caller.queries.iter().any(|query| !query.is_token()) {
-            return Ok(Err(Failure::invalid_api_session()));
-        }
-        let spec = &session.spec;
-        if spec.api_session_id != channel.api_session {
-            return Ok(Err(Failure::invalid_session()));
-        }
-        if Right::from(spec.policy_type) != right {
-            return Ok(Err(Failure::wrong_type()));
-        }
-        let (stands, service) = parts.store.read(|tx| Ok((tx.find(&session.id)?.is_some(), tx.find(&spec.service_id)?)))?;
-        if !stands {
-            return Ok(Err(Failure::invalid_session()));
-        }
-        let Some(service) = service else { return Ok(Err(Failure::no_service())) };
-        let identity = caller.identity.id.as_str();
-        let permission = parts.posture.permission(&caller.identity, &channel.api_session, service.id.as_str(), right)?;
-        match permission {
-            Permission::Granted(_) => {}
-            Permission::Missing => return Ok(Err(Failure::not_permitted(Reason::Policy))),
-            Permission::Blocked(..) => return Ok(Err(Failure::not_permitted(Reason::Posture))),
-        }
-        let router = parts.id.as_str();
-        if !parts.access.ask(|engine| engine.common_edge_routers(identity, service.id.as_str()).contains(router)) {
-            return Ok(Err(Failure::no_router()));
-        }
-        Ok(Ok(Grant { identity: caller.identity.clone(), service }))
+        let holder = Holder { api_session: &channel.api_session, token: &channel.token };
+        self.rights.judge(holder, session, right, self.parts.id.as_str())
     }
 
     /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures are not counted.
@@ -144,9 +108,4 @@ impl Core {
         let parts = &self.parts;
         Ok(parts.sessions.resolve(&parts.store, &channel.token, parts.clock.now())?.is_some())
     }
-}
-
-fn unreadable(error: Error) -> Failure {
-    tracing::warn!(%error, "a right cannot be looked up");
-    Failure::busy("the controller cannot read the store at the moment")
 }

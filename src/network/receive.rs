@@ -4,9 +4,8 @@
 //! passed on. So a reader waits for only two things: room in a queue, or, if its own peer does not read its control messages, for the peer
 //! to read them.
 
-use std::{io, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use bytes::BytesMut;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     sync::Notify,
@@ -21,46 +20,19 @@ use super::{
     core::Core,
     dial,
     message::{self, FROM_HOST, Failure, key, kind},
+    read::{Stop, begin, fill},
     send_queue::{Gone, Reservation},
     trace,
 };
-use crate::frame::{Frame, HEAD, Head, Limits, Malformed, content};
+use crate::frame::{Frame, Limits, content};
 
 /// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;
 /// The maximum length in bytes of the body of a message that is not relayed; a longer message is skipped.
 const BODY: usize = 64 << 10;
-/// A message up to this size gets its whole buffer at once.
-const USUAL: usize = 64 << 10;
 
 /// After waiting this long for room, a reader may close a stalled channel.
 const RELIEF: Duration = Duration::from_secs(2);
-
-/// Why a channel is no longer read.
-#[derive(Debug, thiserror::Error)]
-pub enum Stop {
-    #[error("the connection was closed")]
-    Closed,
-    #[error("reading failed: {0}")]
-    Failed(io::Error),
-    #[error("malformed message: {0}")]
-    Malformed(#[from] Malformed),
-    #[error("an incomplete message did not continue for {} s", .0.as_secs())]
-    Stalled(Duration),
-}
-
-impl Stop {
-    /// Whether the peer sent bytes that are not a message.
-    pub fn is_malformed(&self) -> bool {
-        matches!(self, Self::Malformed(_))
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Closed } else { Self::Failed(error) }
-    }
-}
 
 /// The reader of one channel.
 pub struct Receiver<S> {
@@ -230,43 +202,6 @@ async fn room<'e>(core: &Core, end: &'e End, bytes: usize, waiter: &Arc<Notify>)
             Err(_) => {}
         }
     }
-}
-
-/// Reads head and headers of the next message.
-pub async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall: Duration) -> Result<Frame, Stop> {
-    let mut head = [0; HEAD];
-    stream.read_exact(&mut head).await?;
-    let decoded = Head::decode(&head, limits)?;
-    let first = HEAD + decoded.headers;
-    let mut bytes = BytesMut::with_capacity(if decoded.size() <= USUAL { decoded.size() } else { first });
-    bytes.extend_from_slice(&head);
-    read_to(stream, &mut bytes, first, stall).await?;
-    Ok(Frame::begin(decoded, bytes)?)
-}
-
-/// Reads the rest of a message.
-pub async fn fill(stream: &mut (impl AsyncRead + Unpin), frame: &mut Frame, stall: Duration) -> Result<(), Stop> {
-    while frame.missing() > 0 {
-        match timeout(stall, stream.read_buf(&mut frame.rest())).await {
-            Ok(Ok(0)) => return Err(Stop::Closed),
-            Ok(read) => drop(read?),
-            Err(_) => return Err(Stop::Stalled(stall)),
-        }
-    }
-    Ok(())
-}
-
-async fn read_to(stream: &mut (impl AsyncRead + Unpin), bytes: &mut BytesMut, length: usize, stall: Duration) -> Result<(), Stop> {
-    use bytes::BufMut;
-    while bytes.len() < length {
-        let missing = length - bytes.len();
-        match timeout(stall, stream.read_buf(&mut bytes.limit(missing))).await {
-            Ok(Ok(0)) => return Err(Stop::Closed),
-            Ok(read) => drop(read?),
-            Err(_) => return Err(Stop::Stalled(stall)),
-        }
-    }
-    Ok(())
 }
 
 /// Handles the end of a connection by an SDK.

@@ -3,27 +3,19 @@
 //! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is removed, and a marked item is not added.
 
 use std::{
-    collections::{HashMap, HashSet, hash_map::Entry as MapEntry},
+    collections::{HashMap, hash_map::Entry as MapEntry},
     sync::Arc,
 };
 
 use parking_lot::Mutex;
 
 use super::{
+    basis::{Basis, BasisIndex},
     binding::Binding,
     channel::Channel,
     circuit::{Circuit, HostEnd},
     message::Failure,
 };
-
-/// A record that an open item depends on, by id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Basis {
-    Session(String),
-    ApiSession(String),
-    Identity(String),
-    Service(String),
-}
 
 #[derive(Default)]
 pub struct Registry {
@@ -41,7 +33,7 @@ struct Open {
     bindings: HashMap<Arc<str>, Arc<Binding>>,
     /// How many bindings an identity has, by its id.
     hosted: HashMap<String, usize>,
-    by_ground: HashMap<Basis, HashSet<Member>>,
+    by_basis: BasisIndex<Member>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -67,13 +59,13 @@ impl Registry {
     pub fn add_channel(&self, channel: &Arc<Channel>) {
         let mut open = self.open.lock();
         open.channels.insert(channel.number, channel.clone());
-        open.link(Member::Channel(channel.number), grounds_of_channel(channel));
+        open.by_basis.add(Member::Channel(channel.number), grounds_of_channel(channel));
     }
 
     /// Returns whether it was registered.
     pub fn remove_channel(&self, channel: &Arc<Channel>) -> bool {
         let mut open = self.open.lock();
-        open.unlink(&Member::Channel(channel.number), grounds_of_channel(channel));
+        open.by_basis.remove(&Member::Channel(channel.number), grounds_of_channel(channel));
         open.channels.remove(&channel.number).is_some()
     }
 
@@ -84,7 +76,7 @@ impl Registry {
             return false;
         }
         open.circuits.insert(circuit.id.clone(), circuit.clone());
-        open.link(Member::Circuit(circuit.id.clone()), grounds_of_client(circuit));
+        open.by_basis.add(Member::Circuit(circuit.id.clone()), grounds_of_client(circuit));
         true
     }
 
@@ -96,16 +88,16 @@ impl Registry {
             return Err(Box::new(host));
         }
         circuit.establish(host).map_err(Box::new)?;
-        open.link(Member::Circuit(circuit.id.clone()), grounds);
+        open.by_basis.add(Member::Circuit(circuit.id.clone()), grounds);
         Ok(())
     }
 
     pub fn remove_circuit(&self, circuit: &Arc<Circuit>) {
         let (mut open, member) = (self.open.lock(), Member::Circuit(circuit.id.clone()));
         open.circuits.remove(&circuit.id);
-        open.unlink(&member, grounds_of_client(circuit));
+        open.by_basis.remove(&member, grounds_of_client(circuit));
         if let Some(host) = circuit.host() {
-            open.unlink(&member, grounds_of_binding(&host.binding));
+            open.by_basis.remove(&member, grounds_of_binding(&host.binding));
         }
     }
 
@@ -125,7 +117,7 @@ impl Registry {
         *hosted += 1;
         let id: Arc<str> = binding.id.as_str().into();
         open.bindings.insert(id.clone(), binding.clone());
-        open.link(Member::Binding(id), grounds_of_binding(binding));
+        open.by_basis.add(Member::Binding(id), grounds_of_binding(binding));
         Ok(())
     }
 
@@ -135,7 +127,7 @@ impl Registry {
         // A newer binding may have taken over its id.
         if open.bindings.get(&id).is_some_and(|known| Arc::ptr_eq(known, binding)) {
             open.bindings.remove(&id);
-            open.unlink(&Member::Binding(id), grounds_of_binding(binding));
+            open.by_basis.remove(&Member::Binding(id), grounds_of_binding(binding));
             if let MapEntry::Occupied(mut hosted) = open.hosted.entry(binding.channel.identity.to_string()) {
                 *hosted.get_mut() = hosted.get().saturating_sub(1);
                 if *hosted.get() == 0 {
@@ -181,7 +173,7 @@ impl Registry {
     pub fn resting_on(&self, ground: &Basis) -> Affected {
         let open = self.open.lock();
         let mut some = Affected::default();
-        for member in open.by_ground.get(ground).into_iter().flatten() {
+        for member in open.by_basis.of(ground) {
             match member {
                 Member::Channel(number) => some.channels.extend(open.channels.get(number).cloned()),
                 Member::Circuit(id) => some.circuits.extend(open.circuits.get(id).cloned()),
@@ -197,25 +189,6 @@ impl Registry {
             channels: open.channels.values().cloned().collect(),
             circuits: open.circuits.values().cloned().collect(),
             bindings: open.bindings.values().cloned().collect(),
-        }
-    }
-}
-
-impl Open {
-    fn link(&mut self, member: Member, grounds: Vec<Basis>) {
-        for ground in grounds {
-            self.by_ground.entry(ground).or_default().insert(member.clone());
-        }
-    }
-
-    fn unlink(&mut self, member: &Member, grounds: Vec<Basis>) {
-        for ground in grounds {
-            if let Some(members) = self.by_ground.get_mut(&ground) {
-                members.remove(member);
-                if members.is_empty() {
-                    self.by_ground.remove(&ground);
-                }
-            }
         }
     }
 }

@@ -4,75 +4,30 @@
 //! The listener on the writer's thread only notes what to review; the review runs in its own task. Nothing is reviewed without a note.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use parking_lot::Mutex;
-use tokio::{sync::Notify, time::sleep};
+use tokio::time::sleep;
 
 use super::{
     channel::Channel,
     core::Core,
     message::Failure,
-    registry::{Affected as Members, Basis},
+    registry::Affected as Members,
+    review_triggers::{Noted, PendingReviews, ReviewTrigger},
     terminators,
 };
 use crate::{
     access::Right,
-    entity::{
-        ApiSession, AuthPolicy, EdgeRouter, EdgeRouterPolicy, Entity, FactsExt, Id, Identity, Mfa, PostureCheck, Record, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, Session,
-    },
+    entity::{EdgeRouter, FactsExt, Id, Record, Session},
     error::Result,
     store::Event,
 };
 
-/// Beyond this many notes everything is reviewed.
-const MOST_NOTES: usize = 4096;
 /// The delay after a failed review, for example when the disk cannot be read.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// The notes of what to review.
-#[derive(Default)]
-pub struct PendingReviews {
-    noted: Mutex<Noted>,
-    added: Notify,
-}
-
-#[derive(Default)]
-struct Noted {
-    everything: bool,
-    some: HashSet<Basis>,
-}
-
-impl PendingReviews {
-    fn note(&self, trigger: ReviewTrigger) {
-        let mut noted = self.noted.lock();
-        match trigger {
-            ReviewTrigger::Of(ground) if noted.some.len() < MOST_NOTES => drop(noted.some.insert(ground)),
-            _ => noted.everything = true,
-        }
-        drop(noted);
-        self.added.notify_one();
-    }
-
-    async fn take(&self) -> Noted {
-        loop {
-            let noted = std::mem::take(&mut *self.noted.lock());
-            if noted.everything || !noted.some.is_empty() {
-                return noted;
-            }
-            self.added.notified().await;
-        }
-    }
-}
-
-enum ReviewTrigger {
-    Everything,
-    Of(Basis),
-}
 
 /// Notes what to review after a committed change.
 pub fn hear(core: &Core, triggers: &PendingReviews, event: &Event) {
@@ -80,39 +35,7 @@ pub fn hear(core: &Core, triggers: &PendingReviews, event: &Event) {
     if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.parts.id.as_str()) {
         core.is_disabled.store(new.is_none_or(|router| router.spec.disabled), Ordering::Release);
     }
-    if let Some(trigger) = trigger(core, event) {
-        triggers.note(trigger);
-    }
-}
-
-fn trigger(core: &Core, event: &Event) -> Option<ReviewTrigger> {
-    let is = |kind: crate::entity::Kind| event.kind == kind;
-    let has_old = event.old.is_some();
-    // The event of a mass deletion does not name the deleted records.
-    if event.ending.is_some() {
-        return (is(Session::KIND) || is(ApiSession::KIND)).then_some(ReviewTrigger::Everything);
-    }
-    let of = |ground: fn(String) -> Basis| Some(ReviewTrigger::Of(ground(event.id.clone())));
-    if is(Session::KIND) && has_old {
-        return of(Basis::Session);
-    }
-    if let Some((Some(old), new)) = event.of::<ApiSession>() {
-        let stays = new.is_some_and(|new| new.spec.is_mfa_complete == old.spec.is_mfa_complete && new.spec.token == old.spec.token);
-        return if stays { None } else { of(Basis::ApiSession) };
-    }
-    if is(Identity::KIND) && has_old {
-        return of(Basis::Identity);
-    }
-    if let Some((old, new)) = event.of::<Mfa>() {
-        return Some(ReviewTrigger::Of(Basis::Identity(new.or(old)?.spec.identity_id.to_string())));
-    }
-    if is(Service::KIND) && has_old {
-        return of(Basis::Service);
-    }
-    let policies = [ServicePolicy::KIND, EdgeRouterPolicy::KIND, ServiceEdgeRouterPolicy::KIND, PostureCheck::KIND, AuthPolicy::KIND];
-    let is_of_router = is(EdgeRouter::KIND) && event.id == core.parts.id.as_str();
-    let is_changed_policy = policies.contains(&event.kind) && (has_old || is(PostureCheck::KIND));
-    (is_of_router || is_changed_policy).then_some(ReviewTrigger::Everything)
+    triggers.hear(event, |router| router == core.parts.id.as_str());
 }
 
 /// Reviews noted items as long as the router runs.

@@ -5,7 +5,8 @@ services and dial, and print their progress, one JSON object per line. The manag
 certificate, the log-in and the Dial session must be there. No router is connected, so that the dial itself fails.
 The Python library also takes these steps with a certificate of a third-party authority, with a token and without one.
 
-The tests in traffic.py start controllers of their own, with the built-in router, and send bytes through it.
+The tests in traffic.py start controllers of their own, with the built-in router, and send bytes through it; those in routers.py do so with
+an unmodified Go router.
 
 The others judge the answers themselves and print {"name": ..., "failure": ... or null} per line: go/credentials tests every
 credential operation with the generated Go packages and the Go library, browzer/client.mjs the library for browsers.
@@ -25,6 +26,7 @@ import tempfile
 import urllib.parse
 
 import prepare
+import routers
 import traffic
 from controller import ASK, Authority, Failed, Missing, controller, expect, tail, until
 
@@ -195,6 +197,7 @@ TESTS = {
     "edge-api": credentials,
     "browzer": browser,
     **traffic.TESTS,
+    **routers.TESTS,
 }
 
 

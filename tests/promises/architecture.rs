@@ -20,7 +20,7 @@ const FLOORS: [&[&str]; 13] = [
     &["access", "change"],
     &["authentication", "enrollment", "expiring", "explain", "maintenance", "posture"],
     &["listener"],
-    &["network"],
+    &["network", "control"],
     &["http"],
     &["jobs", "admin_socket"],
     &["controller"],

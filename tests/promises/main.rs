@@ -24,6 +24,8 @@ mod command_line;
 mod configuration;
 mod conflicts;
 mod contract;
+mod control;
+mod control_messages;
 mod crash;
 mod credentials;
 mod crud;

@@ -201,14 +201,33 @@ impl TestServer {
     /// A new edge router over which an identity reaches a service, and its id.
     pub fn router_between(&self, identity: &str, service: &str) -> String {
         let id = self.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
-        let policy = |path: &str, member: &str, other: &str| {
-            let roles = |id: &str| json!([format!("@{id}")]);
-            let body = json!({ "name": fresh("router-policy"), "semantic": "AnyOf", "edgeRouterRoles": roles(&id), member: roles(other) });
-            self.admin.post(path, body).expect(201);
-        };
-        policy("/edge-router-policies", "identityRoles", identity);
-        policy("/service-edge-router-policies", "serviceRoles", service);
+        self.open_to(identity, service, &id);
         id
+    }
+
+    /// Lets an identity reach a service over an edge router.
+    pub fn open_to(&self, identity: &str, service: &str, router: &str) {
+        self.over(identity, router);
+        self.router_policy("/service-edge-router-policies", "serviceRoles", service, router);
+    }
+
+    /// Lets an identity use an edge router.
+    pub fn over(&self, identity: &str, router: &str) {
+        self.router_policy("/edge-router-policies", "identityRoles", identity, router);
+    }
+
+    fn router_policy(&self, path: &str, member: &str, other: &str, router: &str) {
+        let roles = |id: &str| json!([format!("@{id}")]);
+        let body = json!({ "name": fresh("router-policy"), "semantic": "AnyOf", "edgeRouterRoles": roles(router), member: roles(other) });
+        self.admin.post(path, body).expect(201);
+    }
+
+    /// Deletes every policy that lets services use edge routers.
+    pub fn close_routers(&self) {
+        let policies = self.admin.get("/service-edge-router-policies?limit=500").expect(200);
+        for policy in policies.data().as_array().unwrap() {
+            self.admin.delete(&format!("/service-edge-router-policies/{}", policy["id"].as_str().unwrap())).expect(200);
+        }
     }
 }
 

@@ -15,7 +15,7 @@ mod refusals;
 mod relay;
 mod revocation;
 mod revocation_load;
-mod scene;
+pub mod scene;
 #[path = "../../sdk/mod.rs"]
 mod sdk;
 mod trace;

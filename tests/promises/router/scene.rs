@@ -70,6 +70,11 @@ impl Member {
         self.caller.token.as_deref().unwrap()
     }
 
+    /// SHA-1 of the certificate, as routers tell of it.
+    pub fn fingerprint(&self) -> String {
+        overkeep::pki::Certificate::from_der(&self.leaf).unwrap().fingerprint()
+    }
+
     /// The token of a session for a service.
     pub fn session(&self, service: &str, right: &str) -> String {
         let session = self.caller.post("/sessions", json!({ "serviceId": service, "type": right })).expect(201);

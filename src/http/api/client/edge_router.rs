@@ -77,8 +77,11 @@ pub async fn of_service(
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let identity = caller.identity.id.as_str();
-    let ids =
-        call.access.ask(|engine| engine.common_edge_routers(identity, id.as_str()).in_order().map(|(_, id)| id.to_string()).collect());
+    let is_built_in_connected = call.store.online().is_router_connected(EdgeRouter::BUILT_IN);
+    let ids = call.access.ask(|engine| {
+        let routers = engine.session_edge_routers(identity, id.as_str(), is_built_in_connected);
+        routers.in_order().map(|(_, id)| id.to_string()).collect()
+    });
     let wanted = |_: &Read<'_>| Ok(Scope::Ids(ids));
     let entries = listed(&call, listing, &BELOW_SERVICE, wanted, |tx, router| Ok(Common::of(router, tx))).await?;
     Ok(EndingInList { data: ServiceEdgeRouters { edge_routers: Vec::new() }, entries })

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::http::cache::{json_cache::CachedJson, routers::SessionRouter};
 use crate::{
     change::Change,
-    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, Words, missing},
+    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, Words, missing},
     error::Result,
     http::{
         answer::{Done, Shown, Tagged},
@@ -86,10 +86,11 @@ impl<'a> SessionViewer<'a> {
         Ok(Detail::new(record, View { of: Session::view(record, self.tx)?, edge_routers }))
     }
 
-    /// The routers over which an identity reaches a service, at most [`ROUTERS`], connected ones first.
+    /// The routers that a session offers an identity for a service, at most [`ROUTERS`], connected ones first.
     pub fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
+        let is_built_in_connected = self.tx.link(EdgeRouter::BUILT_IN).is_some();
         self.state.access.ask(|engine| {
-            let common = engine.common_edge_routers(identity.as_str(), service.as_str());
+            let common = engine.session_edge_routers(identity.as_str(), service.as_str(), is_built_in_connected);
             // The connection state is read once: it may change at any moment.
             let mut named: Vec<&Arc<str>> = common.ids().filter(|id| self.tx.link(id).is_some()).collect();
             named.sort_unstable();
@@ -154,9 +155,17 @@ pub struct RoutePath {
     route_path: Vec<String>,
 }
 
-/// GET /sessions/{id}/route-path; always empty, because routers cannot connect to this controller yet.
+/// GET /sessions/{id}/route-path: the routers of one of its circuits.
 pub async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>> {
-    call.store.read(|tx| visible(&call, tx, &id).map(|_| Shown(RoutePath { route_path: Vec::new() })))
+    call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
+    let route_path = match call.control.path_of_session(id.as_str()) {
+        Some(path) => path,
+        None => {
+            let is_here = call.router.circuits().iter().any(|circuit| circuit.client.session_id == id.as_str());
+            call.router.id().filter(|_| is_here).map(str::to_owned).into_iter().collect()
+        }
+    };
+    Ok(Shown(RoutePath { route_path }))
 }
 
 /// DELETE /sessions/{id}

@@ -1,0 +1,117 @@
+//! What all control channels share.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    circuit::Circuits, connection::RouterConnection, hosted::Hosted, registry::Registry, session_tokens::SessionTokens, sync_queue::Sync,
+};
+use crate::{
+    authentication::Refusals,
+    change::Changes,
+    frame::Frame,
+    network::{Numbers, Rights, TerminatorRecords},
+    online::Online,
+    pki::Keystore,
+};
+
+/// What the control channel works with.
+pub struct Parts {
+    pub rights: Rights,
+    pub changes: Changes,
+    pub refusals: Refusals,
+    pub keystore: Arc<Keystore>,
+}
+
+/// How long things take at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// For a hello to come.
+    pub hello: Duration,
+    /// Between two heartbeats of ours.
+    pub heartbeat: Duration,
+    /// Without an answer to a heartbeat, before a connection is closed.
+    pub silence: Duration,
+    /// Without a byte in the middle of a message.
+    pub stall: Duration,
+    /// For a router to answer a route.
+    pub route: Duration,
+    /// Before a Bind is refused: SDKs bind again at once.
+    pub refusal: Duration,
+    /// How long circuits and terminators of a router stay that has lost its connection.
+    pub absence: Duration,
+    /// How long a router has to end a circuit whose session it was told has ended.
+    pub ending: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            hello: seconds(5),
+            heartbeat: seconds(10),
+            silence: seconds(30),
+            stall: seconds(30),
+            route: seconds(10),
+            refusal: seconds(1),
+            absence: seconds(120),
+            ending: Duration::from_millis(500),
+        }
+    }
+}
+
+/// The controller's side of all control channels.
+pub struct Core {
+    pub parts: Parts,
+    pub times: Times,
+    pub registry: Registry,
+    pub sync: Sync,
+    pub hosted: Hosted,
+    pub circuits: Circuits,
+    pub tokens: SessionTokens,
+    pub records: TerminatorRecords,
+    pub numbers: Numbers,
+}
+
+impl Core {
+    pub fn new(parts: Parts, times: Times) -> Self {
+        Self {
+            records: TerminatorRecords::new(parts.changes.clone()),
+            parts,
+            times,
+            registry: Registry::default(),
+            sync: Sync::default(),
+            hosted: Hosted::default(),
+            circuits: Circuits::default(),
+            tokens: SessionTokens::default(),
+            numbers: Numbers::default(),
+        }
+    }
+
+    pub fn online(&self) -> &Online {
+        self.parts.rights.store.online()
+    }
+
+    /// Sends a message to a router, if it is connected. Answers whether it is.
+    pub fn send(&self, router: &str, frame: Frame) -> bool {
+        let connection = self.registry.find(router);
+        connection.inspect(|connection| connection.send(frame)).is_some()
+    }
+
+    /// What is done after a connection has ended.
+    pub async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>) {
+        if !self.registry.leave(connection, self.online()) {
+            return;
+        }
+        tokio::time::sleep(self.times.absence).await;
+        if self.registry.find(&connection.router).is_none() {
+            self.forget(&connection.router, "its router has been away for too long");
+        }
+    }
+
+    /// Forgets the circuits over a router, and what is hosted on it.
+    pub fn forget(&self, router: &str, reason: &str) {
+        self.circuits.of_router(router).iter().for_each(|circuit| self.end_circuit(circuit, true, reason));
+        let hosted = self.hosted.of_router(router);
+        hosted.iter().for_each(|hosted| self.end_hosted(hosted));
+    }
+}

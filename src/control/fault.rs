@@ -1,0 +1,62 @@
+//! The ends of circuits as routers report them, and circuits that they ask about.
+
+use std::sync::Arc;
+
+use super::{
+    answers::{body, unroute},
+    circuit::Circuit,
+    connection::RouterConnection,
+    core::Core,
+    message::fabric::{self, FaultSubject},
+};
+use crate::{entity::FactsExt, frame::Frame};
+
+/// Circuits in one report.
+const MOST_CIRCUITS: usize = 10_000;
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
+/// A circuit of this router.
+fn own(core: &Core, connection: &RouterConnection, id: &str) -> Option<Arc<Circuit>> {
+    core.circuits.find(id).filter(|circuit| circuit.router == connection.router)
+}
+
+/// Something has ended at a router.
+pub fn fault(core: &Core, connection: &RouterConnection, frame: &Frame) {
+    let Some(fault) = body::<fabric::Fault>(connection, frame) else { return };
+    match FaultSubject::try_from(fault.subject) {
+        Ok(FaultSubject::Ingress | FaultSubject::Egress) => {
+            if let Some(circuit) = own(core, connection, &fault.id) {
+                core.end_circuit(&circuit, false, "an end has closed it");
+            }
+        }
+        // Data that the router cannot forward: the circuit is dead there.
+        Ok(subject @ (FaultSubject::Forward | FaultSubject::UnknownOwnerForward)) => {
+            for id in fault.id.split(' ').filter(|id| !id.is_empty()).take(MOST_CIRCUITS) {
+                match own(core, connection, id) {
+                    Some(circuit) => core.end_circuit(&circuit, true, "its router cannot forward it"),
+                    None if subject == FaultSubject::Forward => connection.send(unroute(id, true)),
+                    None => {}
+                }
+            }
+        }
+        Ok(FaultSubject::Link | FaultSubject::LinkDuplicate) | Err(_) => {}
+    }
+}
+
+/// Circuits that have been idle at a router: those that we do not know end there, and those that were idle for longer than their service
+/// allows.
+pub fn confirm(core: &Core, connection: &RouterConnection, frame: &Frame) {
+    let Some(report) = body::<fabric::CircuitConfirmation>(connection, frame) else { return };
+    for id in report.circuit_ids.iter().take(MOST_CIRCUITS) {
+        let Some(circuit) = own(core, connection, id) else {
+            connection.send(unroute(id, true));
+            continue;
+        };
+        let idle = report.idle_times.iter().find(|entry| entry.key.as_ref() == Some(id)).and_then(|entry| entry.value);
+        let service = core.parts.rights.store.read(|tx| tx.find(&circuit.service)).ok().flatten();
+        let longest = service.map_or(0, |service| service.spec.max_idle_time_millis);
+        if longest > 0 && idle.is_some_and(|idle| idle / NANOS_PER_MILLI > longest) {
+            core.end_circuit(&circuit, true, "it was idle for too long");
+        }
+    }
+}

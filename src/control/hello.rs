@@ -1,0 +1,251 @@
+//! The first message of a router: who is it, and may it connect?
+
+use std::{sync::Arc, time::Instant};
+
+use prost::Message;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
+    time::interval,
+};
+
+use super::{
+    answers::unroute,
+    bind::{VALIDATED, validation},
+    connection::{Opened, RouterConnection, RouterKind},
+    core::Core,
+    message::{content, edge, key},
+    receive::Receiver,
+};
+use crate::{
+    entity::{EdgeRouter, FactsExt, Id, RouterLink, TransitRouter, VersionInfo, edge_router::State},
+    error::Result,
+    frame::{Builder, Frame, Limits, content as common, key as common_key},
+    network::{Peer, Stop, begin, fill},
+    pki::Certificate,
+};
+
+/// How long the sections of a hello may be, in bytes: whoever sends it is not known yet.
+const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
+/// Of a member of the version so many characters are kept.
+const MOST_VERSION: usize = 64;
+
+/// What we can do, by bit, as routers know it.
+mod capability {
+    /// Routers send the second form of requests for terminators.
+    const CREATE_TERMINATOR_V2: u8 = 1 << 1;
+    /// Routers send the second form of requests for circuits.
+    const CREATE_CIRCUIT_V2: u8 = 1 << 3;
+    pub const ALL: u8 = CREATE_TERMINATOR_V2 | CREATE_CIRCUIT_V2;
+}
+
+/// A router as its certificate names it.
+struct Known {
+    id: String,
+    kind: RouterKind,
+    is_disabled: bool,
+}
+
+/// Serves one connection until it ends. `place` is dropped as soon as the router is authenticated.
+pub async fn serve(
+    core: Arc<Core>,
+    mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    peer: Peer,
+    place: impl Send + 'static,
+) {
+    let hello = match tokio::time::timeout(core.times.hello, read(&mut stream, &core)).await {
+        Ok(Ok(hello)) => hello,
+        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "no hello of a router"),
+        Err(_) => return tracing::debug!(address = ?peer.address, "no hello of a router in time"),
+    };
+    let connection = match welcome(&core, &hello, &peer) {
+        Ok(connection) => connection,
+        Err(reason) => {
+            tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is turned away");
+            let refusal = first(Builder::reply(common::RESULT, &hello).flag(common_key::SUCCESS, false).body(reason.as_bytes()));
+            let refused = async {
+                stream.write_all(refusal.as_bytes()).await?;
+                stream.shutdown().await
+            };
+            // A router that does not take the answer goes without.
+            drop(tokio::time::timeout(core.times.hello, refused).await);
+            return;
+        }
+    };
+    let answer = answer(&hello, &connection);
+    drop((hello, place));
+    run(core, connection, answer, stream).await;
+}
+
+async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result::Result<Frame, Stop> {
+    let mut hello = begin(stream, LIMITS, core.times.hello).await?;
+    fill(stream, &mut hello, core.times.hello).await?;
+    Ok(hello)
+}
+
+fn body_text(hello: &Frame) -> String {
+    String::from_utf8_lossy(hello.body()).chars().filter(|c| !c.is_control()).take(MOST_VERSION).collect()
+}
+
+/// Opens a connection for whoever a hello is from; else why it opens none, for the log of the router.
+fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
+    if hello.content_type() != common::HELLO {
+        return Err("the first message is a hello");
+    }
+    let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
+    let known = identify(core, hello, &leaf).map_err(|error| {
+        tracing::warn!(%error, "a router cannot be looked up");
+        "the router cannot be looked up at the moment"
+    })??;
+    if known.is_disabled {
+        return Err("the router is disabled");
+    }
+    let version = hello.text(common_key::VERSION).map(version).ok_or("a hello carries the version of the router")?;
+    let opened =
+        Opened { number: core.numbers.next(), router: known.id, kind: known.kind, address: peer.address, link: link(known.kind, version) };
+    let connection = Arc::new(RouterConnection::new(opened));
+    let is_reconnect =
+        hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && hello.header(common_key::IS_GROUPED).is_none();
+    core.registry.enter(&connection, is_reconnect, core.online())?;
+    // What was changed between the look at the record and the entry was told to nobody.
+    let still = identify(core, hello, &leaf);
+    if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
+        connection.close();
+        core.registry.leave(&connection, core.online());
+        return Err("the router has been changed meanwhile");
+    }
+    if is_reconnect {
+        core.circuits.take_ended(&connection.router).into_iter().for_each(|id| connection.send(unroute(&id, true)));
+    } else {
+        core.forget(&connection.router, "its router was started anew");
+        core.circuits.take_ended(&connection.router);
+    }
+    tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
+    Ok(connection)
+}
+
+/// The router that a certificate is of; the inner error is why it is of none.
+fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<Known, &'static str>> {
+    let parts = &core.parts;
+    let now = parts.rights.clock.now();
+    if !parts.keystore.authority().issued(leaf) {
+        return Ok(Err("the client certificate was not issued by this controller"));
+    }
+    if !leaf.valid_at(now.seconds()) {
+        return Ok(Err("the client certificate has expired, or is not valid yet"));
+    }
+    let (Ok(name), fingerprint) = (std::str::from_utf8(hello.body()), leaf.fingerprint()) else {
+        return Ok(Err("the id of a router is UTF-8"));
+    };
+    let found = parts.rights.store.read(|tx| {
+        if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
+            let known = Known { id: name.to_owned(), kind: RouterKind::Edge, is_disabled: router.spec.disabled };
+            return Ok(Some((known, router.state)));
+        }
+        let transit = tx.find(&Id::<TransitRouter>::from_text(name))?;
+        Ok(transit
+            .map(|router| (Known { id: name.to_owned(), kind: RouterKind::Transit, is_disabled: router.spec.disabled }, router.state)))
+    })?;
+    Ok(match found {
+        None => Err("there is no router with this id: it was deleted, or is of another controller"),
+        Some((_, State { is_verified: false, .. })) => Err("the router is not enrolled: enroll it with its enrollment token"),
+        Some((_, state)) if state.fingerprint.as_deref() != Some(&fingerprint) => {
+            Err("the client certificate is not the one that the router has now: it was enrolled again or its certificate extended")
+        }
+        Some((known, _)) => Ok(known),
+    })
+}
+
+/// Version, revision, build date, system and architecture.
+fn version(text: &str) -> VersionInfo {
+    let mut parts = text.split('|').map(|part| part.chars().filter(|c| !c.is_control()).take(MOST_VERSION).collect::<String>());
+    let mut next = || parts.next().unwrap_or_default();
+    VersionInfo { version: next(), revision: next(), build_date: next(), os: next(), arch: next() }
+}
+
+/// What records show of a router that has just said hello.
+fn link(kind: RouterKind, version: VersionInfo) -> RouterLink {
+    let sync_status = if kind == RouterKind::Edge { "SYNC_NEW" } else { "SYNC_UNKNOWN" };
+    RouterLink { sync_status: sync_status.into(), version, ..RouterLink::default() }
+}
+
+/// The answer to a hello that is accepted. Keys above 9 mean something else to routers of version 2, which mark their hello as one of a
+/// group of connections.
+fn answer(hello: &Frame, connection: &RouterConnection) -> Frame {
+    let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    let answer = Builder::reply(common::RESULT, hello)
+        .flag(common_key::SUCCESS, true)
+        .text(common_key::CONNECTION_ID, &connection.number.to_string())
+        .text(common_key::VERSION, &version)
+        .text(common_key::ID, "overkeep");
+    let answer = match hello.header(common_key::IS_GROUPED) {
+        Some(_) => answer.text(key::GROUP_SECRET, &connection.number.to_string()).bytes(key::CAPABILITIES_V2, &[capability::ALL]),
+        None => answer.bytes(key::CAPABILITIES, &[capability::ALL]),
+    };
+    first(answer.empty())
+}
+
+/// The first message of a connection has a number of its own.
+fn first(mut frame: Frame) -> Frame {
+    frame.set_sequence(-1);
+    frame
+}
+
+/// What is said to an edge router after the hello.
+fn server_hello() -> Frame {
+    let text = super::message::TextEntry::new;
+    let hello = edge::ServerHello { version: format!("v{}", env!("CARGO_PKG_VERSION")), data: vec![text("instant", "true")] };
+    Builder::new(content::SERVER_HELLO).body(&hello.encode_to_vec())
+}
+
+/// Reads and writes until the connection ends.
+async fn run(
+    core: Arc<Core>,
+    connection: Arc<RouterConnection>,
+    answer: Frame,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) {
+    let (read, mut write) = split(stream);
+    let writing = tokio::spawn({
+        let connection = connection.clone();
+        async move {
+            let written = async {
+                write.write_all(answer.as_bytes()).await?;
+                connection.outbox.write(&mut write).await
+            };
+            if let Err(error) = written.await {
+                tracing::debug!(router = %connection.router, %error, "writing to a router failed");
+            }
+            // Whatever is read from now on cannot be answered.
+            connection.close();
+        }
+    });
+    if connection.kind == RouterKind::Edge {
+        connection.send(server_hello());
+        core.registry.show(&connection, core.online(), |link| link.sync_status = "SYNC_HELLO".into());
+    }
+    core.hosted.of_router(&connection.router).chunks(VALIDATED).for_each(|some| connection.send(validation(some)));
+    let reason = tokio::select! {
+        stop = Receiver::new(core.clone(), connection.clone(), read).run() => stop.to_string(),
+        () = connection.closed() => "it was cut off".into(),
+        () = beat(&core, &connection) => "it answers no heartbeats".into(),
+    };
+    connection.close();
+    writing.abort();
+    drop(writing.await);
+    tracing::info!(router = %connection.router, address = ?connection.address, reason, "router disconnected");
+    tokio::spawn(async move { core.left(&connection).await });
+}
+
+/// Sends heartbeats, until the router has not answered any for too long.
+async fn beat(core: &Core, connection: &RouterConnection) {
+    let mut ticks = interval(core.times.heartbeat);
+    let began = Instant::now();
+    loop {
+        ticks.tick().await;
+        if connection.last_answer().elapsed() > core.times.silence {
+            return;
+        }
+        let clock = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
+    }
+}

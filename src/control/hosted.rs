@@ -1,0 +1,147 @@
+//! What SDKs host at routers elsewhere: terminators that are records, with what only this process knows of them.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+
+use super::message::NumberedBytes;
+use crate::{
+    entity::{ApiSession, Id, Identity, Precedence, Service, Session, Terminator},
+    network::{Basis, BasisIndex, DynamicCost, Weight},
+};
+
+/// A service that an SDK hosts at a router.
+pub struct HostedTerminator {
+    /// Also its address.
+    pub id: Id<Terminator>,
+    pub router: String,
+    pub service: Id<Service>,
+    pub identity: Id<Identity>,
+    pub session: Id<Session>,
+    pub api_session: Id<ApiSession>,
+    /// Of the API session.
+    pub token: String,
+    /// For those who dial.
+    pub peer_data: Vec<NumberedBytes>,
+    pub load: DynamicCost,
+    weight: Mutex<Weight>,
+    /// Whether its record is there.
+    is_listed: AtomicBool,
+}
+
+impl HostedTerminator {
+    /// What it is chosen by now.
+    pub fn weight(&self) -> Weight {
+        Weight { dynamic_cost: self.load.value(), ..*self.weight.lock() }
+    }
+
+    /// Takes cost and precedence from its record.
+    pub fn weigh(&self, cost: u16, precedence: Precedence) {
+        let mut weight = self.weight.lock();
+        (weight.cost, weight.precedence) = (cost, precedence);
+    }
+
+    /// Notes whether its record is there.
+    pub fn list(&self, is_listed: bool) {
+        self.is_listed.store(is_listed, Ordering::SeqCst);
+    }
+
+    pub fn is_listed(&self) -> bool {
+        self.is_listed.load(Ordering::SeqCst)
+    }
+
+    fn bases(&self) -> Vec<Basis> {
+        vec![
+            Basis::Session(self.session.to_string()),
+            Basis::ApiSession(self.api_session.to_string()),
+            Basis::Identity(self.identity.to_string()),
+            Basis::Service(self.service.to_string()),
+        ]
+    }
+}
+
+/// What is known of a terminator when it is asked for.
+pub struct NewHosted {
+    pub id: Id<Terminator>,
+    pub router: String,
+    pub service: Id<Service>,
+    pub identity: Id<Identity>,
+    pub session: Id<Session>,
+    pub api_session: Id<ApiSession>,
+    pub token: String,
+    pub peer_data: Vec<NumberedBytes>,
+    pub weight: Weight,
+}
+
+impl From<NewHosted> for HostedTerminator {
+    fn from(new: NewHosted) -> Self {
+        let NewHosted { id, router, service, identity, session, api_session, token, peer_data, weight } = new;
+        let (load, weight, is_listed) = (DynamicCost::default(), Mutex::new(weight), AtomicBool::new(false));
+        Self { id, router, service, identity, session, api_session, token, peer_data, load, weight, is_listed }
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct Hosted(Mutex<Open>);
+
+#[derive(Default)]
+struct Open {
+    by_id: HashMap<String, Arc<HostedTerminator>>,
+    by_basis: BasisIndex<String>,
+}
+
+impl Hosted {
+    pub fn find(&self, id: &str) -> Option<Arc<HostedTerminator>> {
+        self.0.lock().by_id.get(id).cloned()
+    }
+
+    /// Takes one in, if its id is free.
+    pub fn add(&self, hosted: &Arc<HostedTerminator>) -> bool {
+        let mut open = self.0.lock();
+        let id = hosted.id.to_string();
+        if open.by_id.contains_key(&id) {
+            return false;
+        }
+        open.by_id.insert(id.clone(), hosted.clone());
+        open.by_basis.add(id, hosted.bases());
+        true
+    }
+
+    /// Takes one out. Answers whether it was there.
+    pub fn remove(&self, hosted: &Arc<HostedTerminator>) -> bool {
+        let mut open = self.0.lock();
+        let id = hosted.id.to_string();
+        let is_there = open.by_id.get(&id).is_some_and(|known| Arc::ptr_eq(known, hosted));
+        if is_there {
+            open.by_id.remove(&id);
+            open.by_basis.remove(&id, hosted.bases());
+        }
+        is_there
+    }
+
+    /// Those at a router.
+    pub fn of_router(&self, router: &str) -> Vec<Arc<HostedTerminator>> {
+        self.0.lock().by_id.values().filter(|hosted| hosted.router == router).cloned().collect()
+    }
+
+    /// How many there are at a router.
+    pub fn count(&self, router: &str) -> usize {
+        self.0.lock().by_id.values().filter(|hosted| hosted.router == router).count()
+    }
+
+    pub fn resting_on(&self, basis: &Basis) -> Vec<Arc<HostedTerminator>> {
+        let open = self.0.lock();
+        open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
+    }
+
+    pub fn all(&self) -> Vec<Arc<HostedTerminator>> {
+        self.0.lock().by_id.values().cloned().collect()
+    }
+}

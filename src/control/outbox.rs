@@ -1,0 +1,94 @@
+//! Messages that wait to be written to a connection, bounded in bytes.
+
+use std::{collections::VecDeque, io};
+
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    sync::Notify,
+};
+
+use crate::frame::Frame;
+
+/// So many bytes may wait. A router that leaves more unread is cut off.
+const MOST: usize = 16 << 20;
+/// Whoever can wait lets no more than this wait.
+const EASY: usize = 1 << 20;
+
+/// A queue of messages and its one writer.
+#[derive(Default)]
+pub struct Outbox {
+    queue: Mutex<Queue>,
+    added: Notify,
+    taken: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    /// Of the last message.
+    sequence: i32,
+    is_closed: bool,
+}
+
+impl Outbox {
+    /// Queues a message. Answers the number that it got; none where the outbox is closed, or too much waits.
+    pub fn push(&self, mut frame: Frame) -> Option<i32> {
+        let mut queue = self.queue.lock();
+        if queue.is_closed || queue.bytes + frame.len() > MOST {
+            return None;
+        }
+        queue.sequence = queue.sequence.checked_add(1).unwrap_or(1);
+        frame.set_sequence(queue.sequence);
+        queue.bytes += frame.len();
+        queue.frames.push_back(frame);
+        let sequence = queue.sequence;
+        drop(queue);
+        self.added.notify_one();
+        Some(sequence)
+    }
+
+    /// The same once little waits. For one task at a time.
+    pub async fn push_in_turn(&self, frame: Frame) -> Option<i32> {
+        while self.queue.lock().bytes > EASY {
+            self.taken.notified().await;
+        }
+        self.push(frame)
+    }
+
+    /// Lets nothing be queued or written any more.
+    pub fn close(&self) {
+        let mut queue = self.queue.lock();
+        *queue = Queue { is_closed: true, ..Queue::default() };
+        drop(queue);
+        self.added.notify_one();
+        self.taken.notify_one();
+    }
+
+    /// Writes what is queued, until the outbox is closed.
+    ///
+    /// # Errors
+    /// The connection cannot be written.
+    pub async fn write(&self, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+        loop {
+            let (frame, is_closed) = {
+                let mut queue = self.queue.lock();
+                let frame = queue.frames.pop_front();
+                queue.bytes -= frame.as_ref().map_or(0, Frame::len);
+                (frame, queue.is_closed)
+            };
+            match frame {
+                Some(frame) => {
+                    stream.write_all(frame.as_bytes()).await?;
+                    self.taken.notify_one();
+                }
+                None if is_closed => return Ok(()),
+                None => {
+                    stream.flush().await?;
+                    self.added.notified().await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What comes in on a control channel: messages are read one after the other, and handed to whoever answers them. Nothing waits in here.
+
+use std::sync::Arc;
+
+use tokio::io::AsyncRead;
+
+use super::{
+    answers::{body, result},
+    bind,
+    connection::RouterConnection,
+    core::Core,
+    dial, fault,
+    message::{content, edge},
+    sync,
+};
+use crate::{
+    frame::{Builder, Frame, Limits, content as common, key},
+    network::{Stop, begin, fill},
+};
+
+/// How long the sections of a message may be, in bytes. Metrics of a router with thousands of circuits fit.
+const LIMITS: Limits = Limits { headers: 64 << 10, body: 4 << 20 };
+/// A router names at most this many listeners.
+const MOST_LISTENERS: usize = 16;
+/// Names and addresses that a router says of itself have at most this many bytes.
+const MOST_NAME: usize = 255;
+
+/// The reader of one connection.
+pub struct Receiver<S> {
+    core: Arc<Core>,
+    connection: Arc<RouterConnection>,
+    stream: S,
+}
+
+impl<S: AsyncRead + Unpin> Receiver<S> {
+    pub fn new(core: Arc<Core>, connection: Arc<RouterConnection>, stream: S) -> Self {
+        Self { core, connection, stream }
+    }
+
+    /// Reads until there is nothing more, and answers why.
+    pub async fn run(mut self) -> Stop {
+        loop {
+            let stall = self.core.times.stall;
+            let read = async {
+                let mut frame = begin(&mut self.stream, LIMITS, stall).await?;
+                fill(&mut self.stream, &mut frame, stall).await?;
+                Ok(frame)
+            };
+            match read.await {
+                Ok(frame) => self.take(frame),
+                Err(stop) => return stop,
+            }
+        }
+    }
+
+    fn take(&self, frame: Frame) {
+        let (core, connection) = (&self.core, &self.connection);
+        if let Some(clock) = frame.u64(key::HEARTBEAT) {
+            connection.send(Builder::new(common::HEARTBEAT).u64(key::HEARTBEAT_ECHO, clock).empty());
+        }
+        if frame.u64(key::HEARTBEAT_ECHO).is_some() {
+            connection.answered();
+        }
+        match frame.content_type() {
+            common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),
+            content::VERIFY_ROUTER => connection.send(result(&frame, false, "links between routers are not supported")),
+            content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
+            content::CLIENT_HELLO => client_hello(core, connection, &frame),
+            content::API_SESSION_HEARTBEAT => self.work(frame, sync::heard_of),
+            content::REQUEST_RESYNC => core.sync.again(connection),
+            content::VALIDATE_SESSIONS => self.work(frame, sync::validate),
+            content::CREATE_TERMINATOR => bind::create(core, connection, frame),
+            content::UPDATE_TERMINATOR => bind::update(core, connection, frame),
+            content::REMOVE_TERMINATORS => bind::remove(core, connection, &frame),
+            content::VALIDATE_TERMINATORS_RESPONSE => bind::validated(core, connection, &frame),
+            content::CREATE_CIRCUIT => dial::create(core, connection, frame),
+            content::ROUTE_RESULT => dial::result(core, connection, frame),
+            content::FAULT => fault::fault(core, connection, &frame),
+            content::CIRCUIT_CONFIRMATION => fault::confirm(core, connection, &frame),
+            other => tracing::trace!(router = %connection.router, content_type = other, "a message of a type that is not answered"),
+        }
+    }
+
+    /// Has a message dealt with by a thread that may wait for the disk.
+    fn work(&self, frame: Frame, work: fn(&Core, &Arc<RouterConnection>, &Frame)) {
+        let Some(request) = self.connection.begin_request() else { return };
+        let (core, connection) = (self.core.clone(), self.connection.clone());
+        tokio::task::spawn_blocking(move || {
+            work(&core, &connection, &frame);
+            drop(request);
+        });
+    }
+}
+
+/// What a router says of itself, after which it is told of API sessions.
+fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+    let Some(hello) = body::<edge::ClientHello>(connection, frame) else { return };
+    let is_name = |text: &str| !text.is_empty() && text.len() <= MOST_NAME && !text.contains(|c: char| c.is_control() || c.is_whitespace());
+    let advertised = hello.listeners.into_iter().take(MOST_LISTENERS).filter_map(|listener| listener.advertise);
+    let usable = advertised.filter(|at| is_name(&at.protocol) && is_name(&at.hostname) && (1..=65_535).contains(&at.port));
+    let protocols = usable.map(|at| (at.protocol.clone(), format!("{}://{}:{}", at.protocol, at.hostname, at.port))).collect();
+    core.registry.show(connection, core.online(), |link| {
+        link.protocols = protocols;
+        link.hostname = if is_name(&hello.hostname) { hello.hostname } else { String::new() };
+        link.sync_status = "SYNC_QUEUED".into();
+    });
+    core.sync.begin(connection);
+}

@@ -1,0 +1,80 @@
+//! The routers that are connected: at most one connection each.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use super::connection::RouterConnection;
+use crate::{entity::RouterLink, online::Online};
+
+/// A connection that has answered a heartbeat within this time is alive.
+const ALIVE: Duration = Duration::from_secs(15);
+/// A connection that is alive and no older than this is not replaced by another process with the same certificate.
+const YOUNG: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub struct Registry {
+    connections: Mutex<HashMap<String, Arc<RouterConnection>>>,
+    count: AtomicUsize,
+}
+
+impl Registry {
+    /// Takes a connection in, in the place of an older one of the same router, which is closed. One that `is_reconnect`, of a process that
+    /// was connected before, always replaces it.
+    ///
+    /// # Errors
+    /// Another process is connected as this router.
+    pub fn enter(&self, connection: &Arc<RouterConnection>, is_reconnect: bool, online: &Online) -> Result<(), &'static str> {
+        let mut connections = self.connections.lock();
+        if let Some(old) = connections.get(&connection.router).filter(|old| !old.is_closed()) {
+            let is_alive = old.last_answer().elapsed() < ALIVE && old.since.elapsed() < YOUNG;
+            if is_alive && !is_reconnect {
+                return Err("a router with this certificate is already connected");
+            }
+            old.close();
+        }
+        connections.insert(connection.router.clone(), connection.clone());
+        online.set_router(&connection.router, Some(connection.link.lock().clone()));
+        self.count.store(connections.len(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Takes a connection out. Answers whether it was that of its router.
+    pub fn leave(&self, connection: &Arc<RouterConnection>, online: &Online) -> bool {
+        let mut connections = self.connections.lock();
+        let is_current = connections.get(&connection.router).is_some_and(|known| Arc::ptr_eq(known, connection));
+        if is_current {
+            connections.remove(&connection.router);
+            online.set_router(&connection.router, None);
+            self.count.store(connections.len(), Ordering::SeqCst);
+        }
+        is_current
+    }
+
+    /// Changes what records show of a router, if this is its connection.
+    pub fn show(&self, connection: &Arc<RouterConnection>, online: &Online, change: impl FnOnce(&mut RouterLink)) {
+        let connections = self.connections.lock();
+        let mut link = connection.link.lock();
+        change(&mut link);
+        if connections.get(&connection.router).is_some_and(|known| Arc::ptr_eq(known, connection)) {
+            online.set_router(&connection.router, Some(link.clone()));
+        }
+    }
+
+    /// The connection of a router.
+    pub fn find(&self, router: &str) -> Option<Arc<RouterConnection>> {
+        self.connections.lock().get(router).filter(|connection| !connection.is_closed()).cloned()
+    }
+
+    /// Whether no router is connected. Costs nothing.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+}

@@ -1,0 +1,55 @@
+//! What load and failures add to the cost of a terminator.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Added to the dynamic cost by each failed dial, up to `MOST_FAILED`.
+const FAILED: u32 = 20;
+const MOST_FAILED: u32 = 16_383;
+/// Subtracted from the failures' cost by each successful dial.
+const SUCCEEDED: u32 = 2;
+/// Subtracted from the failures' cost each minute.
+const FORGIVEN: u32 = 5;
+/// Added to the dynamic cost by each open circuit.
+const CIRCUIT: u32 = 2;
+
+/// The dynamic cost of one terminator.
+#[derive(Debug, Default)]
+pub struct DynamicCost {
+    /// What failed dials add.
+    failures: AtomicU32,
+    /// Circuits that are open.
+    circuits: AtomicU32,
+}
+
+impl DynamicCost {
+    /// The cost now.
+    pub fn value(&self) -> u16 {
+        let circuits = self.circuits.load(Ordering::Relaxed).saturating_mul(CIRCUIT);
+        u16::try_from(circuits.saturating_add(self.failures.load(Ordering::Relaxed))).unwrap_or(u16::MAX)
+    }
+
+    pub fn dial_failed(&self) {
+        self.change_failures(|failures| failures.saturating_add(FAILED).min(MOST_FAILED));
+    }
+
+    pub fn dial_succeeded(&self) {
+        self.change_failures(|failures| failures.saturating_sub(SUCCEEDED));
+        self.circuits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn circuit_ended(&self) {
+        self.circuits.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Reduces the cost of failures; called each minute. Returns whether there was any.
+    pub fn forgive(&self) -> bool {
+        let had = self.failures.load(Ordering::Relaxed) > 0;
+        self.change_failures(|failures| failures.saturating_sub(FORGIVEN));
+        had
+    }
+
+    fn change_failures(&self, change: impl Fn(u32) -> u32) {
+        // Cannot fail: the closure always returns `Some`.
+        let _ = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |failures| Some(change(failures)));
+    }
+}

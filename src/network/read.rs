@@ -1,0 +1,77 @@
+//! Reading frames from a connection.
+
+use std::{io, time::Duration};
+
+use bytes::BytesMut;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    time::timeout,
+};
+
+use crate::frame::{Frame, HEAD, Head, Limits, Malformed};
+
+/// A message up to this size gets its whole buffer at once.
+const USUAL: usize = 64 << 10;
+
+/// Why a connection is no longer read.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    #[error("the connection was closed")]
+    Closed,
+    #[error("reading failed: {0}")]
+    Failed(io::Error),
+    #[error("malformed message: {0}")]
+    Malformed(#[from] Malformed),
+    #[error("an incomplete message did not continue for {} s", .0.as_secs())]
+    Stalled(Duration),
+}
+
+impl Stop {
+    /// Whether the peer sent what is no message.
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, Self::Malformed(_))
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Closed } else { Self::Failed(error) }
+    }
+}
+
+/// Reads head and headers of the next message.
+pub async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall: Duration) -> Result<Frame, Stop> {
+    let mut head = [0; HEAD];
+    stream.read_exact(&mut head).await?;
+    let decoded = Head::decode(&head, limits)?;
+    let first = HEAD + decoded.headers;
+    let mut bytes = BytesMut::with_capacity(if decoded.size() <= USUAL { decoded.size() } else { first });
+    bytes.extend_from_slice(&head);
+    read_to(stream, &mut bytes, first, stall).await?;
+    Ok(Frame::begin(decoded, bytes)?)
+}
+
+/// Reads the rest of a message.
+pub async fn fill(stream: &mut (impl AsyncRead + Unpin), frame: &mut Frame, stall: Duration) -> Result<(), Stop> {
+    while frame.missing() > 0 {
+        match timeout(stall, stream.read_buf(&mut frame.rest())).await {
+            Ok(Ok(0)) => return Err(Stop::Closed),
+            Ok(read) => drop(read?),
+            Err(_) => return Err(Stop::Stalled(stall)),
+        }
+    }
+    Ok(())
+}
+
+async fn read_to(stream: &mut (impl AsyncRead + Unpin), bytes: &mut BytesMut, length: usize, stall: Duration) -> Result<(), Stop> {
+    use bytes::BufMut;
+    while bytes.len() < length {
+        let missing = length - bytes.len();
+        match timeout(stall, stream.read_buf(&mut bytes.limit(missing))).await {
+            Ok(Ok(0)) => return Err(Stop::Closed),
+            Ok(read) => drop(read?),
+            Err(_) => return Err(Stop::Stalled(stall)),
+        }
+    }
+    Ok(())
+}

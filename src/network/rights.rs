@@ -1,0 +1,89 @@
+//! Whether a session gives its right at a router at this moment, for the router inside and for routers elsewhere.
+
+use super::message::{Failure, Reason};
+use crate::{
+    access::{Access, Right},
+    authentication::Sessions,
+    clock::Clock,
+    entity::{ApiSession, EdgeRouter, FactsExt, Id, Identity, Record, Service, Session},
+    error::{Error, Result},
+    posture::{Permission, Posture},
+    store::Store,
+};
+
+/// What rights are looked up in. Cheap to clone.
+#[derive(Clone)]
+pub struct Rights {
+    pub store: Store,
+    pub access: Access,
+    pub posture: Posture,
+    pub sessions: Sessions,
+    pub clock: Clock,
+}
+
+/// The API session of whoever shows a session.
+#[derive(Clone, Copy)]
+pub struct Holder<'h> {
+    pub api_session: &'h Id<ApiSession>,
+    pub token: &'h str,
+}
+
+/// A right that was granted.
+pub struct Grant {
+    pub identity: Record<Identity>,
+    pub service: Record<Service>,
+}
+
+impl Rights {
+    /// Whether a session gives its right now at a router. The inner error is what is in the way.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn judge(
+        &self,
+        holder: Holder<'_>,
+        session: &Record<Session>,
+        right: Right,
+        router: &str,
+    ) -> Result<std::result::Result<Grant, Failure>> {
+        let Some(caller) = self.sessions.resolve(&self.store, holder.token, self.clock.now())? else {
+            return Ok(Err(Failure::invalid_api_session()));
+        };
+        // The token of an external signer comes with each REST request; it was required for the creation of the session.
+        if caller.queries.iter().any(|query| !query.is_token()) {
+            return Ok(Err(Failure::invalid_api_session()));
+        }
+        let spec = &session.spec;
+        if spec.api_session_id != *holder.api_session {
+            return Ok(Err(Failure::invalid_session()));
+        }
+        if Right::from(spec.policy_type) != right {
+            return Ok(Err(Failure::wrong_type()));
+        }
+        let (stands, service) = self.store.read(|tx| Ok((tx.find(&session.id)?.is_some(), tx.find(&spec.service_id)?)))?;
+        if !stands {
+            return Ok(Err(Failure::invalid_session()));
+        }
+        let Some(service) = service else { return Ok(Err(Failure::no_service())) };
+        let identity = caller.identity.id.as_str();
+        let permission = self.posture.permission(&caller.identity, holder.api_session, service.id.as_str(), right)?;
+        match permission {
+            Permission::Granted(_) => {}
+            Permission::Missing => return Ok(Err(Failure::not_permitted(Reason::Policy))),
+            Permission::Blocked(..) => return Ok(Err(Failure::not_permitted(Reason::Posture))),
+        }
+        let is_built_in_connected = self.store.online().is_router_connected(EdgeRouter::BUILT_IN);
+        let is_offered =
+            self.access.ask(|engine| engine.session_edge_routers(identity, service.id.as_str(), is_built_in_connected).contains(router));
+        if !is_offered {
+            return Ok(Err(Failure::no_router()));
+        }
+        Ok(Ok(Grant { identity: caller.identity.clone(), service }))
+    }
+}
+
+/// The failure of a request whose right cannot be looked up.
+pub fn unreadable(error: Error) -> Failure {
+    tracing::warn!(%error, "a right cannot be looked up");
+    Failure::busy("the controller cannot read the store at the moment")
+}

@@ -1,0 +1,201 @@
+"""The unmodified Go router 1.1.15, elsewhere: it enrolls, connects, and carries what SDKs send, without a hand.
+
+Its configuration is the one that docs/routers.md gives.
+"""
+import functools
+import json
+import pathlib
+import re
+import signal
+import subprocess
+
+import prepare
+from controller import START, Failed, expect, free_port, tail, until
+from network import SOON, network
+
+ONLINE = 60         # seconds: a router makes a key of 4096 bits, connects and is told of sessions
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "routers.md"
+SIZES = {"nothing": (0, 1), "10 MiB": (10 << 20, 32 << 10)}
+
+
+def configuration(**values):
+    """The configuration in the documents, with what an operator fills in."""
+    text = re.search(r"```yaml\n(.*?)```", DOCUMENT.read_text(), re.S).group(1)
+    for name, value in values.items():
+        expect(f"{{{name}}}" in text, f"the configuration of docs/routers.md has no {{{name}}}")
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+class GoRouter:
+    """A router with a folder of its own."""
+
+    def __init__(self, running, name):
+        self.running, self.name, self.process = running, name, None
+        self.folder = running.work / name
+        self.folder.mkdir()
+        self.port = free_port()
+        self.id = running.admin.create("/edge-routers", name=name, isTunnelerEnabled=False)
+        (self.folder / "router.yml").write_text(configuration(
+            folder=self.folder, controller=running.admin.address, name="localhost", port=self.port))
+
+    def run(self, *arguments):
+        done = subprocess.run([prepare.ziti(), "router", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=ONLINE)
+        expect(done.returncode == 0, f"ziti router {arguments[0]} failed: {tail(done.stdout + done.stderr)}")
+
+    def shown(self):
+        return self.running.admin.get(f"/edge-routers/{self.id}")
+
+    def enroll(self):
+        token = self.folder / "token.jwt"
+        token.write_text(self.shown()["enrollmentJwt"])
+        self.run("enroll", "router.yml", "--jwt", token)
+
+    def begin(self):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen([prepare.ziti(), "router", "run", "router.yml", "--cli-agent=false"], cwd=self.folder,
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.wait()
+
+    def wait(self):
+        def is_ready():
+            expect(self.process.poll() is None, f"the router ended: {self.tail()}")
+            shown = self.shown()
+            return shown["isOnline"] and shown["syncStatus"] == "SYNC_DONE"
+        until(is_ready, ONLINE, f"{self.name} is not online: {self.shown()}")
+
+    def end(self, how=signal.SIGTERM):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(START)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def tail(self):
+        return tail((self.folder / "log").read_text(errors="replace"))
+
+
+def with_router(function):
+    """A test with one Go router and no router inside."""
+    def test(report, _, name, work):
+        with network(report.binary, work, OVERKEEP_ROUTER_ENABLED="false") as running:
+            everybody = dict(semantic="AnyOf", edgeRouterRoles=["#all"])
+            running.admin.create("/edge-router-policies", name="identities", identityRoles=["#all"], **everybody)
+            running.admin.create("/service-edge-router-policies", name="services", serviceRoles=["#all"], **everybody)
+            router = GoRouter(running, "far")
+            try:
+                function(report, running, router, name)
+            finally:
+                router.end()
+    return test
+
+
+def dynamic_cost(running, service):
+    return sum(one["dynamicCost"] for one in running.terminators(service))
+
+
+def carries(report, running, router, name):
+    """From a token to 10 MiB."""
+    report.judge(f"{name} enrolls", router.enroll)
+    report.judge(f"{name} is online", router.begin)
+
+    def shown():
+        is_shown = router.shown()
+        expect(is_shown["supportedProtocols"] == {"tls": f"tls://localhost:{router.port}"}, f"{is_shown['supportedProtocols']}")
+        expect(is_shown["hostname"] == "localhost" and is_shown["versionInfo"]["version"] == "v1.1.15", f"{is_shown}")
+    report.judge(f"{name} says what it is", shown)
+    for service, is_encrypted in (("encrypted", True), ("plain", False)):
+        running.service(service, is_encrypted)
+    host, dialer = running.join("go0", "host"), running.join("go0", "dialer")
+    for service in ("encrypted", "plain"):
+        report.judge(f"{name} {service} is hosted", functools.partial(running.host, host, service))
+        for what, (size, chunk) in SIZES.items():
+            report.judge(f"{name} {service}: {what}", functools.partial(dialer.carry, service, size, chunk))
+        report.judge(f"{name} {service}: 20 connections", functools.partial(dialer.carry, service, 8 << 10, connections=20))
+        report.judge(f"{name} {service}: circuits end", lambda: until(
+            lambda: dynamic_cost(running, service) == 0, SOON, f"circuits of {service} are open: {running.terminators(service)}"))
+
+    def unhosted():
+        host.kill()
+        until(lambda: not running.terminators("plain"), SOON, "the terminator of a host that was killed stays")
+    report.judge(f"{name} a host is killed", unhosted)
+
+
+def access_ends(report, running, router, name):
+    """What loses its right ends at the router, too."""
+    router.enroll()
+    router.begin()
+    policies = {}
+    for service in ("dial", "bind", "identity"):
+        _, policies[service] = running.service(service)
+    hosts = {service: running.join("go0", f"host-{service}") for service in policies}
+    dialers = {service: running.join("go0", f"dialer-{service}") for service in policies}
+    for service in policies:
+        running.host(hosts[service], service)
+        dialers[service].ask("open", name="open", service=service)
+        dialers[service].ask("echo", name="open", bytes=100_000)
+
+    def ends(service, change):
+        change()
+        dialers[service].ask("ended", name="open", millis=SOON * 1000)
+    report.judge(f"{name} the dial policy", functools.partial(
+        ends, "dial", lambda: running.admin.raw("DELETE", f"/service-policies/{policies['dial']['Dial']}")))
+    report.judge(f"{name} the client", functools.partial(
+        ends, "identity", lambda: running.admin.raw("DELETE", f"/identities/{running.identity('dialer-identity')['id']}")))
+
+    def bind_ends():
+        running.admin.raw("DELETE", f"/service-policies/{policies['bind']['Bind']}")
+        until(lambda: not running.terminators("bind"), SOON, "the terminator stays")
+    report.judge(f"{name} the bind policy", bind_ends)
+
+
+def goes_and_comes(report, running, router, name):
+    """A router that is disabled, killed, and enrolled anew."""
+    router.enroll()
+    router.begin()
+    running.service("service")
+    host, dialer = running.join("go0", "host"), running.join("go0", "dialer")
+    running.host(host, "service")
+    dialer.carry("service", 100_000)
+
+    def disabled():
+        running.admin.raw("PATCH", f"/edge-routers/{router.id}", json.dumps({"disabled": True}).encode())
+        until(lambda: not router.shown()["isOnline"], SOON, "a disabled router stays online")
+        running.admin.raw("PATCH", f"/edge-routers/{router.id}", json.dumps({"disabled": False}).encode())
+        router.wait()
+    report.judge(f"{name} it is disabled and enabled", disabled)
+
+    def killed():
+        router.end(signal.SIGKILL)
+        until(lambda: not router.shown()["isOnline"], SOON, "a router that was killed stays online")
+        router.begin()
+        until(lambda: running.terminators("service"), ONLINE, "the host has not come back")
+        until(lambda: carried(dialer), ONLINE, "nothing is carried after the router was started anew")
+    report.judge(f"{name} it is killed and started", killed)
+
+    def enrolled_anew():
+        running.admin.raw("POST", f"/edge-routers/{router.id}/re-enroll", b"{}")
+        until(lambda: not router.shown()["isOnline"], SOON, "a router whose enrollment was taken back stays online")
+        router.end()
+        router.enroll()
+        router.begin()
+    report.judge(f"{name} it is enrolled anew", enrolled_anew)
+
+
+def carried(dialer):
+    """Whether a connection carries what it should."""
+    try:
+        dialer.carry("service", 100_000)
+        return True
+    except Failed:
+        return False
+
+
+TESTS = {
+    "router-carries": with_router(carries),
+    "router-access-ends": with_router(access_ends),
+    "router-goes-and-comes": with_router(goes_and_comes),
+}

@@ -1,0 +1,93 @@
+//! Circuits and terminators end when what they rest on ends.
+
+use overkeep::control::message::{content, edge, fabric};
+use serde_json::json;
+
+use super::{
+    circuits::Scene,
+    mock::{run, soon},
+};
+
+/// What a circuit ends with.
+fn ends_with(change: impl Fn(&Scene), is_host_gone: bool) {
+    let scene = Scene::new();
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        scene.hosted(&mut router, "terminator-1").await;
+        let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        change(&scene);
+        let unroute: fabric::Unroute = router.told(content::UNROUTE).await;
+        assert_eq!((unroute.circuit_id, unroute.now), (circuit, true));
+        assert!(soon(|| scene.terminators().is_empty() == is_host_gone).await, "{:?}", scene.terminators());
+    });
+}
+
+#[test]
+fn circuits_end_with_the_dial_policy() {
+    ends_with(|scene| drop(scene.server.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200)), false);
+}
+
+#[test]
+fn circuits_end_with_the_bind_policy() {
+    ends_with(|scene| drop(scene.server.admin.delete(&format!("/service-policies/{}", scene.bind)).expect(200)), true);
+}
+
+#[test]
+fn circuits_end_with_a_disabled_client() {
+    let disable = |scene: &Scene| {
+        drop(scene.server.admin.post(&format!("/identities/{}/disable", scene.client.id), json!({ "durationMinutes": 0 })).expect(200))
+    };
+    ends_with(disable, false);
+}
+
+#[test]
+fn circuits_end_with_a_deleted_host() {
+    ends_with(|scene| drop(scene.server.admin.delete(&format!("/identities/{}", scene.host.id)).expect(200)), true);
+}
+
+#[test]
+fn circuits_end_with_the_service() {
+    ends_with(|scene| drop(scene.server.admin.delete(&format!("/services/{}", scene.service)).expect(200)), true);
+}
+
+#[test]
+fn circuits_end_with_the_router_policies() {
+    ends_with(|scene| scene.server.close_routers(), true);
+}
+
+#[test]
+fn the_router_hears_before_it_is_unrouted() {
+    let scene = Scene::new();
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        scene.hosted(&mut router, "terminator-1").await;
+        let token = scene.dial_token();
+        let circuit = router.circuit(&token, &scene.client.fingerprint()).await;
+        let id = scene.server.admin.get(&format!("/sessions?filter=token%3D%22{token}%22")).expect(200).data()[0]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        scene.server.admin.delete(&format!("/sessions/{id}")).expect(200);
+        let removed: edge::Removed = router.told(content::SESSION_REMOVED).await;
+        assert_eq!(removed.tokens, [token]);
+        assert_eq!(router.told::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+    });
+}
+
+#[test]
+fn circuits_that_ended_meanwhile_are_taken_back() {
+    let scene = Scene::new();
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        scene.hosted(&mut router, "terminator-1").await;
+        let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        drop(router);
+        assert!(soon(|| scene.router.shown(&scene.server)["isOnline"] == false).await);
+        scene.server.admin.delete(&format!("/identities/{}", scene.client.id)).expect(200);
+        let is_over = || scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"] == 0;
+        assert!(soon(is_over).await);
+        let mut router = scene.router.reconnect(&scene.server).await;
+        let unroute: fabric::Unroute = router.told(content::UNROUTE).await;
+        assert_eq!((unroute.circuit_id, unroute.now), (circuit, true));
+    });
+}

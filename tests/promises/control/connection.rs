@@ -1,0 +1,172 @@
+//! Who may connect, and how a connection ends.
+
+use overkeep::{
+    control::message::{content, key},
+    frame::{Builder, content as common, key as common_key},
+};
+use serde_json::json;
+
+use super::mock::{Enrolled, run, server, soon};
+use crate::harness::{Key, fresh};
+
+#[test]
+fn an_enrolled_router_is_shown_online() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    assert_eq!(router.shown(&server)["isOnline"], false);
+    run(async {
+        let mut connected = router.connect(&server).await;
+        let answer = connected.answer.take().unwrap();
+        // Bits 1 and 3: what is told of capabilities is what there is.
+        assert_eq!(answer.header(key::CAPABILITIES), Some(&[0b1010][..]));
+        let version = answer.text(common_key::VERSION).unwrap();
+        assert_eq!(version.split('|').count(), 5, "{version}");
+        assert!(soon(|| router.shown(&server)["syncStatus"] == "SYNC_HELLO").await, "{}", router.shown(&server));
+        connected.introduce().await;
+        assert!(soon(|| router.shown(&server)["syncStatus"] == "SYNC_DONE").await, "{}", router.shown(&server));
+        let shown = router.shown(&server);
+        assert_eq!(shown["isOnline"], true);
+        assert_eq!(shown["hostname"], "router.example");
+        assert_eq!(shown["supportedProtocols"], json!({ "tls": "tls://router.example:3022" }));
+        assert_eq!(shown["versionInfo"]["version"], "v1.1.15");
+        assert_eq!(shown["versionInfo"]["arch"], "amd64");
+        drop(connected);
+        assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
+        assert_eq!(router.shown(&server)["supportedProtocols"], json!({}));
+    });
+}
+
+#[test]
+fn heartbeats_are_answered_and_sent() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    run(async {
+        let mut connected = router.connect(&server).await;
+        connected.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, 77).empty()).await;
+        loop {
+            let beat = connected.next_of(common::HEARTBEAT).await;
+            if beat.u64(common_key::HEARTBEAT_ECHO) == Some(77) {
+                break;
+            }
+            assert!(beat.u64(common_key::HEARTBEAT).is_some());
+        }
+    });
+}
+
+#[test]
+fn routers_that_may_not_connect_learn_why() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    let refused = |router: &Enrolled| run(async { router.try_connect(&server, router.hello(None)).await.err().expect("a refusal") });
+    let path = format!("/edge-routers/{}", router.id);
+    server.admin.patch(&path, json!({ "disabled": true })).expect(200);
+    assert!(refused(&router).contains("disabled"));
+    server.admin.patch(&path, json!({ "disabled": false })).expect(200);
+    run(async { drop(router.connect(&server).await) });
+
+    // A certificate of ours that is of somebody else.
+    let other = Enrolled::new(&server);
+    let borrowed = Enrolled { id: router.id.clone(), leaf: other.leaf.clone(), key: other.key.clone() };
+    assert!(refused(&borrowed).contains("not the one that the router has now"));
+    // A certificate of nobody.
+    let stranger = crate::harness::Authority::new("stranger");
+    let key = Key::new();
+    let pem = stranger.issue(&router.id, &key);
+    let leaf = rustls::pki_types::pem::PemObject::from_pem_slice(pem.as_bytes()).unwrap();
+    let forged = Enrolled { id: router.id.clone(), leaf, key: std::sync::Arc::new(key) };
+    assert!(refused(&forged).contains("not issued by this controller"));
+
+    server.admin.post(&format!("{path}/re-enroll"), json!({})).expect(200);
+    assert!(refused(&router).contains("not enrolled"));
+    let again = Enrolled::again(&server, router.id.clone());
+    assert!(refused(&router).contains("not the one that the router has now"));
+    run(async { drop(again.connect(&server).await) });
+    server.admin.delete(&path).expect(200);
+    assert!(refused(&again).contains("there is no router with this id"));
+    let known = Enrolled { id: fresh("unknown"), ..other };
+    assert!(refused(&known).contains("there is no router with this id"));
+}
+
+#[test]
+fn changes_of_its_record_end_a_connection() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    let path = format!("/edge-routers/{}", router.id);
+    run(async {
+        let mut connected = router.connect(&server).await;
+        server.admin.patch(&path, json!({ "cost": 7 })).expect(200);
+        connected.send(Builder::new(common::PING).empty()).await;
+        assert!(connected.next_of(common::RESULT).await.is_set(common_key::SUCCESS), "another cost ends nothing");
+        server.admin.patch(&path, json!({ "disabled": true })).expect(200);
+        assert!(connected.ends().await);
+        server.admin.patch(&path, json!({ "disabled": false })).expect(200);
+        let mut connected = router.connect(&server).await;
+        server.admin.post(&format!("{path}/re-enroll"), json!({})).expect(200);
+        assert!(connected.ends().await);
+        let again = Enrolled::again(&server, router.id.clone());
+        let mut connected = again.connect(&server).await;
+        server.admin.delete(&path).expect(200);
+        assert!(connected.ends().await);
+    });
+}
+
+#[test]
+fn a_reconnect_replaces_the_old_connection() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    run(async {
+        let mut first = router.connect(&server).await;
+        // Another process with the same certificate is refused while the first is alive.
+        let refusal = router.try_connect(&server, router.hello(None)).await.err().expect("a refusal");
+        assert!(refusal.contains("already connected"), "{refusal}");
+        // The same process comes again before its old connection is known to be dead.
+        let mut second = router.reconnect(&server).await;
+        assert!(first.ends().await);
+        assert!(soon(|| router.shown(&server)["isOnline"] == true).await);
+        second.introduce().await;
+        assert!(soon(|| router.shown(&server)["syncStatus"] == "SYNC_DONE").await);
+    });
+}
+
+#[test]
+fn malformed_bytes_end_a_connection() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    run(async {
+        let too_long = [&[3, 6, 9, 12][..], &content::METRICS.to_le_bytes(), &[0; 8], &i32::MAX.to_le_bytes()].concat();
+        for bytes in [&b"no magic number and then some more"[..], &too_long] {
+            let mut connected = router.connect(&server).await;
+            connected.send_bytes(bytes).await;
+            assert!(connected.ends().await);
+            assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
+        }
+        // Bodies that are no protobuf, and types that nobody knows, do no harm.
+        let mut connected = router.connect(&server).await;
+        let of_router = [1004, 1007, 1022, 1034, 1035, 1038, 1042, 1053, 20001, 20203, 20209, 20213, 20216, 20218, 20302, 20400, 31_337];
+        for content_type in of_router {
+            connected.send(Builder::new(content_type).body(&[0xff; 64])).await;
+        }
+        connected.send(Builder::new(common::PING).empty()).await;
+        assert!(connected.next_of(common::RESULT).await.is_set(common_key::SUCCESS));
+    });
+}
+
+#[test]
+fn version_two_gets_its_own_header_keys() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    run(async {
+        let hello = Builder::new(common::HELLO)
+            .text(common_key::VERSION, "v2.0.3|local|2020-01-01 01:01:01|linux|amd64")
+            .text(common_key::CHANNEL_TYPE, "ctrl.default")
+            .flag(common_key::IS_GROUPED, true)
+            .flag(11, true)
+            .bytes(1002, &[2])
+            .body(router.id.as_bytes());
+        let connected = router.try_connect(&server, hello).await.unwrap();
+        let answer = connected.answer.as_ref().unwrap();
+        assert!(answer.header(key::GROUP_SECRET).is_some_and(|secret| !secret.is_empty()));
+        assert_eq!(answer.header(key::CAPABILITIES_V2), Some(&[0b1010][..]));
+        assert_eq!(answer.header(key::CAPABILITIES), None);
+    });
+}

@@ -1,0 +1,290 @@
+//! A router that does as it is told.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
+
+use bytes::BytesMut;
+use overkeep::{
+    control::message::{content, edge, fabric, key},
+    frame::{Builder, Frame, HEAD, Head, Limits, content as common, key as common_key, value},
+};
+use prost::Message;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
+use serde_json::{Value as Json, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    runtime::Runtime,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::harness::{Key, TestServer, fresh, speaking};
+
+/// How long anything is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+const LIMITS: Limits = Limits { headers: 1 << 20, body: 64 << 20 };
+
+fn runtime() -> &'static Runtime {
+    static RUNTIME: LazyLock<Runtime> =
+        LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
+    &RUNTIME
+}
+
+/// Runs what a test does with its routers.
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    runtime().block_on(test)
+}
+
+/// Waits until something is so, and answers whether it is.
+pub async fn soon(is_so: impl Fn() -> bool) -> bool {
+    let began = Instant::now();
+    while !is_so() && began.elapsed() < PATIENCE {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    is_so()
+}
+
+/// A server with no router inside.
+pub fn server() -> TestServer {
+    TestServer::start()
+}
+
+/// The record of a router and its certificate.
+pub struct Enrolled {
+    pub id: String,
+    pub leaf: CertificateDer<'static>,
+    pub key: Arc<Key>,
+}
+
+impl Enrolled {
+    pub fn new(server: &TestServer) -> Self {
+        let id = server.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+        Self::again(server, id)
+    }
+
+    /// A router that is to be enrolled.
+    pub fn again(server: &TestServer, id: String) -> Self {
+        let (shown, key) = (server.admin.get(&format!("/edge-routers/{id}")).expect(200), Key::new());
+        let token = shown.data()["enrollmentToken"].as_str().unwrap().to_owned();
+        let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
+        let issued = server.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+        let pem = issued.data()["cert"].as_str().unwrap();
+        Self { id, leaf: CertificateDer::from_pem_slice(pem.as_bytes()).unwrap(), key: Arc::new(key) }
+    }
+
+    /// The record, as administrators see it.
+    pub fn shown(&self, server: &TestServer) -> Json {
+        server.admin.get(&format!("/edge-routers/{}", self.id)).expect(200).data().clone()
+    }
+
+    async fn tls(&self, at: SocketAddr) -> TlsStream<TcpStream> {
+        let key = PrivateKeyDer::try_from(self.key.der()).unwrap();
+        let mut config = speaking(rustls::ALL_VERSIONS).with_client_auth_cert(vec![self.leaf.clone()], key).unwrap();
+        config.alpn_protocols = vec![b"ziti-ctrl".to_vec()];
+        let socket = TcpStream::connect(at).await.unwrap();
+        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
+    }
+
+    /// The hello that a router of version 1.1.15 says; a reconnect names the connection of before.
+    pub fn hello(&self, before: Option<&str>) -> Frame {
+        let hello = Builder::new(common::HELLO).text(common_key::VERSION, "v1.1.15|local|2020-01-01 01:01:01|linux|amd64");
+        let mut hello = hello.optional(common_key::CONNECTION_ID, before).body(self.id.as_bytes());
+        hello.set_sequence(-1);
+        hello
+    }
+
+    /// A connection that is accepted.
+    pub async fn connect(&self, server: &TestServer) -> MockRouter {
+        self.try_connect(server, self.hello(None)).await.unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    /// The same of a process that was connected before.
+    pub async fn reconnect(&self, server: &TestServer) -> MockRouter {
+        self.try_connect(server, self.hello(Some("1"))).await.unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    /// A connection, or the reason for which it is refused.
+    pub async fn try_connect(&self, server: &TestServer, hello: Frame) -> Result<MockRouter, String> {
+        let mut stream = self.tls(server.bound()).await;
+        stream.write_all(hello.as_bytes()).await.unwrap();
+        let mut router = MockRouter { stream, sequence: 0, answer: None };
+        let answer = router.next().await.ok_or("the connection was closed")?;
+        if !answer.is_set(common_key::SUCCESS) {
+            return Err(String::from_utf8_lossy(answer.body()).into_owned());
+        }
+        assert_eq!((answer.content_type(), answer.sequence()), (common::RESULT, -1));
+        router.answer = Some(answer);
+        Ok(router)
+    }
+
+    /// A connection that has said where SDKs find the router, and was told everything.
+    pub async fn online(&self, server: &TestServer) -> MockRouter {
+        let mut router = self.connect(server).await;
+        router.introduce().await;
+        router
+    }
+}
+
+/// A connected router.
+pub struct MockRouter {
+    stream: TlsStream<TcpStream>,
+    sequence: i32,
+    /// To its hello.
+    pub answer: Option<Frame>,
+}
+
+impl MockRouter {
+    /// The next message; none where the connection has ended.
+    pub async fn next(&mut self) -> Option<Frame> {
+        let read = async {
+            let mut head = [0; HEAD];
+            self.stream.read_exact(&mut head).await.ok()?;
+            let decoded = Head::decode(&head, LIMITS).unwrap();
+            let mut bytes = BytesMut::from(&head[..]);
+            bytes.resize(decoded.size(), 0);
+            self.stream.read_exact(&mut bytes[HEAD..]).await.ok()?;
+            Some(Frame::decode(bytes, LIMITS).unwrap())
+        };
+        timeout(PATIENCE, read).await.expect("a message in time")
+    }
+
+    /// The next message of a type; those of other types are passed over, heartbeats are answered.
+    pub async fn next_of(&mut self, content_type: i32) -> Frame {
+        loop {
+            let frame = self.next().await.unwrap_or_else(|| panic!("the connection has ended before a {content_type}"));
+            if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
+                self.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty()).await;
+            }
+            if frame.content_type() == content_type {
+                return frame;
+            }
+        }
+    }
+
+    /// The next message of a type as what it holds.
+    pub async fn told<M: Message + Default>(&mut self, content_type: i32) -> M {
+        M::decode(self.next_of(content_type).await.body()).unwrap()
+    }
+
+    /// Whether the connection ends.
+    pub async fn ends(&mut self) -> bool {
+        let ended = async { while self.next().await.is_some() {} };
+        timeout(PATIENCE, ended).await.is_ok()
+    }
+
+    /// Sends a message and answers its number.
+    pub async fn send(&mut self, mut frame: Frame) -> i32 {
+        self.sequence += 1;
+        frame.set_sequence(self.sequence);
+        self.stream.write_all(frame.as_bytes()).await.unwrap();
+        self.sequence
+    }
+
+    /// Sends bytes that need not be a message.
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    /// Asks something and waits for the answer.
+    pub async fn ask(&mut self, frame: Frame, answer: i32) -> Frame {
+        let sequence = self.send(frame).await;
+        loop {
+            let found = self.next_of(answer).await;
+            if found.reply_for() == Some(sequence) {
+                return found;
+            }
+        }
+    }
+
+    /// Says where SDKs find it, and waits for the full state. Answers the API sessions of it.
+    pub async fn introduce(&mut self) -> Vec<edge::ApiSession> {
+        let hello = self.next_of(content::SERVER_HELLO).await;
+        let advertise =
+            edge::Address { value: "router.example:3022".into(), protocol: "tls".into(), hostname: "router.example".into(), port: 3022 };
+        let listener = edge::Listener { address: Some(advertise.clone()), advertise: Some(advertise) };
+        let said = edge::ClientHello {
+            version: "v1.1.15".into(),
+            hostname: "router.example".into(),
+            listeners: vec![listener],
+            ..Default::default()
+        };
+        self.send(Builder::reply(content::CLIENT_HELLO, &hello).body(&said.encode_to_vec())).await;
+        self.full_state().await
+    }
+
+    /// Waits for a full state.
+    pub async fn full_state(&mut self) -> Vec<edge::ApiSession> {
+        let mut sessions = Vec::new();
+        loop {
+            let frame = self.next_of(content::API_SESSION_ADDED).await;
+            let part = edge::ApiSessionAdded::decode(frame.body()).unwrap();
+            if !part.is_full_state {
+                continue;
+            }
+            sessions.extend(part.api_sessions);
+            let state: Json = serde_json::from_slice(frame.header(key::SYNC_STATE).unwrap()).unwrap();
+            if state["isLast"] == true {
+                return sessions;
+            }
+        }
+    }
+
+    /// Asks for a terminator for a session. Answers the outcome.
+    pub async fn bind(&mut self, id: &str, token: &str, fingerprint: &str) -> edge::CreateTerminatorResponse {
+        let wish = edge::CreateTerminator {
+            address: id.into(),
+            session_token: token.into(),
+            fingerprints: vec![fingerprint.into()],
+            ..Default::default()
+        };
+        let answer =
+            self.ask(Builder::new(content::CREATE_TERMINATOR).body(&wish.encode_to_vec()), content::CREATE_TERMINATOR_RESPONSE).await;
+        edge::CreateTerminatorResponse::decode(answer.body()).unwrap()
+    }
+
+    /// Asks for a circuit; the answer comes later.
+    pub async fn dial(&mut self, token: &str, fingerprint: &str) -> i32 {
+        let frame = Builder::new(content::CREATE_CIRCUIT)
+            .bytes(key::PEER_DATA, &value::of_bytes_by_number(&[(1008, "caller")]))
+            .text(key::SESSION_TOKEN, token)
+            .bytes(key::FINGERPRINTS, &value::of_texts(&[fingerprint]))
+            .text(key::INSTANCE, "");
+        self.send(frame.empty()).await
+    }
+
+    /// The next route, answered with success.
+    pub async fn accept_route(&mut self) -> fabric::Route {
+        let frame = self.next_of(content::ROUTE).await;
+        let route = fabric::Route::decode(frame.body()).unwrap();
+        let result = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, route.attempt).flag(key::ROUTE_SUCCESS, true);
+        self.send(result.body(route.circuit_id.as_bytes())).await;
+        route
+    }
+
+    /// A circuit that stands; answers its id.
+    pub async fn circuit(&mut self, token: &str, fingerprint: &str) -> String {
+        let request = self.dial(token, fingerprint).await;
+        let route = self.accept_route().await;
+        let answer = self.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        assert_eq!(answer.reply_for(), Some(request));
+        assert_eq!(answer.text(key::CIRCUIT_ID), Some(route.circuit_id.as_str()));
+        route.circuit_id
+    }
+
+    /// The code and text with which a dial is refused.
+    pub async fn refused(&mut self, token: &str, fingerprint: &str) -> (u32, String) {
+        let request = self.dial(token, fingerprint).await;
+        let answer = self.next_of(content::ERROR).await;
+        assert_eq!(answer.reply_for(), Some(request));
+        (answer.u32(key::ERROR_CODE).unwrap(), String::from_utf8_lossy(answer.body()).into_owned())
+    }
+
+    pub async fn fault(&mut self, subject: fabric::FaultSubject, id: &str) {
+        let fault = fabric::Fault { subject: subject.into(), id: id.into(), iteration: 0 };
+        self.send(Builder::new(content::FAULT).body(&fault.encode_to_vec())).await;
+    }
+}
