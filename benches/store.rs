@@ -20,7 +20,7 @@ use std::{
 
 use overkeep::{
     clock::Timestamp,
-    entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Words},
+    entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Stateful, Words},
     error::Result,
     query::{Query, Type, Window},
     store::{KindEntry, OpenStore, Options, Plan, Progress, Scope, Store, encode},
@@ -102,8 +102,11 @@ fn history(directory: &Path) {
     println!("{:<22}{:>12}{:>12}{:>10}{:>8}", "what history costs", "us without", "us with", "slower", "goal");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for (writers, turns, goal) in [(1, 2_000, "15 %"), (64, 200, "")] {
-        let open =
-            |name: &str, kinds| Store::open(&directory.join(format!("{name}-{writers}")), kinds, Options::default()).expect("a store");
+        let open = |name: &str, kinds| {
+            Store::open(&directory.join(format!("{name}-{writers}")), kinds, Options::default())
+                .and_then(OpenStore::start)
+                .expect("a store")
+        };
         let (untold, told) = (open("untold", UNTOLD), open("told", KINDS));
         let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
         for turn in 0..turns {

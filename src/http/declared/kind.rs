@@ -13,6 +13,9 @@ use crate::{
     store::Read,
 };
 
+/// Takes one record after the other.
+pub type DeclaredVisitor<'v> = &'v mut dyn FnMut(DeclaredRecord) -> Result<()>;
+
 /// A kind whose records occur in a network document: requests can replace a whole record, and each record has a unique name.
 #[derive(Clone)]
 pub struct DeclaredKind {
@@ -24,7 +27,7 @@ pub struct DeclaredKind {
     /// The places of references to other records, and the kinds of those.
     pub references: Vec<(Place, Kind)>,
     /// Shows every record but those of the system.
-    pub each: fn(&Read<'_>, &mut dyn FnMut(DeclaredRecord) -> Result<()>) -> Result<()>,
+    pub each: fn(&Read<'_>, DeclaredVisitor<'_>) -> Result<()>,
     /// The record with a name.
     pub find: fn(&Read<'_>, &str) -> Result<Option<DeclaredRecord>>,
     /// The name of the record with an id.
