@@ -56,7 +56,7 @@ fn circuits_end_with_the_router_policies() {
 }
 
 #[test]
-fn the_router_hears_before_it_is_unrouted() {
+fn router_hears_before_unroute() {
     let scene = Scene::new();
     run(async {
         let mut router = scene.router.online(&scene.server).await;
@@ -75,7 +75,7 @@ fn the_router_hears_before_it_is_unrouted() {
 }
 
 #[test]
-fn circuits_that_ended_meanwhile_are_taken_back() {
+fn circuits_ended_meanwhile_are_unrouted() {
     let scene = Scene::new();
     run(async {
         let mut router = scene.router.online(&scene.server).await;

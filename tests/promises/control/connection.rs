@@ -54,7 +54,7 @@ fn heartbeats_are_answered_and_sent() {
 }
 
 #[test]
-fn routers_that_may_not_connect_learn_why() {
+fn refused_routers_learn_why() {
     let server = server();
     let router = Enrolled::new(&server);
     let refused = |router: &Enrolled| run(async { router.try_connect(&server, router.hello(None)).await.err().expect("a refusal") });
@@ -88,7 +88,7 @@ fn routers_that_may_not_connect_learn_why() {
 }
 
 #[test]
-fn changes_of_its_record_end_a_connection() {
+fn record_changes_end_a_connection() {
     let server = server();
     let router = Enrolled::new(&server);
     let path = format!("/edge-routers/{}", router.id);
@@ -152,7 +152,7 @@ fn malformed_bytes_end_a_connection() {
 }
 
 #[test]
-fn version_two_gets_its_own_header_keys() {
+fn version_two_gets_own_keys() {
     let server = server();
     let router = Enrolled::new(&server);
     run(async {

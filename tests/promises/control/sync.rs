@@ -13,7 +13,7 @@ use super::mock::{Enrolled, run, server};
 use crate::router::scene::Member;
 
 #[test]
-fn a_full_state_holds_every_api_session() {
+fn full_state_holds_every_session() {
     let server = server();
     let members: Vec<_> = (0..3).map(|_| Member::new(&server, "member")).collect();
     // More than one message holds.
@@ -34,7 +34,7 @@ fn a_full_state_holds_every_api_session() {
 }
 
 #[test]
-fn changes_of_sessions_are_told_in_order() {
+fn session_changes_come_in_order() {
     let server = server();
     let router = Enrolled::new(&server);
     run(async {
