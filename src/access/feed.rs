@@ -46,8 +46,12 @@ impl Access {
     pub fn following(store: &OpenStore, clock: Clock) -> Result<Self> {
         let access = Self { engine: Arc::default(), clock };
         store.read(|tx| access.ask(|engine| fill(engine, tx)))?;
-        let (told, source) = (access.clone(), store.reader().clone());
-        store.subscribe(Phase::Update, move |events| told.hear(&source, events));
+        let (told, source) = (access.clone(), store.reader().downgrade());
+        store.subscribe(Phase::Update, move |events| {
+            if let Some(source) = source.upgrade() {
+                told.hear(&source, events);
+            }
+        });
         Ok(access)
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, Ordering},
         mpsc::SyncSender,
     },
@@ -23,6 +23,16 @@ use crate::{
 #[derive(Clone)]
 pub struct Reader(pub(super) Arc<Inner>);
 
+/// A [`Reader`] that does not keep its store open. A listener of commits holds this, because the store holds the listener.
+pub struct WeakReader(Weak<Inner>);
+
+impl WeakReader {
+    /// The reader, unless the store is closed.
+    pub fn upgrade(&self) -> Option<Reader> {
+        self.0.upgrade().map(Reader)
+    }
+}
+
 /// A store, and the thread that writes to it once it was started.
 pub(super) struct Inner {
     pub(super) core: Arc<Core>,
@@ -35,6 +45,11 @@ pub(super) struct Inner {
 impl Reader {
     pub(super) fn core(&self) -> &Arc<Core> {
         &self.0.core
+    }
+
+    /// A reader that does not keep the store open.
+    pub fn downgrade(&self) -> WeakReader {
+        WeakReader(Arc::downgrade(&self.0))
     }
 
     /// Who is connected.

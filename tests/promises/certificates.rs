@@ -363,7 +363,7 @@ fn unusable_certificate_files_are_named() {
     let (elsewhere, key) = (Elsewhere::new(), KeyPair::generate().unwrap());
     elsewhere.issue(&key, &files);
     fs::write(&files[1], KeyPair::generate().unwrap().serialize_pem()).unwrap();
-    assert!(refusal().contains("does not belong to the certificate"));
+    assert!(refusal().contains("does not belong to the certificate"), "{}", refusal());
     // The owner of the host still has access.
     assert!(
         controller::host(&config, &Command::ListAdministrators)

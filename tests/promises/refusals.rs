@@ -151,6 +151,7 @@ const BODIES: &[(&str, &str)] = &[
     ("/identities/{id}/disable", "disable"),
     ("/identities/{id}/service-configs", "serviceConfigs"),
     ("/identities/{id}/trace", "traceSpec"),
+    ("/network", "network"),
     ("/posture-checks", "postureCheck"),
     ("/posture-response", "postureResponse"),
     ("/posture-response-bulk", "postureResponse"),
@@ -197,7 +198,8 @@ const RULES: [&str; 2] = ["data", "schema"];
 #[test]
 fn wrong_members_are_named() {
     let (mut all, mut seen) = (Differences::default(), BTreeSet::new());
-    for operation in operations() {
+    // A declared network consists of bodies of other operations; `declared.rs` tests its own rules.
+    for operation in operations().filter(|operation| operation.row.path != "/network") {
         let Some(schema) = operation.schema() else { continue };
         // The same body elsewhere is read by the same code.
         if !seen.insert(operation.row.operation.body.as_ref().and_then(|shape| shape.title.as_deref())) {

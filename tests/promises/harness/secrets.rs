@@ -79,8 +79,14 @@ fn is_telling(word: &str) -> bool {
     let [code, other] = SHORTEST;
     let is_code = word.len() == code && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
     let varied = word.bytes().any(|byte| !word.starts_with(char::from(byte)));
-    // The armour of a PEM block is in every block.
-    varied && !word.contains("-----") && (is_code || word.len() >= other)
+    // The armour of a PEM block is in every block, and a random body may hold a time as a code.
+    varied && !word.contains("-----") && !is_time(word) && (is_code || word.len() >= other)
+}
+
+/// Whether a word begins as a time does (RFC 3339).
+fn is_time(word: &str) -> bool {
+    word.len() > 10
+        && word.bytes().zip(b"dddd-dd-ddT").all(|(byte, form)| if *form == b'd' { byte.is_ascii_digit() } else { byte == *form })
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
