@@ -13,7 +13,6 @@
 mod answers;
 mod bind;
 mod circuit;
-mod commit_feed;
 mod connection;
 mod core;
 mod dial;
@@ -44,11 +43,11 @@ use tokio::{
 };
 
 use self::core::Core;
-pub use self::{
-    commit_feed::CommitFeed,
-    core::{Parts, Times},
+pub use self::core::{Parts, Times};
+use crate::{
+    network::{Basis, PendingReviews},
+    store::CommitFeed,
 };
-use crate::network::{Basis, PendingReviews};
 
 /// How long tasks have to end when the controller stops.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -83,7 +82,8 @@ impl Control {
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the control channel: {e}")))?;
         let handle = runtime.handle().clone();
         let reviews = Arc::<PendingReviews>::default();
-        feed.attach(&core, &reviews);
+        let noted = reviews.clone();
+        feed.attach(&core, move |core, event| review::hear(core, &noted, event));
         handle.spawn(review::run(core.clone(), reviews));
         handle.spawn(sync::run(core.clone()));
         let removing = core.clone();

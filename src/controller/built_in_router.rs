@@ -8,8 +8,8 @@ use crate::{
     entity::{EdgeRouter, FactsExt, Id, Record, RouterLink, VersionInfo},
     error::Result,
     listener::{RouterSide, Stream, Unauthenticated},
-    network::{CommitFeed, Parts, Peer, Router},
-    store::{OpenStore, Phase},
+    network::{Parts, Peer, Router},
+    store::{CommitFeed, OpenStore, Phase},
 };
 
 /// The address of the built-in router for clients, if it is enabled; `own` is the router's separate socket, if it has

@@ -5,13 +5,11 @@ use crate::{
     authentication::Sessions,
     clock::Clock,
     config::{Address, Config},
-    control,
     error::Result,
     http::{JsonCache, Routers, Watchers},
     jobs::JobTrigger,
-    network::CommitFeed,
     posture::Posture,
-    store::OpenStore,
+    store::{CommitFeed, OpenStore},
 };
 
 use super::built_in_router;
@@ -25,7 +23,7 @@ pub struct Followers {
     pub sessions: Sessions,
     pub watchers: std::sync::Arc<Watchers>,
     pub feed: CommitFeed,
-    pub control_feed: control::CommitFeed,
+    pub control_feed: CommitFeed,
 }
 
 impl Followers {
@@ -46,7 +44,7 @@ impl Followers {
             sessions: Sessions::following(store, clock.clone(), &config.sessions)?,
             watchers: Watchers::following(store, config.history.readers),
             feed: CommitFeed::following(store),
-            control_feed: control::CommitFeed::following(store),
+            control_feed: CommitFeed::following(store),
             access,
         })
     }

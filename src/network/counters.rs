@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{circuit_side::CircuitSide, message::Failure};
 
 /// A counter that only grows.
@@ -78,9 +81,13 @@ impl Counters {
     }
 }
 
-/// The counters and gauges of a router. The counters say "since the start": they only grow, and are 0 at the start of the process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The counters and gauges of the built-in router. The counters say "since the start": they only grow, and are 0 when the controller starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "TrafficDetail")]
 pub struct TrafficInfo {
+    /// Channels that are open now.
+    pub channels: u64,
     /// Channels whose hello was accepted, since the start.
     pub channels_opened: u64,
     /// Channels that ended, since the start.
@@ -91,14 +98,18 @@ pub struct TrafficInfo {
     pub hellos_missing: u64,
     /// Connections that were closed because a message could not be read, since the start.
     pub malformed: u64,
-    /// Channels that were closed because `router.max-total-mib` was used up and their client read nothing, since the start.
+    /// Channels that were closed because the memory limit was reached and their client read nothing, since the start.
     pub cut_off: u64,
+    /// Bindings that are open now; each has one terminator.
+    pub binds: u64,
     /// Binds that created a terminator, since the start.
     pub binds_accepted: u64,
-    /// Binds that were refused for any reason, since the start.
+    /// Binds that were refused, since the start.
     pub binds_refused: u64,
     /// Accepted binds that ended, since the start.
     pub binds_ended: u64,
+    /// Circuits that are open now, including those that wait for their host.
+    pub circuits: u64,
     /// Circuits that a host accepted, since the start.
     pub circuits_opened: u64,
     /// Circuits that ended after a host had accepted them, since the start.
@@ -113,12 +124,6 @@ pub struct TrafficInfo {
     pub host_bytes: u64,
     /// How often reading from a channel paused because a queue had no room for its messages, since the start.
     pub reader_pauses: u64,
-    /// Channels that are open now.
-    pub channels: u64,
-    /// Circuits that are open now, including those that wait for their host.
-    pub circuits: u64,
-    /// Bindings that are open now; each has one terminator.
-    pub binds: u64,
     /// Bytes that are queued now, of all channels.
     pub queued_bytes: u64,
 }

@@ -17,7 +17,6 @@ mod budget;
 mod channel;
 mod circuit;
 mod circuit_side;
-mod commit_feed;
 mod core;
 mod counters;
 mod dial;
@@ -62,7 +61,6 @@ use tokio::{
 use self::core::Core;
 pub use self::{
     basis::{Basis, BasisIndex},
-    commit_feed::CommitFeed,
     core::{Parts, Times},
     counters::TrafficInfo,
     dynamic_cost::DynamicCost,
@@ -76,7 +74,7 @@ pub use self::{
     select::{Strategy, Weight, choose},
     terminator_records::{NewTerminator, TerminatorRecords},
 };
-use crate::entity::FactsExt;
+use crate::{entity::FactsExt, store::CommitFeed};
 
 /// How long the runtime's threads may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -109,7 +107,8 @@ impl Router {
     pub fn start_with(parts: Parts, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
         let (core, triggers) = (Arc::new(Core::new(parts, times)), Arc::<PendingReviews>::default());
         core.records.clear(core.parts.id.as_str())?;
-        feed.attach(&core, &triggers);
+        let noted = triggers.clone();
+        feed.attach(&core, move |core, event| review::hear(core, &noted, event));
         let own = &core.parts.id;
         let is_disabled = core.parts.store.read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
         core.is_disabled.store(is_disabled, Ordering::Release);

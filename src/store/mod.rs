@@ -19,6 +19,7 @@
 
 mod cache;
 mod codec;
+mod commit_feed;
 mod context;
 mod core;
 mod dependency;
@@ -39,6 +40,7 @@ mod tx;
 
 pub use cache::{Cache, CommitNumber};
 pub use codec::{decode, encode};
+pub use commit_feed::CommitFeed;
 pub use dependency::{Dependency, DependencyRecorder};
 pub use event::{Event, Phase, Tombstone, Version};
 pub use file::manifest::Manifest;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use data_encoding::HEXLOWER;
 use ring::digest::{Context, SHA256};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +20,9 @@ use crate::{
     error::{Error, Result},
     store::Read,
 };
+
+/// The length of a tag.
+const TAG_DIGITS: usize = 32;
 
 /// The requested state of a network.
 pub struct Wanted {
@@ -70,7 +74,7 @@ pub struct Applied {
     pub assertions: Vec<(String, Assertion)>,
 }
 
-/// A checksum of the document, its options and every record of the declared kinds: 32 hexadecimal digits.
+/// A checksum of the document, its options and every record of the declared kinds: [`TAG_DIGITS`] hexadecimal digits.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -86,8 +90,8 @@ pub fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Result<St
     for one in kinds.all() {
         (one.each)(read, &mut |record| add(&|| serde_json::to_vec(&(one.kind.name, &record.id, &record.draft))))?;
     }
-    let digits: String = sum.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    Ok(digits)
+    let digits = HEXLOWER.encode(sum.finish().as_ref());
+    Ok(digits.chars().take(TAG_DIGITS).collect())
 }
 
 /// Applies the document.
