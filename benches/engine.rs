@@ -198,7 +198,7 @@ fn lists(engine: &mut Engine, rows: &mut Vec<Row>) {
     rows.push(measure("identities that may dial a service", 500, |n| _ = black_box(engine.identities(&service(n), Dial).len())));
 }
 
-fn said(id: &str, policy: Option<Policy>) -> Delta {
+fn policy_delta(id: &str, policy: Option<Policy>) -> Delta {
     Delta::Policy { kind: PolicyKind::Service, id: id.into(), policy }
 }
 
@@ -213,17 +213,17 @@ fn previews(engine: &mut Engine, rows: &mut Vec<Row>) {
         roles: roles.map(|roles| roles.iter().map(ToString::to_string).collect()),
     };
     let cases = [
-        ("a new policy over all identities and an eighth of the services", said("new", Some(hosted_by_all("#role5")))),
-        ("a new policy over all identities and all services", said("new", Some(hosted_by_all("#all")))),
-        ("the deletion of a policy", said("policy-00500", None)),
+        ("a new policy over all identities and an eighth of the services", policy_delta("new", Some(hosted_by_all("#role5")))),
+        ("a new policy over all identities and all services", policy_delta("new", Some(hosted_by_all("#all")))),
+        ("the deletion of a policy", policy_delta("policy-00500", None)),
         ("the deletion of the identity in every policy", subject(Identity, identity(0), None)),
         ("other roles of an identity", subject(Identity, identity(77), Some(&["role0", "role5"]))),
         ("the deletion of a service", subject(Service, service(7), None)),
         ("the deletion of an edge router", subject(EdgeRouter, "router-007".into(), None)),
     ];
-    for (what, news) in cases {
-        let news = [news];
-        let row = measure(&format!("preview of {what}"), 20, |_| _ = black_box(engine.preview(&news, 20)));
+    for (what, deltas) in cases {
+        let deltas = [deltas];
+        let row = measure(&format!("preview of {what}"), 20, |_| _ = black_box(engine.preview(&deltas, 20)));
         rows.push(row.at_most(PREVIEW));
     }
 }
@@ -233,9 +233,9 @@ fn preview_of_all_unlike(engine: &mut Engine, rows: &mut Vec<Row>) {
     for n in 0..SERVICES {
         engine.put_subject(Service, &service(n), &["thousand".into(), format!("only-{n}"), format!("role{}", n % 8)], 0);
     }
-    let news = [said("new", Some(hosted_by_all("#thousand")))];
+    let deltas = [policy_delta("new", Some(hosted_by_all("#thousand")))];
     let what = "preview at its worst: a policy over everything, no two services alike";
-    rows.push(measure(what, 5, |_| _ = black_box(engine.preview(&news, 20))));
+    rows.push(measure(what, 5, |_| _ = black_box(engine.preview(&deltas, 20))));
 }
 
 fn decisions(engine: &mut Engine, dice: &mut Dice, what: &str, rows: &mut Vec<Row>) {

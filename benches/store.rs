@@ -30,21 +30,21 @@ use tempfile::TempDir;
 
 /// A record of about 400 bytes with one unique and one role index, with or without history.
 #[derive(Clone, Serialize, Deserialize)]
-struct Row<const TOLD: bool = true> {
+struct Row<const HISTORY: bool = true> {
     name: String,
     roles: Roles,
     text: String,
 }
 
-impl<const TOLD: bool> Stateful for Row<TOLD> {
+impl<const HISTORY: bool> Stateful for Row<HISTORY> {
     type State = ();
 }
 
-impl<const TOLD: bool> Entity for Row<TOLD> {
+impl<const HISTORY: bool> Entity for Row<HISTORY> {
     const KIND: Kind = Kind { name: "thing", path: "things" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into())];
-    const LOGGED: Logged = if TOLD { Logged::Changes { secret: &[], quiet: &[] } } else { Logged::Nothing };
+    const LOGGED: Logged = if HISTORY { Logged::Changes { secret: &[], quiet: &[] } } else { Logged::Nothing };
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
         Ok(())
@@ -52,10 +52,10 @@ impl<const TOLD: bool> Entity for Row<TOLD> {
 }
 
 static KINDS: &[KindEntry] = &[KindEntry::of::<Row>()];
-static UNTOLD: &[KindEntry] = &[KindEntry::of::<Row<false>>()];
+static KINDS_WITHOUT_HISTORY: &[KindEntry] = &[KindEntry::of::<Row<false>>()];
 const MANY: u64 = 100_000;
 
-fn thing<const TOLD: bool>(n: u64) -> Record<Row<TOLD>> {
+fn thing<const HISTORY: bool>(n: u64) -> Record<Row<HISTORY>> {
     // Ids in random order.
     let id = format!("{:016x}-{n:08}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let roles = Roles::from_iter([format!("role {}", n % 50)]);
@@ -107,11 +107,11 @@ fn history(directory: &Path) {
                 .and_then(OpenStore::start)
                 .expect("a store")
         };
-        let (untold, told) = (open("untold", UNTOLD), open("told", KINDS));
+        let (without_history, with_history) = (open("untold", KINDS_WITHOUT_HISTORY), open("told", KINDS));
         let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
         for turn in 0..turns {
-            times[0].push(runtime.block_on(together::<false>(&untold, turn * writers, writers)));
-            times[1].push(runtime.block_on(together::<true>(&told, turn * writers, writers)));
+            times[0].push(runtime.block_on(together::<false>(&without_history, turn * writers, writers)));
+            times[1].push(runtime.block_on(together::<true>(&with_history, turn * writers, writers)));
         }
         let [without, with] = times.map(|mut times| {
             times.sort_by(f64::total_cmp);
@@ -124,9 +124,9 @@ fn history(directory: &Path) {
 }
 
 /// Microseconds until so many writes, all started at once, are on disk.
-async fn together<const TOLD: bool>(store: &Store, first: u64, count: u64) -> f64 {
+async fn together<const HISTORY: bool>(store: &Store, first: u64, count: u64) -> f64 {
     let start = Instant::now();
-    let writes = (first..first + count).map(|n| store.write(move |tx| tx.insert(thing::<TOLD>(n))));
+    let writes = (first..first + count).map(|n| store.write(move |tx| tx.insert(thing::<HISTORY>(n))));
     for write in futures_util::future::join_all(writes).await {
         write.expect("a write");
     }

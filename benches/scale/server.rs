@@ -60,7 +60,7 @@ impl Server {
         };
         let start = Instant::now();
         while is_busy() {
-            assert!(start.elapsed() < Duration::from_secs(120), "it never rests");
+            assert!(start.elapsed() < Duration::from_secs(120), "it never becomes idle");
         }
     }
 

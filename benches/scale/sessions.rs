@@ -44,7 +44,7 @@ pub fn asked_for_checks(bench: &mut Bench) {
 fn at_fifty(server: &Server, dialers: &[Dialer], name: &str, constant: Load<'_>) -> Figure {
     let new = || dialers.iter().map(|(user, services)| (reported(server, user), services)).collect();
     let opened = of_new(server, EACH, new, |(client, services): &mut (Client, &Vec<String>), n| {
-        client.send("POST", &format!("{CLIENT}/sessions"), &wish(&services[n]));
+        client.send("POST", &format!("{CLIENT}/sessions"), &session_request(&services[n]));
     });
     let Pair { rate, floor, times } = opened.beside(constant);
     let figure = Figure::new(format!("{name}, CPU each"), Microseconds(rate.cpu)).at_most(Microseconds(150.0)).flat();
@@ -52,7 +52,8 @@ fn at_fifty(server: &Server, dialers: &[Dialer], name: &str, constant: Load<'_>)
 }
 
 fn alone(server: &Server, (user, services): &Dialer) -> Figure {
-    let open = |client: &mut Client, n: usize| _ = client.send("POST", &format!("{CLIENT}/sessions"), &wish(&services[n % EACH]));
+    let open =
+        |client: &mut Client, n: usize| _ = client.send("POST", &format!("{CLIENT}/sessions"), &session_request(&services[n % EACH]));
     let constant = repeated(server, EACH, || reported(server, user), |client, _| health(client));
     let Pair { rate, floor, .. } = repeated(server, EACH, || reported(server, user), open).beside(constant);
     let name = "POST /sessions, one client";
@@ -82,7 +83,8 @@ fn dialers(server: &Server, corpus: &Corpus) -> Vec<Dialer> {
         let mut client = reported(server, user);
         let page = parsed(client.send("GET", &format!("{CLIENT}/services?limit=100"), ""));
         let ids = page["data"].as_array()?.iter().filter_map(|service| service["id"].as_str().map(str::to_owned));
-        let services: Vec<String> = ids.filter(|id| client.ask("POST", &format!("{CLIENT}/sessions"), &wish(id)).0 == 201).collect();
+        let services: Vec<String> =
+            ids.filter(|id| client.ask("POST", &format!("{CLIENT}/sessions"), &session_request(id)).0 == 201).collect();
         (services.len() >= EACH).then(|| (user.clone(), services))
     };
     let dialers: Vec<Dialer> = corpus.users.iter().filter_map(dialing).take(CLIENTS).collect();
@@ -93,11 +95,11 @@ fn dialers(server: &Server, corpus: &Corpus) -> Vec<Dialer> {
 /// A client whose endpoint has reported its domain.
 fn reported(server: &Server, user: &str) -> Client {
     let (mut client, _) = server.login(user);
-    let said = json!({ "typeId": "DOMAIN", "id": "any", "domain": DOMAIN }).to_string();
-    client.send("POST", &format!("{CLIENT}/posture-response"), &said);
+    let report = json!({ "typeId": "DOMAIN", "id": "any", "domain": DOMAIN }).to_string();
+    client.send("POST", &format!("{CLIENT}/posture-response"), &report);
     client
 }
 
-fn wish(service: &str) -> String {
+fn session_request(service: &str) -> String {
     json!({ "serviceId": service, "type": "Dial" }).to_string()
 }

@@ -46,8 +46,8 @@ def run(line, work, more=None):
             if process.poll() is None:
                 process.kill()
                 process.wait()
-    said = [json.loads(text) for text in (work / "out").read_text().splitlines()]
-    return said, ended and f"the program {ended}: {tail((work / 'err').read_text(errors='replace'))}"
+    output = [json.loads(text) for text in (work / "out").read_text().splitlines()]
+    return output, ended and f"the program {ended}: {tail((work / 'err').read_text(errors='replace'))}"
 
 
 # -- the main steps --------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class Setting:
         return found[0]
 
 
-def ground(admin):
+def add_router_and_policies(admin):
     """An edge router that is never connected and that every identity and service may use, because a session needs one."""
     admin.create("/edge-routers", name="router")
     admin.create("/edge-router-policies", name="all", semantic="AnyOf", identityRoles=["#all"], edgeRouterRoles=["#all"])
@@ -96,7 +96,7 @@ def fingerprint(identity):
     return hashlib.sha1(ssl.PEM_cert_to_DER_cert(text[:text.index(end) + len(end)])).hexdigest()
 
 
-class Journey:
+class LibraryRun:
     """The run of one library, judged step by step."""
 
     def __init__(self, admin, name, line, sdk, port, method, work):
@@ -111,8 +111,8 @@ class Journey:
                 jwt.write_text(self.setting.create_identity(enrollment={"ottca": authority.id})["enrollment"]["ottca"]["jwt"])
             else:           # the enrollment creates the identity, with the name and the roles that the authority defines
                 jwt.write_bytes(admin.raw("GET", f"/cas/{authority.id}/jwt"))
-        said, self.complaint = run([*line, jwt, work / "identity.json", *given, *self.setting.candidates], work, {"ZITI_LOG": "3"})
-        self.steps = {step["step"]: step for step in said}
+        output, self.complaint = run([*line, jwt, work / "identity.json", *given, *self.setting.candidates], work, {"ZITI_LOG": "3"})
+        self.steps = {step["step"]: step for step in output}
 
     def reached(self, step):
         if step not in self.steps:
@@ -147,19 +147,19 @@ class Journey:
                f"the sessions are {[(session['type'], session['service']['name']) for session in mine]}")
 
 
-def journey(prepared, sdk, port, method="ott"):
+def library_test(prepared, sdk, port, method="ott"):
     """A test: the main steps, enrolled by the method."""
     def test(report, admin, name, work):
-        trip = Journey(admin, name, prepared(), sdk, port, method, work)
+        library_run = LibraryRun(admin, name, prepared(), sdk, port, method, work)
         for step in STEPS:
-            report.judge(f"{name} {step}", getattr(trip, step))
+            report.judge(f"{name} {step}", getattr(library_run, step))
     return test
 
 
 # -- programs that judge the answers themselves---------------------------------------------------------------------------
-def verdicts(report, name, said, complaint):
+def verdicts(report, name, output, complaint):
     """Reports the results of a program, and its error output if it did not finish."""
-    found = [line for line in said if "name" in line]
+    found = [line for line in output if "name" in line]
     for line in found:
         if line["failure"] is None:
             report.ok(f"{name} {line['name']}")
@@ -172,9 +172,9 @@ def verdicts(report, name, said, complaint):
 def credentials(report, admin, name, work):
     """Every credential operation of both interfaces."""
     line = [*prepare.go("./credentials"), admin.address, work]
-    said, complaint = run(line, work, {"OVERKEEP_USER": "admin", "OVERKEEP_PASSWORD": admin.password})
-    verdicts(report, name, said, complaint)
-    for last in said:
+    output, complaint = run(line, work, {"OVERKEEP_USER": "admin", "OVERKEEP_PASSWORD": admin.password})
+    verdicts(report, name, output, complaint)
+    for last in output:
         if "undriven" in last:
             print(f"   credential operations that were not driven: {', '.join(last['undriven']) or 'none'}", flush=True)
 
@@ -190,10 +190,10 @@ def browser(report, admin, name, work):
 
 
 TESTS = {
-    "openziti-python": journey(prepare.python, "ziti-sdk-c", 7001),
-    "openziti-python-ottca": journey(prepare.python, "ziti-sdk-c", 7004, "ottca"),
-    "openziti-python-ca": journey(prepare.python, "ziti-sdk-c", 7005, "ca"),
-    "sdk-golang": journey(functools.partial(prepare.go, "./client"), "ziti-sdk-golang", 7002),
+    "openziti-python": library_test(prepare.python, "ziti-sdk-c", 7001),
+    "openziti-python-ottca": library_test(prepare.python, "ziti-sdk-c", 7004, "ottca"),
+    "openziti-python-ca": library_test(prepare.python, "ziti-sdk-c", 7005, "ca"),
+    "sdk-golang": library_test(functools.partial(prepare.go, "./client"), "ziti-sdk-golang", 7002),
     "edge-api": credentials,
     "browzer": browser,
     **traffic.TESTS,
@@ -249,7 +249,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="interop-") as directory:
         try:
             with controller(options.binary.resolve(), pathlib.Path(directory)) as admin:
-                ground(admin)
+                add_router_and_policies(admin)
                 for name in options.test or TESTS:
                     for run in range(options.again + 1):
                         work = pathlib.Path(directory) / (f"{name}-{run + 1}" if run else name)

@@ -1,4 +1,4 @@
-"""The unmodified Go router 1.1.15, elsewhere: it enrolls, connects, and carries what SDKs send, without a hand.
+"""The unmodified Go router 1.1.15 in a process of its own: it enrolls, connects and relays without manual steps.
 
 Its configuration is the one that docs/routers.md gives.
 """
@@ -13,13 +13,13 @@ import prepare
 from controller import START, Failed, expect, free_port, tail, until
 from network import SOON, network
 
-ONLINE = 60         # seconds: a router makes a key of 4096 bits, connects and is told of sessions
+ONLINE = 60         # seconds: a router generates a 4096-bit key, connects and receives the sessions
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "routers.md"
 SIZES = {"nothing": (0, 1), "10 MiB": (10 << 20, 32 << 10)}
 
 
 def configuration(**values):
-    """The configuration in the documents, with what an operator fills in."""
+    """The configuration in the documentation, with the operator's values."""
     text = re.search(r"```yaml\n(.*?)```", DOCUMENT.read_text(), re.S).group(1)
     for name, value in values.items():
         expect(f"{{{name}}}" in text, f"the configuration of docs/routers.md has no {{{name}}}")
@@ -28,7 +28,7 @@ def configuration(**values):
 
 
 class GoRouter:
-    """A router with a folder of its own."""
+    """A router with its own folder."""
 
     def __init__(self, running, name):
         self.running, self.name, self.process = running, name, None
@@ -79,7 +79,7 @@ class GoRouter:
 
 
 def with_router(function):
-    """A test with one Go router and no router inside."""
+    """A test with one Go router and without the built-in router."""
     def test(report, _, name, work):
         with network(report.binary, work, OVERKEEP_ROUTER_ENABLED="false") as running:
             everybody = dict(semantic="AnyOf", edgeRouterRoles=["#all"])
@@ -98,7 +98,7 @@ def dynamic_cost(running, service):
 
 
 def carries(report, running, router, name):
-    """From a token to 10 MiB."""
+    """From enrollment to a transfer of 10 MiB."""
     report.judge(f"{name} enrolls", router.enroll)
     report.judge(f"{name} is online", router.begin)
 
@@ -125,7 +125,7 @@ def carries(report, running, router, name):
 
 
 def access_ends(report, running, router, name):
-    """What loses its right ends at the router, too."""
+    """Circuits and terminators end at the router when their access ends."""
     router.enroll()
     router.begin()
     policies = {}
@@ -152,8 +152,8 @@ def access_ends(report, running, router, name):
     report.judge(f"{name} the bind policy", bind_ends)
 
 
-def goes_and_comes(report, running, router, name):
-    """A router that is disabled, killed, and enrolled anew."""
+def restarts(report, running, router, name):
+    """A router that is disabled, killed, and re-enrolled."""
     router.enroll()
     router.begin()
     running.service("service")
@@ -176,17 +176,17 @@ def goes_and_comes(report, running, router, name):
         until(lambda: carried(dialer), ONLINE, "nothing is carried after the router was started anew")
     report.judge(f"{name} it is killed and started", killed)
 
-    def enrolled_anew():
+    def re_enrolled():
         running.admin.raw("POST", f"/edge-routers/{router.id}/re-enroll", b"{}")
         until(lambda: not router.shown()["isOnline"], SOON, "a router whose enrollment was taken back stays online")
         router.end()
         router.enroll()
         router.begin()
-    report.judge(f"{name} it is enrolled anew", enrolled_anew)
+    report.judge(f"{name} it is enrolled anew", re_enrolled)
 
 
 def carried(dialer):
-    """Whether a connection carries what it should."""
+    """Whether a connection transfers its data."""
     try:
         dialer.carry("service", 100_000)
         return True
@@ -197,5 +197,5 @@ def carried(dialer):
 TESTS = {
     "router-carries": with_router(carries),
     "router-access-ends": with_router(access_ends),
-    "router-goes-and-comes": with_router(goes_and_comes),
+    "router-goes-and-comes": with_router(restarts),
 }

@@ -58,10 +58,10 @@ class Soak:
 
     # -- traffic: it may fail only because of the other activities --
     def traffic(self, member, end):
-        chance = random.Random(member.name)
+        rng = random.Random(member.name)
         while time.monotonic() < end:
-            service = chance.choice(list(self.services))
-            size, connections = chance.choice([(0, 1), (1 << 10, 20), (200 << 10, 4), (2 << 20, 1)])
+            service = rng.choice(list(self.services))
+            size, connections = rng.choice([(0, 1), (1 << 10, 20), (200 << 10, 4), (2 << 20, 1)])
             try:
                 member.peer.carry(service, size, connections=connections, leave=service == "c0" and size > 0)
                 self.count("carried")
@@ -102,16 +102,16 @@ class Soak:
                 expect(" 404" in str(gone), str(gone))
 
     def churn(self, end):
-        deeds = [self.kill_dialer, self.kill_host, self.take_policy, self.end_sessions, self.disable, self.end_circuit, self.end_circuit]
+        actions = [self.kill_dialer, self.kill_host, self.take_policy, self.end_sessions, self.disable, self.end_circuit, self.end_circuit]
         while time.monotonic() < end:
-            deed = self.random.choice(deeds)
+            action = self.random.choice(actions)
             # libziti 0.29.3 crashes when its channel ends while it binds again (model_map_remove_key, without a channel).
             for member in filter(Member.has_ended, self.hosts + self.dialers):
                 self.count(f"{member.kind} ended by itself")
-                deed = member.restart
+                action = member.restart
             try:
-                deed()
-                self.count(deed.__name__)
+                action()
+                self.count(action.__name__)
             except Failed as failure:
                 # The first request of a new program may fail because of another change; the controller itself must answer.
                 expect("answered 5" not in str(failure) and self.running.admin.process.poll() is None, str(failure))

@@ -1,4 +1,4 @@
-// Fills an empty controller with a small company: people in roles, services, policies, configs, checks, and some history.
+// Fills an empty controller with a small company: identities with roles, services, policies, configs, checks, and some history.
 //
 //     node seed.mjs            with OVERKEEP_URL, OVERKEEP_USER and OVERKEEP_PASSWORD in the environment
 
@@ -7,7 +7,7 @@ const HOSTS = ['database-host', 'wiki-host', 'builds-host'];
 const SERVICES = { database: ['databases'], reporting: ['databases'], wiki: ['intranet'], calendar: ['intranet'], builds: ['tools'], artifacts: ['tools'] };
 const INTERCEPT = 'g7cIWbcGg'; // the config type `intercept.v1`
 
-/** A function that asks the controller at `url` as its administrator. */
+/** Logs in at `url`. Returns a function that sends requests as its administrator. */
 export async function administrator(url, username, password) {
   let token;
   const ask = async (method, path, body) => {
@@ -22,7 +22,7 @@ export async function administrator(url, username, password) {
   return ask;
 }
 
-/** The ids of what was made, by name. */
+/** Creates the records. Returns their ids by name. */
 export async function seed(ask) {
   const ids = {};
   const make = async (path, body) => {

@@ -1,9 +1,9 @@
-// Uses the page as an administrator does, against a controller that a script started with an empty file and this one fills.
+// Uses the page as an administrator does, against an empty controller that a script started and this script fills.
 //
 //     node walk.mjs [--pictures]      with OVERKEEP_URL, OVERKEEP_USER, OVERKEEP_PASSWORD and CHROMIUM in the environment
 //
-// Every page is looked at, light and dark, narrow and wide. Meanwhile nothing is asked for elsewhere, nothing breaks the content security
-// policy, nothing complains on the console, no page is wider than its window, and axe finds nothing.
+// Every page is opened, light and dark, narrow and wide. Each time: no request leaves the origin, the content security policy is not
+// violated, the console has no errors or warnings, no page is wider than its window, and axe finds no violation.
 
 import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -16,7 +16,7 @@ import { administrator, seed } from './seed.mjs';
 
 const { OVERKEEP_URL: origin, OVERKEEP_USER: user, OVERKEEP_PASSWORD: password, CHROMIUM, PICTURES } = process.env;
 const PATIENCE = Number(process.env.PATIENCE || 60000);
-const WITNESS = "window.broken = []; document.addEventListener('securitypolicyviolation', event => broken.push(`${event.violatedDirective}: ${event.blockedURI}`));";
+const VIOLATION_RECORDER = "window.broken = []; document.addEventListener('securitypolicyviolation', event => broken.push(`${event.violatedDirective}: ${event.blockedURI}`));";
 const SETTLED = () => document.querySelector('#content h1') && !document.querySelector('.loading');
 const faults = [];
 
@@ -26,17 +26,17 @@ function expect(condition, what) {
   console.log(`FAIL page: ${what}`);
 }
 
-/** A window with witnesses of everything that should not be. `allowed` says which refused requests are meant to be. */
+/** A window that reports every fault. `allowed` names the answers with an error status that are expected. */
 async function windowOf(browser, width, theme, allowed = () => false) {
   const context = await browser.newContext({ viewport: { width, height: width < 600 ? 780 : Math.round(width * 0.7) }, colorScheme: theme, ignoreHTTPSErrors: true, locale: 'en-GB', timezoneId: 'Europe/Berlin' });
-  await context.addInitScript(WITNESS);
+  await context.addInitScript(VIOLATION_RECORDER);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
   page.on('request', request => expect(/^(data|blob):/.test(request.url()) || request.url().startsWith(`${origin}/`), `asks for ${request.url()}`));
   page.on('response', answer => expect(answer.status() < 400 || allowed(answer), `${answer.request().method()} ${answer.url()} answered ${answer.status()}`));
   page.on('pageerror', error => expect(false, `a script failed: ${error.stack}`));
   page.on('console', message => {
-    // A refused request is judged above; the browser repeats it here.
+    // A refused request is reported above; the browser repeats it here.
     const isRefusal = message.text().startsWith('Failed to load resource');
     expect(!['error', 'warning'].includes(message.type()) || isRefusal, `console ${message.type()}: ${message.text()}`);
   });
@@ -59,12 +59,12 @@ async function open(page, hash) {
   await page.waitForFunction(SETTLED);
 }
 
-async function judge(page, what, withAxe) {
+async function check(page, what, withAxe) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(wide <= 0, `${what}: ${wide} px wider than its window`);
   expect(!(await page.locator('.problem').count()), `${what}: ${await page.locator('.problem').allTextContents()}`);
   if (withAxe) {
-    // Runs through the debugger, which the policy of the page does not bind.
+    // Runs through the debugger, which the content security policy does not restrict.
     await page.evaluate(axe.source);
     const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
     for (const { id, help, nodes } of violations) expect(false, `${what}: ${id}: ${help}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`);
@@ -73,7 +73,7 @@ async function judge(page, what, withAxe) {
   expect(!broken.length, `${what}: against the policy: ${broken}`);
 }
 
-/** Every page that the navigation leads to, and of each kind the form and the first record. */
+/** Every page that the navigation leads to, and the form and the first record of each kind. */
 async function everyPage(page, ask, ids) {
   const links = await page.locator('#navigation a[href^="#/"]').evaluateAll(all => all.map(link => link.getAttribute('href')));
   const pages = [...links, `#/access/ask?identity=${ids.alice}&service=${ids.builds}`, `#/access/ask?identity=${ids.alice}`, `#/access/ask?service=${ids.database}`, '#/access/changes', '#/history?kind=refusals', `#/identities/${ids.alice}/edit`, `#/services/${ids.database}/edit`, `#/posture-checks/${ids['office machines']}/edit`, `#/configs/${ids['wiki-address']}/edit`];
@@ -97,14 +97,14 @@ async function walk(browser, ask, ids) {
     pages ??= await everyPage(page, ask, ids);
     for (const hash of pages) {
       await open(page, hash);
-      await judge(page, `${hash} at ${width} px, ${theme}`, withAxe);
+      await check(page, `${hash} at ${width} px, ${theme}`, withAxe);
     }
     console.log(`${pages.length} pages at ${width} px, ${theme}`);
     await page.context().close();
   }
 }
 
-/** Without a pointer: log in, go to a kind, make a record with a preview, delete it. */
+/** Keyboard only: log in, go to a kind, create a record with a preview, delete it. */
 async function keyboard(browser, ask) {
   const page = await windowOf(browser, 1280, 'light', answer => answer.status() === 401 && answer.url().includes('/authenticate?'));
   await logIn(page, user, 'not the password');
@@ -148,7 +148,7 @@ async function keyboard(browser, ask) {
   console.log('a policy made and deleted with the keyboard');
 }
 
-/** From a new identity to its enrolled client, on one page that is never loaded again. */
+/** From a new identity to its enrolled client, on one page without a reload. */
 async function enrollment(browser, ask) {
   const page = await windowOf(browser, 1280, 'light');
   await logIn(page);
@@ -174,7 +174,7 @@ async function enrollment(browser, ask) {
   console.log('a client enrolled, and the page saw it');
 }
 
-/** From a no with its reasons, by an edit that is looked at first, to a policy that gives the right. */
+/** From a refusal with its reasons, by a previewed edit, to a policy that grants the right. */
 async function explain(browser, ask, ids) {
   const page = await windowOf(browser, 1280, 'light');
   await logIn(page);
@@ -196,7 +196,7 @@ async function explain(browser, ask, ids) {
   console.log('a pair explained and its obstacle removed');
 }
 
-/** A refusal is shown at the member that it names, and what somebody else changed meanwhile is not overwritten. */
+/** An error is shown at the member that it names, and a concurrent change is not overwritten. */
 async function refusals(browser, ask, ids) {
   const page = await windowOf(browser, 1280, 'light', answer => [400, 412].includes(answer.status()));
   await logIn(page);
@@ -215,7 +215,7 @@ async function refusals(browser, ask, ids) {
   console.log('refusals stand at their members');
 }
 
-/** Circuits and clients, answered in the place of the controller: what they say is shown, and a circuit can be ended. */
+/** Circuits and channels, answered by the test in place of the controller: they are listed, and a circuit can be ended. */
 async function traffic(browser, ids) {
   const page = await windowOf(browser, 1280, 'light');
   const listed = rows => ({ json: { data: rows, meta: { pagination: { limit: 100, offset: 0, totalCount: rows.length } } } });
@@ -235,7 +235,7 @@ async function traffic(browser, ids) {
   await page.getByRole('row').filter({ hasText: 'wiki-host' }).filter({ hasText: '2.0 KiB/s' }).filter({ hasText: '1.0 MiB/s' }).waitFor();
   await page.getByRole('row').filter({ hasText: 'alice' }).filter({ hasText: '192.0.2.7:40112' }).waitFor();
   await page.locator('.chart').waitFor();
-  await judge(page, '#/live with traffic', true);
+  await check(page, '#/live with traffic', true);
   await page.getByRole('button', { name: 'End the circuit to wiki?' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
   await page.getByText('No traffic at the moment').waitFor();
@@ -243,7 +243,7 @@ async function traffic(browser, ids) {
   console.log('traffic shown and ended');
 }
 
-/** What the administrator of the host does now and then: a check of the data file, a snapshot, a session ended, as it happens elsewhere. */
+/** Maintenance: a check of the data file, a snapshot, and an event shown as it happens. */
 async function care(browser, ask) {
   const page = await windowOf(browser, 1280, 'light');
   await logIn(page);
@@ -262,7 +262,7 @@ async function care(browser, ask) {
   console.log('checked, copied, and seen as it happened');
 }
 
-/** A kind that the page has never heard of, in the document only. */
+/** A kind that only the document describes and the page has no code for. */
 async function newKind(browser) {
   const page = await windowOf(browser, 1280, 'light');
   const widget = { id: 'w1', name: 'left wing', createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z', colour: 'red', size: 3 };
@@ -303,7 +303,7 @@ const code = (secret, at = Date.now()) => {
   return String((digest.readUInt32BE(digest.at(-1) & 15) & 0x7fffffff) % 1000000).padStart(6, '0');
 };
 
-/** A log-in with a one-time code; and an identity that is no administrator is told so. */
+/** Log-in with a one-time code; an identity that is not an administrator is turned away. */
 async function secondFactor(browser, ask) {
   const make = async (name, isAdmin) => {
     const { id } = await ask('POST', '/identities', { name, type: 'Default', isAdmin });
@@ -328,12 +328,12 @@ async function secondFactor(browser, ask) {
   await page.getByRole('button', { name: 'Log out' }).click();
   await logIn(page, 'no-admin', 'correct horse battery');
   await page.getByText('This page is for administrators').waitFor();
-  expect(await page.evaluate(() => sessionStorage.length) === 0, 'nothing is kept of a session that ended');
+  expect(await page.evaluate(() => sessionStorage.length) === 0, 'sessionStorage is empty after the session has ended');
   await page.context().close();
   console.log('logged in with a one-time code');
 }
 
-/** A group of 5,000 identities takes the map no more requests than one of 5. */
+/** A role with 5,000 identities takes the map no more requests than a role with 5. */
 async function large(browser, ask) {
   const page = await windowOf(browser, 1280, 'light');
   const requests = async () => {

@@ -22,9 +22,9 @@ struct Kind {
 impl Kind {
     fn caller(&self, server: &TestServer) -> Caller {
         match &self.username {
-            Some(username) => server.again(username),
-            None if self.wrong_token => server.nobody().with_token("5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"),
-            None => server.nobody(),
+            Some(username) => server.log_in_again(username),
+            None if self.wrong_token => server.anonymous().with_token("5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"),
+            None => server.anonymous(),
         }
     }
 
@@ -152,7 +152,7 @@ fn a_bearer_token_alone_opens_nothing() {
     let server = TestServer::start();
     for base in Base::ALL {
         for row in interface(base).rows().filter(|row| row.permission != Permission::Open) {
-            let answer = server.nobody().at(base).ask(row.method, &path(row)).header("authorization", "Bearer abc.def.ghi").send();
+            let answer = server.anonymous().at(base).ask(row.method, &path(row)).header("authorization", "Bearer abc.def.ghi").send();
             answer.refused(401, "UNAUTHORIZED", "");
         }
     }

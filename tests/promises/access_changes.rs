@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::{
     events::watch,
-    harness::{Base, Dice, TestServer, encoded, fresh, stores},
+    harness::{Base, Rng, TestServer, encoded, fresh, stores},
 };
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
@@ -33,7 +33,7 @@ struct World {
     store: Store,
     access: Access,
     audit: AccessAudit,
-    dice: Dice,
+    rng: Rng,
     /// The last row of each change, and the rights at that time.
     states: Vec<(u64, Everything)>,
 }
@@ -47,7 +47,7 @@ impl World {
         let access = Access::following(&opened, Clock::system()).unwrap();
         let store = opened.start().unwrap();
         let audit = AccessAudit::following(&store).unwrap();
-        let mut world = Self { store, access, audit, dice: Dice::new(seed), states: Vec::new() };
+        let mut world = Self { store, access, audit, rng: Rng::new(seed), states: Vec::new() };
         let default = builtin::auth_policy(Timestamp::from_millis(0));
         world.change(&Author::default(), |tx, _| if tx.find(&default.id)?.is_none() { tx.insert(default) } else { Ok(()) });
         world
@@ -62,15 +62,15 @@ impl World {
     }
 
     /// A change by an author.
-    fn change(&mut self, author: &Author, change: impl FnOnce(&Tx<'_>, &mut Dice) -> Result<()> + Send + 'static) {
-        let mut dice = Dice::new(self.dice.below(1 << 40) as u64);
-        self.store.by(author.clone()).write_blocking(move |tx| change(tx, &mut dice)).unwrap();
+    fn change(&mut self, author: &Author, change: impl FnOnce(&Tx<'_>, &mut Rng) -> Result<()> + Send + 'static) {
+        let mut rng = Rng::new(self.rng.below(1 << 40) as u64);
+        self.store.by(author.clone()).write_blocking(move |tx| change(tx, &mut rng)).unwrap();
         self.states.push((self.end(), self.everything()));
     }
 
     /// A random change.
     fn any_change(&mut self, author: &Author) {
-        self.change(author, |tx, dice| (0..1 + dice.below(3)).try_for_each(|_| one(tx, dice)));
+        self.change(author, |tx, rng| (0..1 + rng.below(3)).try_for_each(|_| one(tx, rng)));
     }
 
     fn everything(&self) -> Everything {
@@ -150,53 +150,53 @@ fn turned(pairs: &Pairs, before: &Everything, after: &Everything) {
     }
 }
 
-fn roles(dice: &mut Dice) -> Vec<&'static str> {
-    ROLES.into_iter().filter(|_| dice.below(2) == 0).collect()
+fn roles(rng: &mut Rng) -> Vec<&'static str> {
+    ROLES.into_iter().filter(|_| rng.below(2) == 0).collect()
 }
 
 /// A role list of a policy for subjects of kind `of`.
-fn list<E: Entity>(tx: &Tx<'_>, of: &str, dice: &mut Dice) -> Vec<String> {
-    let id = format!("{of}{}", dice.below(3));
+fn list<E: Entity>(tx: &Tx<'_>, of: &str, rng: &mut Rng) -> Vec<String> {
+    let id = format!("{of}{}", rng.below(3));
     let there = tx.find(&Id::<E>::from_text(&*id)).unwrap().is_some();
-    match dice.below(6) {
+    match rng.below(6) {
         0 => vec!["#all".into()],
         1 if there => vec![format!("@{id}")],
-        _ => roles(dice).iter().map(|role| format!("#{role}")).collect(),
+        _ => roles(rng).iter().map(|role| format!("#{role}")).collect(),
     }
 }
 
 /// Creates, changes or deletes something.
-fn one(tx: &Tx<'_>, dice: &mut Dice) -> Result<()> {
-    let n = dice.below(5);
-    let with_roles = |dice: &mut Dice, more: Json| {
-        let mut spec = json!({ "roleAttributes": roles(dice) });
+fn one(tx: &Tx<'_>, rng: &mut Rng) -> Result<()> {
+    let n = rng.below(5);
+    let with_roles = |rng: &mut Rng, more: Json| {
+        let mut spec = json!({ "roleAttributes": roles(rng) });
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         spec
     };
-    match dice.below(6) {
+    match rng.below(6) {
         0 => {
             let more = json!({ "type": "Device", "isAdmin": false, "authPolicyId": "default" });
-            turn::<Identity>(tx, &format!("i{n}"), with_roles(dice, more), dice)
+            turn::<Identity>(tx, &format!("i{n}"), with_roles(rng, more), rng)
         }
-        1 => turn::<Service>(tx, &format!("s{}", n % 4), with_roles(dice, json!({ "encryptionRequired": true })), dice),
-        2 => turn::<EdgeRouter>(tx, &format!("r{}", n % 3), with_roles(dice, json!({})), dice),
+        1 => turn::<Service>(tx, &format!("s{}", n % 4), with_roles(rng, json!({ "encryptionRequired": true })), rng),
+        2 => turn::<EdgeRouter>(tx, &format!("r{}", n % 3), with_roles(rng, json!({})), rng),
         of => {
-            let semantic = ["AnyOf", "AllOf"][dice.below(2)];
+            let semantic = ["AnyOf", "AllOf"][rng.below(2)];
             let [identities, services, routers] =
-                [list::<Identity>(tx, "i", dice), list::<Service>(tx, "s", dice), list::<EdgeRouter>(tx, "r", dice)];
+                [list::<Identity>(tx, "i", rng), list::<Service>(tx, "s", rng), list::<EdgeRouter>(tx, "r", rng)];
             match of {
                 3 => {
-                    let right = ["Dial", "Bind"][dice.below(2)];
+                    let right = ["Dial", "Bind"][rng.below(2)];
                     let spec = json!({ "type": right, "semantic": semantic, "identityRoles": identities, "serviceRoles": services });
-                    turn::<ServicePolicy>(tx, &format!("p{n}"), spec, dice)
+                    turn::<ServicePolicy>(tx, &format!("p{n}"), spec, rng)
                 }
                 4 => {
                     let spec = json!({ "semantic": semantic, "identityRoles": identities, "edgeRouterRoles": routers });
-                    turn::<EdgeRouterPolicy>(tx, &format!("p{}", n % 3), spec, dice)
+                    turn::<EdgeRouterPolicy>(tx, &format!("p{}", n % 3), spec, rng)
                 }
                 _ => {
                     let spec = json!({ "semantic": semantic, "serviceRoles": services, "edgeRouterRoles": routers });
-                    turn::<ServiceEdgeRouterPolicy>(tx, &format!("p{}", n % 3), spec, dice)
+                    turn::<ServiceEdgeRouterPolicy>(tx, &format!("p{}", n % 3), spec, rng)
                 }
             }
         }
@@ -204,12 +204,12 @@ fn one(tx: &Tx<'_>, dice: &mut Dice) -> Result<()> {
 }
 
 /// Writes a record, or deletes it if it exists.
-fn turn<E: Entity>(tx: &Tx<'_>, id: &str, mut spec: Json, dice: &mut Dice) -> Result<()> {
+fn turn<E: Entity>(tx: &Tx<'_>, id: &str, mut spec: Json, rng: &mut Rng) -> Result<()> {
     spec["name"] = format!("name of {id}").into();
     let spec: E = serde_json::from_value(spec).unwrap();
     match tx.find(&Id::<E>::from_text(id))? {
         None => tx.insert(Record::new(Id::from_text(id), Timestamp::from_millis(0), spec)),
-        Some(_) if dice.below(4) == 0 => tx.delete(&Id::<E>::from_text(id)),
+        Some(_) if rng.below(4) == 0 => tx.delete(&Id::<E>::from_text(id)),
         Some(old) => tx.put(Record { spec, ..old }),
     }
 }
@@ -224,9 +224,9 @@ fn rows_tell_gained_and_lost_access() {
         let (mut world, mut rows) = (World::new(seed), 0);
         let authors = [somebody("alice"), somebody("bob"), Author::local()];
         for _ in 0..60 {
-            let author = &authors[world.dice.below(3)];
+            let author = &authors[world.rng.below(3)];
             world.any_change(author);
-            match world.dice.below(8) {
+            match world.rng.below(8) {
                 0 => world.audit.catch_up().unwrap(),
                 // Simulates an end of the process.
                 1 => world.audit = AccessAudit::following(&world.store).unwrap(),
@@ -331,7 +331,7 @@ fn damaged_rows_are_passed_over() {
 
 #[test]
 fn changes_without_effect_leave_no_row() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let (identity, user) = server.user(&fresh("person"), json!({ "roleAttributes": ["staff"] }));
     let service = server.service(&fresh("service"), json!({}));
     let policy = server.service_policy("Dial", &["#staff"], &[&format!("@{service}")]);
@@ -354,7 +354,7 @@ fn history(filter: &str) -> String {
 
 #[test]
 fn operator_finds_who_lost_access() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let (database, ann) = (server.service("database", json!({})), server.identity("ann", json!({ "roleAttributes": ["staff"] })));
     let bob = server.identity("bob", json!({ "roleAttributes": ["staff"] }));
     let policy = server.service_policy("Dial", &["#staff"], &[&format!("@{database}")]);
@@ -386,11 +386,11 @@ fn operator_finds_who_lost_access() {
 #[test]
 fn rows_of_one_change_are_linked() {
     let mut world = World::new(3);
-    world.change(&Author::local(), |tx, dice| {
-        turn::<Service>(tx, "s0", json!({ "encryptionRequired": true }), dice)?;
-        turn::<Service>(tx, "s1", json!({ "encryptionRequired": true }), dice)
+    world.change(&Author::local(), |tx, rng| {
+        turn::<Service>(tx, "s0", json!({ "encryptionRequired": true }), rng)?;
+        turn::<Service>(tx, "s1", json!({ "encryptionRequired": true }), rng)
     });
-    world.change(&Author::local(), |tx, dice| turn::<Service>(tx, "s2", json!({ "encryptionRequired": true }), dice));
+    world.change(&Author::local(), |tx, rng| turn::<Service>(tx, "s2", json!({ "encryptionRequired": true }), rng));
     let rows = world.store.read(|tx| tx.history_after(1, usize::MAX)).unwrap();
     let changes: Vec<(u64, Option<u64>, u64)> = rows.iter().map(|row| (row.sequence, row.change, row.change())).collect();
     assert_eq!(changes, [(2, None, 2), (3, Some(2), 2), (4, None, 4)]);

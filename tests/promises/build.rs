@@ -16,7 +16,7 @@ const OTHER: &str = "89abcdef0123456789abcdef0123456789abcdef";
 
 #[test]
 fn version_names_revision_and_date() {
-    let version = shared().nobody().get("/version").expect(200);
+    let version = shared().anonymous().get("/version").expect(200);
     let version = version.data();
     let date = time::OffsetDateTime::parse(version["buildDate"].as_str().unwrap(), &time::format_description::well_known::Rfc3339);
     assert!(date.unwrap().year() >= 2026 || std::env::var_os("SOURCE_DATE_EPOCH").is_some(), "{version}");

@@ -133,14 +133,14 @@ fn future_leaf_is_always_refused() {
 #[test]
 fn non_signing_intermediates_admit_nobody() {
     let (server, authority) = (shared(), Authority::new("partner"));
-    server.take_up(&authority);
+    server.add_ca(&authority);
     for (usages, may) in [(vec![KeyUsagePurpose::KeyCertSign], true), (vec![KeyUsagePurpose::DigitalSignature], false)] {
         let (between, key) = (authority.intermediate("between", usages), Key::new());
         let (name, newcomer) = (fresh("known"), fresh("newcomer"));
         server.identity(&name, json!({ "isAdmin": true, "externalId": name }));
         let chain = |name: &str| format!("{}{}", between.issue(name, &key), between.pem());
-        let log_in = server.bearer(&chain(&name), &key).ask("POST", "/authenticate?method=cert").send();
-        let enroll = server.bearer(&chain(&newcomer), &key).ask("POST", "/enroll?method=ca").send();
+        let log_in = server.with_certificate(&chain(&name), &key).ask("POST", "/authenticate?method=cert").send();
+        let enroll = server.with_certificate(&chain(&newcomer), &key).ask("POST", "/enroll?method=ca").send();
         if may {
             log_in.expect(200);
             enroll.expect(200);
@@ -154,7 +154,7 @@ fn non_signing_intermediates_admit_nobody() {
 #[test]
 fn future_certificate_admits_nobody() {
     let (server, authority, key) = (shared(), Authority::new("partner"), Key::new());
-    server.take_up(&authority);
+    server.add_ca(&authority);
     let name = fresh("early");
     server.identity(&name, json!({ "externalId": name }));
     let policy = server.admin.get("/auth-policies/default").expect(200);
@@ -163,8 +163,8 @@ fn future_certificate_admits_nobody() {
         true,
         "expired certificates must be allowed, so that only the start date is tested"
     );
-    server.bearer(&authority.issue_ended(&name, &key), &key).log_in_by_certificate();
-    let early = server.bearer(&authority.issue_from(&name, &key, *NOW + Duration::DAY), &key);
+    server.with_certificate(&authority.issue_ended(&name, &key), &key).log_in_by_certificate();
+    let early = server.with_certificate(&authority.issue_from(&name, &key, *NOW + Duration::DAY), &key);
     early.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
 
     let (id, service) = (server.identity(&fresh("early"), json!({})), server.service(&fresh("service"), json!({})));
@@ -246,8 +246,8 @@ fn key_sets_come_from_trusted_servers() {
         let mut claims = claims();
         claims["iss"] = issuer.into();
         let bearer = format!("Bearer {}", idp.token(&claims));
-        let nobody = crate::harness::trusting(&program.url);
-        nobody.ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).json(&json!({})).send().expect(401);
+        let anonymous = crate::harness::trusting(&program.url);
+        anonymous.ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).json(&json!({})).send().expect(401);
         assert_eq!(told.recv_timeout(Wait::from_secs(20)), Ok(may_sign), "whether the key set was requested");
     }
 }

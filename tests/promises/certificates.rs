@@ -59,8 +59,8 @@ impl TimeProvider for ByClock {
 impl Device {
     /// A client that trusts the authorities listed by a controller.
     fn new(clock: &Clock, at: SocketAddr) -> Self {
-        let nobody = trusting(&format!("https://{at}"));
-        let authorities = listed(&nobody.get("//.well-known/est/cacerts").expect(200).text);
+        let anonymous = trusting(&format!("https://{at}"));
+        let authorities = listed(&anonymous.get("//.well-known/est/cacerts").expect(200).text);
         Self { clock: clock.clone(), at, authorities, own: None }
     }
 
@@ -69,7 +69,7 @@ impl Device {
         let id = server.identity(&fresh("device"), json!({ "enrollment": { "ott": true } }));
         let key = Arc::new(Key::new());
         let path = format!("/enroll?method=ott&token={}", server.token_of(&id));
-        let issued = server.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
+        let issued = server.anonymous().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
         let own = Some((issued.data()["cert"].as_str().unwrap().to_owned(), key));
         Self { own, ..Self::new(&server.clock, server.bound()) }
     }
@@ -243,7 +243,7 @@ fn kid(enrollment: &Json) -> String {
 
 #[test]
 fn tokens_outlive_a_renewed_leaf() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let id = server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
     let first = kid(&server.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"]);
     let (clock, device) = (server.clock.clone(), Device::new(&server.clock, server.bound()));

@@ -81,7 +81,7 @@ fn bodies_without_names_are_refused() {
     }
     let mut all = Differences::default();
     for (path, more, expected) in &cases {
-        all.hold(&more.to_string(), &send("POST", &format!("/{path}"), &sample(path, more.clone())), *expected);
+        all.check(&more.to_string(), &send("POST", &format!("/{path}"), &sample(path, more.clone())), *expected);
     }
     let primary = Expected::Of(404, "NOT_FOUND", "primary.extJwt.allowedExtJwtSigners[0]");
     let pair = json!([{ "serviceId": service, "configId": NOWHERE }]);
@@ -117,7 +117,7 @@ fn bodies_without_names_are_refused() {
         ),
         ("GET", format!("/identities/{identity}/policy-advice/{NOWHERE}"), json!({}), not_found),
     ] {
-        all.hold(&body.to_string(), &send(method, &path, &body), expected);
+        all.check(&body.to_string(), &send(method, &path, &body), expected);
     }
 }
 
@@ -173,7 +173,7 @@ fn broken_rules_name_the_member() {
         ("external-jwt-signers", json!({ "jwksEndpoint": "https:///keys" }), field("jwksEndpoint")),
         ("external-jwt-signers", json!({ "jwksEndpoint": "https:// idp.test/keys" }), field("jwksEndpoint")),
     ] {
-        all.hold(&more.to_string(), &send("POST", &format!("/{path}"), &sample(path, more.clone())), expected);
+        all.check(&more.to_string(), &send("POST", &format!("/{path}"), &sample(path, more.clone())), expected);
     }
 }
 
@@ -199,13 +199,13 @@ fn incomplete_new_parts_are_named() {
     let mut all = Differences::default();
     let ca = format!("/cas/{}", made("/cas", sample("cas", json!({ "externalIdClaim": null }))));
     let part = json!({ "externalIdClaim": { "index": 1 } });
-    all.hold("a part of a claim", &send("PATCH", &ca, &part), Expected::Field("externalIdClaim.location"));
+    all.check("a part of a claim", &send("PATCH", &ca, &part), Expected::Field("externalIdClaim.location"));
     assert_eq!(admin().get(&ca).expect(200).data()["externalIdClaim"], Json::Null);
 
     let check = json!({ "name": fresh("check"), "typeId": "MAC", "macAddresses": ["0242ac110002"] });
     let check = format!("/posture-checks/{}", made("/posture-checks", check));
     for (body, field) in [(json!({ "typeId": "DOMAIN" }), "domains"), (json!({ "typeId": "DOMAIN", "domains": ["a"] }), "typeId")] {
-        all.hold("another form", &send("PATCH", &check, &body), Expected::Field(field));
+        all.check("another form", &send("PATCH", &check, &body), Expected::Field(field));
     }
     for path in [ca, check] {
         admin().delete(&path).expect(200);
@@ -259,12 +259,12 @@ fn taken_values_are_named() {
     server.give_password(&ann, &username);
     let second = json!({ "method": "updb", "identityId": ann, "username": fresh("user-name"), "password": PASSWORD });
     let mut all = Differences::default();
-    all.hold("a second password", &admin().post("/authenticators", second), Expected::Code(409, "MAX_AUTHENTICATOR_METHODS_REACHED"));
+    all.check("a second password", &admin().post("/authenticators", second), Expected::Code(409, "MAX_AUTHENTICATOR_METHODS_REACHED"));
     let same = json!({ "method": "updb", "identityId": bob, "username": username, "password": PASSWORD });
     taken(admin().post("/authenticators", same), "username", &username);
     let end = server.clock.now().plus(std::time::Duration::from_secs(60)).to_string();
     let outstanding = json!({ "method": "ott", "identityId": ann, "expiresAt": end });
-    all.hold("a second enrollment", &admin().post("/enrollments", outstanding), Expected::Of(409, "ENROLLMENT_EXISTS", "method"));
+    all.check("a second enrollment", &admin().post("/enrollments", outstanding), Expected::Of(409, "ENROLLMENT_EXISTS", "method"));
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn credential_tags_stay_unless_sent() {
     admin().patch(&path, json!({ "tags": { "shift": "day" } })).expect(200);
     admin().patch(&path, json!({ "password": PASSWORD })).expect(200);
     // A new password set by an administrator ended the session.
-    let (owner, own_path) = (server.again(&name), format!("/current-identity{path}"));
+    let (owner, own_path) = (server.log_in_again(&name), format!("/current-identity{path}"));
     owner.patch(&own_path, json!({ "currentPassword": PASSWORD, "password": PASSWORD })).expect(200);
     owner.put(&own_path, json!({ "currentPassword": PASSWORD, "username": name, "password": PASSWORD })).expect(200);
     assert_eq!(tags(), json!({ "shift": "day" }));
@@ -380,7 +380,7 @@ fn system_records_stay_unchanged() {
     ] {
         let asking = admin().ask(method, &path);
         let answer = if method == "DELETE" { asking.send() } else { asking.json(&body).send() };
-        all.hold(&body.to_string(), &answer, expected);
+        all.check(&body.to_string(), &answer, expected);
     }
     assert_eq!(admin().get(&format!("/identities/{router}")).expect(200).data()["name"], name.as_str());
 }
@@ -425,10 +425,10 @@ fn foreign_records_are_not_found() {
         };
         let asking = bob.ask(method, &place);
         let answer = if ["GET", "DELETE"].contains(&method) { asking.send() } else { asking.json(&body).send() };
-        all.hold(method, &answer, Expected::Code(404, "NOT_FOUND"));
+        all.check(method, &answer, Expected::Code(404, "NOT_FOUND"));
         if method == "GET" && place.starts_with("/services/") && place.matches('/').count() == 2 {
             let session = bob.post("/sessions", json!({ "serviceId": place.trim_start_matches("/services/"), "type": "Dial" }));
-            all.hold("a session on it", &session, Expected::Code(404, "NOT_FOUND"));
+            all.check("a session on it", &session, Expected::Code(404, "NOT_FOUND"));
         }
     }
 }

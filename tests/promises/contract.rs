@@ -56,12 +56,12 @@ fn stored_documents_match_route_tables() {
 
 #[test]
 fn clients_learn_every_base_path() {
-    let version = shared().nobody().get("/version").expect(200);
+    let version = shared().anonymous().get("/version").expect(200);
     let named: BTreeSet<&str> =
         version.data()["apiVersions"].as_object().unwrap().values().map(|versions| versions["v1"]["path"].as_str().unwrap()).collect();
     assert_eq!(named, Base::ALL.map(Base::path).into());
     for base in Base::ALL {
-        let served = shared().nobody().at(base).get("/openapi.json").expect(200);
+        let served = shared().anonymous().at(base).get("/openapi.json").expect(200);
         assert_eq!(&served.json, interface(base).document.as_ref(), "{base:?}");
     }
 }
@@ -69,8 +69,8 @@ fn clients_learn_every_base_path() {
 #[test]
 fn documents_honour_accept() {
     let form = |accepted: &[&str]| {
-        let nobody = shared().nobody();
-        let asking = nobody.ask("GET", "/specs/edge-client/spec");
+        let anonymous = shared().anonymous();
+        let asking = anonymous.ask("GET", "/specs/edge-client/spec");
         let asking = accepted.iter().fold(asking, |asking, line| asking.header("accept", line));
         asking.send().expect(200).header("content-type").to_owned()
     };

@@ -21,7 +21,7 @@ use overkeep::{
 };
 use tempfile::TempDir;
 
-use crate::store::{KINDS, Task, indexed_well, task};
+use crate::store::{KINDS, Task, assert_index_consistent, task};
 
 use crate::harness::stores;
 
@@ -60,8 +60,8 @@ fn what_was_acknowledged_survives_a_kill() {
     let mut all = Acknowledged::default();
     for round in 0..kills {
         // The first rounds end while the file is created. The clock provides the randomness.
-        let chance = u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()) / 1_000;
-        let moment = Duration::from_micros(if round < EARLY { 2_000 + chance % 20_000 } else { chance % 300_000 });
+        let rng = u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()) / 1_000;
+        let moment = Duration::from_micros(if round < EARLY { 2_000 + rng % 20_000 } else { rng % 300_000 });
         run_and_kill(&path, round, moment, &mut all);
         check(&path, &all);
     }
@@ -130,7 +130,7 @@ fn check(path: &Path, all: &Acknowledged) {
             Ok(())
         })
         .unwrap();
-    indexed_well(&store);
+    assert_index_consistent(&store);
 }
 
 #[test]

@@ -557,13 +557,13 @@ fn password_members_are_read_back() {
     seen(admin(), &whole, &second, json!({ "size": 7 }));
     admin().patch(&whole, json!({ "tags": { "flat": true } })).expect(200);
     seen(admin(), &whole, &second, json!({ "flat": true }));
-    let own = server.nobody().log_in(&second, "password two");
+    let own = server.anonymous().log_in(&second, "password two");
     let path = format!("/current-identity/authenticators/{id}");
     let new = json!({ "username": third, "password": "password three", "currentPassword": "password two" });
     own.put(&path, new).expect(200);
     // The tags may be an administrator's: they stay unless others are sent.
     seen(&own, &path, &third, json!({ "flat": true }));
-    let own = server.nobody().log_in(&third, "password three");
+    let own = server.anonymous().log_in(&third, "password three");
     own.patch(&path, json!({ "tags": { "colour": "blue" }, "currentPassword": "password three" })).expect(200);
     seen(&own, &path, &third, json!({ "colour": "blue" }));
     let new = json!({ "username": first, "password": "password four", "currentPassword": "password three", "tags": { "size": 9 } });
@@ -593,7 +593,7 @@ fn signers_are_listed_before_login() {
     });
     let id = admin().post("/external-jwt-signers", body).expect(201).id();
     let shown = || {
-        let list = server.nobody().get(&format!("/external-jwt-signers?filter={}", encoded(&format!("id = \"{id}\"")))).expect(200);
+        let list = server.anonymous().get(&format!("/external-jwt-signers?filter={}", encoded(&format!("id = \"{id}\"")))).expect(200);
         ["clientId", "scopes", "targetToken"].map(|member| list.data()[0][member].clone())
     };
     assert_eq!(json!(shown()), json!(["overlay-app", ["openid", "email"], "ACCESS"]));

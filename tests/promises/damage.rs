@@ -30,7 +30,7 @@ use tempfile::TempDir;
 use crate::{
     backup::DataFile,
     harness::{Base, Key, PASSWORD, Program, fresh, stores, trusting},
-    simulated_disk::{Chance, SimulatedDisk},
+    simulated_disk::{Rng, SimulatedDisk},
 };
 
 type Found = BTreeMap<String, Vec<u8>>;
@@ -75,23 +75,23 @@ fn fill(store: &Store) -> Found {
 }
 
 /// Changes a random place that is not empty; returns a description.
-fn damage(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
-    if chance.percent(20) {
-        let len = chance.below(bytes.len());
+fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) -> String {
+    if rng.percent(20) {
+        let len = rng.below(bytes.len());
         bytes.truncate(len);
         return format!("cut off at {len}");
     }
     // Most of a file is empty; half of the damage must hit other bytes.
-    let mut at = chance.below(bytes.len());
-    if chance.percent(50) {
+    let mut at = rng.below(bytes.len());
+    if rng.percent(50) {
         at = (0..bytes.len()).map(|n| (at + n) % bytes.len()).find(|at| bytes[*at] != 0).unwrap();
     }
-    if chance.percent(20) {
-        let end = bytes.len().min(at + 1 + chance.below(5000));
-        bytes[at..end].iter_mut().for_each(|byte| *byte = chance.number() as u8);
+    if rng.percent(20) {
+        let end = bytes.len().min(at + 1 + rng.below(5000));
+        bytes[at..end].iter_mut().for_each(|byte| *byte = rng.number() as u8);
         return format!("{at} to {end} overwritten");
     }
-    bytes[at] ^= 1 << chance.below(8);
+    bytes[at] ^= 1 << rng.below(8);
     format!("a bit of {at}")
 }
 
@@ -128,7 +128,7 @@ fn damaged_file_is_whole_or_refused() {
     let mut refused = 0;
     for seed in 0..places() {
         let mut bytes = whole.clone();
-        let what = damage(&mut bytes, &mut Chance(seed));
+        let what = damage(&mut bytes, &mut Rng(seed));
         fs::write(&path, bytes).unwrap();
         let store = match open(&path) {
             Ok(store) => store,
@@ -156,11 +156,11 @@ fn damaged_record_is_never_shown() {
     for seed in 0..places() / 6 {
         let drive = SimulatedDisk::holding(whole.clone(), 0);
         let store = forgetful(&drive);
-        let mut chance = Chance(seed);
-        drive.spoil(|bytes| {
-            let at = chance.below(bytes.len());
+        let mut rng = Rng(seed);
+        drive.corrupt(|bytes| {
+            let at = rng.below(bytes.len());
             let at = (0..bytes.len()).map(|n| (at + n) % bytes.len()).find(|at| *at >= 4096 && bytes[*at] != 0).unwrap();
-            bytes[at] ^= 1 << chance.below(8);
+            bytes[at] ^= 1 << rng.below(8);
         });
         let mut found = Found::new();
         let read = read_all(&store, &mut found);
@@ -186,7 +186,7 @@ fn damaged_page_fails_one_write() {
         let drive = SimulatedDisk::holding(whole.clone(), 0);
         let store = forgetful(&drive);
         // A page that is neither a leaf nor a branch: a traversal stops there.
-        drive.spoil(|bytes| bytes[page] = 0xEE);
+        drive.corrupt(|bytes| bytes[page] = 0xEE);
         let mut written = BTreeMap::new();
         for turn in 0..TURNS {
             let key = format!("turn {turn}");
@@ -200,7 +200,7 @@ fn damaged_page_fails_one_write() {
             written.extend(done.ok().map(|()| (key, turn)));
         }
         store.close();
-        drive.spoil(|bytes| bytes[page] = whole[page]);
+        drive.corrupt(|bytes| bytes[page] = whole[page]);
         let store = forgetful(&drive);
         let report = store.check(&Progress::default()).unwrap();
         assert!(report.findings.is_empty(), "page {page}: {report:?}");
@@ -305,7 +305,7 @@ fn full_disk_stops_only_writes() {
 }
 
 /// Flips a bit of a record in a closed file.
-fn spoil<E: Entity>(kept: &DataFile, id: &str) {
+fn corrupt<E: Entity>(kept: &DataFile, id: &str) {
     kept.tamper("data", &format!("records.{}", E::KIND.name), |rows| {
         let mut bytes = rows.get(id.as_bytes()).unwrap().unwrap().value().to_vec();
         *bytes.last_mut().unwrap() ^= 1;
@@ -322,8 +322,8 @@ fn expiry_passes_over_damaged_records() {
     let running = controller::start(&config, Clock::manual(start)).unwrap();
     let password = running.generated_password().unwrap().to_owned();
     running.password_was_seen().unwrap();
-    let nobody = trusting(&format!("https://{}", running.bound()));
-    let admin = nobody.log_in("admin", &password);
+    let anonymous = trusting(&format!("https://{}", running.bound()));
+    let admin = anonymous.log_in("admin", &password);
     let enrolling = |name: &str| {
         let body = json!({ "name": name, "type": "User", "isAdmin": false, "enrollment": { "ott": true } });
         let id = admin.post("/identities", body).expect(201).id();
@@ -334,20 +334,20 @@ fn expiry_passes_over_damaged_records() {
     let open = |id: &str, name: &str| {
         let body = json!({ "method": "updb", "identityId": id, "username": name, "password": PASSWORD });
         admin.post("/authenticators", body).expect(201);
-        let session = nobody.at(Base::Client).log_in(name, PASSWORD);
+        let session = anonymous.at(Base::Client).log_in(name, PASSWORD);
         (session.get("/current-api-session").expect(200).id(), session)
     };
     let [(lost, _), (left, bobby)] = [open(&ann, "anne"), open(&bob, "bobby")];
     let certificate = bobby.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201).id();
     running.stop();
-    spoil::<ApiSession>(&kept, &lost);
-    spoil::<Enrollment>(&kept, &damaged);
-    spoil::<SessionCertificate>(&kept, &certificate);
+    corrupt::<ApiSession>(&kept, &lost);
+    corrupt::<Enrollment>(&kept, &damaged);
+    corrupt::<SessionCertificate>(&kept, &certificate);
 
     let clock = Clock::manual(start);
     let running = controller::start(&config, clock.clone()).unwrap();
-    let nobody = trusting(&format!("https://{}", running.bound()));
-    let admin = nobody.log_in("admin", &password);
+    let anonymous = trusting(&format!("https://{}", running.bound()));
+    let admin = anonymous.log_in("admin", &password);
     admin.post(&format!("/identities/{ann}/disable"), json!({ "durationMinutes": 0 })).expect(200);
     clock.advance(Duration::from_secs(28 * 60));
     admin.get(&format!("/api-sessions/{left}")).expect(200);
@@ -379,7 +379,7 @@ fn damaged_record_is_logged_once() {
     let named = |id: &str| Record::new(Id::from_text(id), Timestamp::from_millis(0), Identity::named(id));
     store.write_blocking(move |tx| ["bent", "sound"].iter().try_for_each(|id| tx.insert(named(id)))).unwrap();
     store.close();
-    spoil::<Identity>(&kept, "bent");
+    corrupt::<Identity>(&kept, "bent");
     let store = open(&kept.path("data")).unwrap();
     let said = Said("bent", Arc::default());
     let ear = said.clone();

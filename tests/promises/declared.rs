@@ -6,9 +6,9 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     command_line::on_host,
-    harness::{Answer, Base, Caller, Dice, TestServer, fresh, interface},
+    harness::{Answer, Base, Caller, Rng, TestServer, fresh, interface},
     kinds::SAMPLES,
-    preview::{Pairs, World, foretold},
+    preview::{Pairs, Scenario, assert_predicted},
 };
 
 const PATH: &str = "/network";
@@ -128,11 +128,11 @@ fn the_schema_describes_exports() {
 }
 
 /// Changes some of a network: roles, objects that come, objects that go.
-fn altered(network: &Json, dice: &mut Dice) -> Json {
+fn altered(network: &Json, rng: &mut Rng) -> Json {
     const ROLES: [&str; 3] = ["red", "green", "blue"];
     let mut network = network.clone();
     let roles =
-        |dice: &mut Dice, sign: &str| -> Json { ROLES.iter().filter(|_| dice.below(2) == 0).map(|role| format!("{sign}{role}")).collect() };
+        |rng: &mut Rng, sign: &str| -> Json { ROLES.iter().filter(|_| rng.below(2) == 0).map(|role| format!("{sign}{role}")).collect() };
     for (kind, lists) in [
         ("identities", &[("roleAttributes", "")][..]),
         ("services", &[("roleAttributes", "")]),
@@ -143,22 +143,22 @@ fn altered(network: &Json, dice: &mut Dice) -> Json {
     ] {
         let list = network[kind].as_array_mut().unwrap();
         let fixed = |item: &Json| item["isAdmin"] == true || item["type"] == "Router" || item["isTunnelerEnabled"] == true;
-        list.retain(|item| fixed(item) || dice.below(5) > 0);
+        list.retain(|item| fixed(item) || rng.below(5) > 0);
         for item in list.iter_mut() {
-            if dice.below(3) == 0 {
-                lists.iter().for_each(|(member, sign)| item[*member] = roles(dice, sign));
+            if rng.below(3) == 0 {
+                lists.iter().for_each(|(member, sign)| item[*member] = roles(rng, sign));
             }
         }
-        if dice.below(2) == 0 {
+        if rng.below(2) == 0 {
             let mut new = match kind {
                 "identities" => json!({ "type": "Device", "isAdmin": false }),
                 "services" => json!({ "encryptionRequired": true }),
-                "service-policies" => json!({ "semantic": "AnyOf", "type": (["Dial", "Bind"][dice.below(2)]) }),
+                "service-policies" => json!({ "semantic": "AnyOf", "type": (["Dial", "Bind"][rng.below(2)]) }),
                 "edge-routers" => json!({}),
-                _ => json!({ "semantic": (["AnyOf", "AllOf"][dice.below(2)]) }),
+                _ => json!({ "semantic": (["AnyOf", "AllOf"][rng.below(2)]) }),
             };
             new["name"] = json!(fresh("new"));
-            lists.iter().for_each(|(member, sign)| new[*member] = roles(dice, sign));
+            lists.iter().for_each(|(member, sign)| new[*member] = roles(rng, sign));
             list.push(new);
         }
     }
@@ -167,21 +167,21 @@ fn altered(network: &Json, dice: &mut Dice) -> Json {
 
 #[test]
 fn a_plan_foretells_what_apply_does() {
-    let mut dice = Dice::new(11);
-    let world = World::new(&mut dice);
-    let server = &world.server;
-    let (mut before, mut turned): (Pairs, usize) = (world.pairs(), 0);
+    let mut rng = Rng::new(11);
+    let scenario = Scenario::new(&mut rng);
+    let server = &scenario.server;
+    let (mut before, mut turned): (Pairs, usize) = (scenario.pairs(), 0);
     for round in 0..8 {
-        let network = altered(&export(server), &mut dice);
+        let network = altered(&export(server), &mut rng);
         let query = "prune=true&maxDeletions=100&strict=true";
         let planned = plan(server, query, &network);
         if round % 4 == 0 {
-            assert_eq!(world.pairs(), before, "the plan did something");
+            assert_eq!(scenario.pairs(), before, "the plan did something");
         }
         let applied = put(server, query, &network).expect(200).data().clone();
         assert_eq!(applied, planned);
-        let after = world.pairs();
-        foretold(&planned, &before, &after, &format!("POST {round}: {network:#}"));
+        let after = scenario.pairs();
+        assert_predicted(&planned, &before, &after, &format!("POST {round}: {network:#}"));
         assert_eq!(count(&plan(server, query, &network)), 0, "{network:#}");
         turned += usize::from(before != after);
         before = after;

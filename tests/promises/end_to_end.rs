@@ -24,7 +24,7 @@ fn from_token_to_service_session() {
 
     let key = Key::of(&PKCS_ECDSA_P384_SHA384);
     let enroll = |token: &str, request: String| {
-        server.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", request).send()
+        server.anonymous().ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", request).send()
     };
     enroll(&token, "no request at all".into()).refused(400, "COULD_NOT_PROCESS_CSR", "");
     let issued = enroll(&token, key.request()).expect(200);
@@ -32,7 +32,7 @@ fn from_token_to_service_session() {
     let shown = server.admin.get(&format!("/identities/{id}")).expect(200);
     assert!(shown.data()["enrollment"].get("ott").is_none() && shown.data()["authenticators"]["cert"]["fingerprint"].is_string());
 
-    let laptop = server.bearer(issued.data()["cert"].as_str().unwrap(), &key).log_in_by_certificate();
+    let laptop = server.with_certificate(issued.data()["cert"].as_str().unwrap(), &key).log_in_by_certificate();
     assert_eq!(laptop.get("/current-identity").expect(200).id(), id);
     let services = laptop.get("/services").expect(200);
     assert_eq!(services.each("name"), [name.as_str()]);
@@ -68,9 +68,9 @@ fn from_token_to_service_session() {
 fn foreign_certificate_opens_nothing() {
     let server = shared();
     let key = Key::of(&PKCS_ECDSA_P256_SHA256);
-    let stranger = server.bearer(&key.self_signed(), &key);
+    let stranger = server.with_certificate(&key.self_signed(), &key);
     stranger.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
-    server.nobody().ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
+    server.anonymous().ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
 
     // The certificate is valid and its key is proven, but the identity is deleted.
     let (id, bearer) = server.enrolled("former");
@@ -86,7 +86,7 @@ fn wrong_passwords_look_like_unknown_names() {
     server.user(&name, json!({}));
     let refused = |name: &str, password: &str| {
         let body = json!({ "username": name, "password": password });
-        let answer = server.nobody().post("/authenticate?method=password", body).refused(401, "INVALID_AUTH", "");
+        let answer = server.anonymous().post("/authenticate?method=password", body).refused(401, "INVALID_AUTH", "");
         (answer.json["error"]["message"].clone(), answer.json["error"]["cause"].clone())
     };
     assert_eq!(refused(&name, "not the password"), refused("nobody-has-this-name", "not the password"));
@@ -94,14 +94,14 @@ fn wrong_passwords_look_like_unknown_names() {
 
 #[test]
 fn disabling_an_identity_ends_access() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let name = fresh("walter");
     let (id, walter) = server.user(&name, json!({}));
     walter.get("/current-identity").expect(200);
     server.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 10 })).expect(200);
     walter.get("/current-identity").refused(401, "UNAUTHORIZED", "");
     assert_eq!(server.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 0);
-    let log_in = || server.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD })).status;
+    let log_in = || server.anonymous().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD })).status;
     assert_eq!(log_in(), 401);
     server.clock.advance(Duration::from_secs(601));
     assert_eq!(log_in(), 200, "the identity must be enabled after ten minutes");
@@ -138,7 +138,7 @@ fn deleting_an_identity_deletes_its_records() {
 
 #[test]
 fn service_updates_follow_own_changes() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let (role, tag) = (fresh("role"), fresh("tag"));
     let (_, eva) = server.user(&fresh("eva"), json!({ "roleAttributes": [role] }));
     let (_, other) = server.user(&fresh("other"), json!({}));
@@ -222,7 +222,7 @@ fn identities_override_service_configs() {
 
 #[test]
 fn sessions_end_after_idling() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let (_, tom) = server.user(&fresh("tom"), json!({}));
     let minutes = |count: u64| server.clock.advance(Duration::from_secs(60 * count));
     for _ in 0..3 {
@@ -246,7 +246,7 @@ fn concurrent_requests_share_one_session() {
     server.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
     server.router_between(&id, &service);
     for _ in 0..4 {
-        let user = server.again(&name);
+        let user = server.log_in_again(&name);
         let ask = || user.post("/sessions", json!({ "serviceId": service })).expect(201).id();
         let opened: BTreeSet<String> = thread::scope(|scope| {
             let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
@@ -261,7 +261,7 @@ fn logout_ends_one_session() {
     let server = shared();
     let name = fresh("lena");
     let (_, first) = server.user(&name, json!({}));
-    let second = server.again(&name);
+    let second = server.log_in_again(&name);
     first.delete("/current-api-session").expect(200);
     first.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
     second.get("/current-api-session").expect(200);
@@ -274,24 +274,24 @@ fn login_flood_leaves_certificates_working() {
     });
     let (_, bearer) = server.enrolled("phone");
     let flood = |_| {
-        let nobody = server.nobody();
+        let anonymous = server.anonymous();
         let body = || json!({ "username": "nobody", "password": "wrong password" });
         thread::scope(|scope| {
-            let guesses: Vec<_> = (0..12).map(|_| scope.spawn(|| nobody.post("/authenticate?method=password", body()))).collect();
+            let guesses: Vec<_> = (0..12).map(|_| scope.spawn(|| anonymous.post("/authenticate?method=password", body()))).collect();
             bearer.log_in_by_certificate();
             guesses.into_iter().map(|guess| guess.join().unwrap()).find(|answer| answer.status == 429)
         })
     };
     let busy = (0..50).find_map(flood).expect("with room for two, one of twelve logins must be rejected");
     assert_eq!((busy.code(), busy.header("retry-after").parse::<u32>().is_ok()), ("SERVER_TOO_MANY_REQUESTS", true));
-    server.nobody().at(Base::Management).log_in("admin", &server.password);
+    server.anonymous().at(Base::Management).log_in("admin", &server.password);
 }
 
 #[test]
 fn cors_admits_allowed_origins_only() {
     let server = TestServer::with(Clock::system(), |config| config.http.cors_origins = vec!["https://console.example.org".into()]);
     let preflight = |origin: &str, method: &str, headers: &str| {
-        let page = server.nobody().at(Base::Management);
+        let page = server.anonymous().at(Base::Management);
         let asking = page.ask("OPTIONS", "/services").header("origin", origin).header("access-control-request-method", method);
         asking.header("access-control-request-headers", headers).send()
     };
@@ -318,17 +318,17 @@ fn paths_are_normalized_methods_are_not() {
     let server = shared();
     for path in ["//version", "//edge/client/v1/version", "//edge/v1/version", "//edge/client/v1//version/", "//edge/management/v1/version"]
     {
-        assert!(server.nobody().get(path).expect(200).data()["version"].is_string(), "{path}");
+        assert!(server.anonymous().get(path).expect(200).data()["version"].is_string(), "{path}");
     }
     for path in ["//nothing", "//edge/other/v1/version", "//edge/management/v2/version", "//metrics", "//oidc/x", "//docs/x"] {
-        server.nobody().get(path).refused(404, "NOT_FOUND", "");
+        server.anonymous().get(path).refused(404, "NOT_FOUND", "");
     }
     server.admin.ask("POST", "/version").send().refused(405, "METHOD_NOT_ALLOWED", "");
     server.admin.ask("PUT", "/services").json(&json!({})).send().refused(405, "METHOD_NOT_ALLOWED", "");
-    server.nobody().delete("/protocols").refused(405, "METHOD_NOT_ALLOWED", "");
+    server.anonymous().delete("/protocols").refused(405, "METHOD_NOT_ALLOWED", "");
     let kept = TestServer::start();
     for path in ["//health", "//ready"] {
-        kept.nobody().get(path).expect(200);
+        kept.anonymous().get(path).expect(200);
     }
 }
 
@@ -363,7 +363,7 @@ fn enrollments_expire_and_work_once() {
     let token = server.token_of(&late);
     server.clock.advance(Duration::from_secs(301));
     let enroll = |token: &str| {
-        server.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send()
+        server.anonymous().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send()
     };
     enroll(&token).refused(400, "ENROLLMENT_EXPIRED", "");
 
@@ -380,8 +380,8 @@ fn enrollments_expire_and_work_once() {
 #[test]
 fn authority_certificates_enroll_despite_any_token() {
     let (server, authority, key, name) = (shared(), Authority::new("partner"), Key::new(), fresh("newcomer"));
-    let ca = server.take_up(&authority);
-    let bearer = server.bearer(&authority.issue(&name, &key), &key);
+    let ca = server.add_ca(&authority);
+    let bearer = server.with_certificate(&authority.issue(&name, &key), &key);
     // The C SDK sends the id of the authority as a token.
     bearer.ask("POST", &format!("/enroll?method=ca&token={ca}")).send().expect(200);
     bearer.log_in_by_certificate();
@@ -408,7 +408,7 @@ fn expired_enrollments_can_be_refreshed() {
     server.clock.advance(Duration::from_secs(2 * 60));
     server.look_after();
     assert_eq!(kept(), [0, 1], "the refreshed enrollment must be kept");
-    server.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send().refused(
+    server.anonymous().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send().refused(
         400,
         "INVALID_ENROLLMENT_TOKEN",
         "",
@@ -443,10 +443,10 @@ fn router_keeps_its_last_certificate() {
         let token = shown()["enrollmentToken"].as_str().unwrap().to_owned();
         let key = Key::new();
         let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
-        let enroll = || server.nobody().post(&format!("/enroll?method={method}&token={token}"), requests.clone());
+        let enroll = || server.anonymous().post(&format!("/enroll?method={method}&token={token}"), requests.clone());
         let first = enroll().expect(200);
         enroll().refused(400, "INVALID_ENROLLMENT_TOKEN", "");
-        let router = |issued: &Answer| server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+        let router = |issued: &Answer| server.with_certificate(issued.data()["cert"].as_str().unwrap(), &key);
         let fingerprint = |issued: &Answer| Certificate::first(issued.data()["cert"].as_str().unwrap()).unwrap().fingerprint();
         // The renewed certificate is the router's own at once, without confirmation.
         let is = |issued: &Answer| {

@@ -32,7 +32,7 @@ fn redeem(who: &Caller, token: &str, media: &str, body: &str) -> Answer {
 #[test]
 fn invalid_enrollment_tokens_are_refused() {
     let server = shared();
-    let (nobody, csr) = (server.nobody(), Key::new().request());
+    let (anonymous, csr) = (server.anonymous(), Key::new().request());
     let ott = token(server, "ott", json!(true));
     let mut all = Differences::default();
     for (token, media, body, expected) in [
@@ -51,46 +51,46 @@ fn invalid_enrollment_tokens_are_refused() {
         (&ott, TEXT, "no request", code("COULD_NOT_PROCESS_CSR")),
         (&ott, TEXT, "", code("COULD_NOT_PROCESS_CSR")),
     ] {
-        all.hold(media, &redeem(&nobody, token, media, body), expected);
+        all.check(media, &redeem(&anonymous, token, media, body), expected);
     }
-    redeem(&nobody, &ott, TEXT, &csr).expect(200);
-    all.hold("used up", &redeem(&nobody, &ott, TEXT, &csr), code("INVALID_ENROLLMENT_TOKEN"));
+    redeem(&anonymous, &ott, TEXT, &csr).expect(200);
+    all.check("used up", &redeem(&anonymous, &ott, TEXT, &csr), code("INVALID_ENROLLMENT_TOKEN"));
 
     let updb = token(server, "updb", json!(fresh("user-name")));
     for body in ["", "{}", "{\"password\":null}", "{\"password\":12345678}", "{\"password\":\"\"}"] {
-        all.hold(body, &redeem(&nobody, &updb, JSON, body), Expected::Field("password"));
+        all.check(body, &redeem(&anonymous, &updb, JSON, body), Expected::Field("password"));
     }
-    all.hold("text", &redeem(&nobody, &updb, TEXT, "{\"password\":\"a good one\"}"), Expected::Field("password"));
-    redeem(&nobody, &updb, JSON, "{\"password\":\"a good one\"}").expect(200);
+    all.check("text", &redeem(&anonymous, &updb, TEXT, "{\"password\":\"a good one\"}"), Expected::Field("password"));
+    redeem(&anonymous, &updb, JSON, "{\"password\":\"a good one\"}").expect(200);
 }
 
 #[test]
 fn each_enroll_path_refuses() {
-    let nobody = shared().nobody();
+    let anonymous = shared().anonymous();
     let csr = Key::new().request();
     let mut all = Differences::default();
     for path in ["ott", "ottca", "erott"] {
         for (token, expected) in [("no-uuid", Expected::Field("token")), (UNKNOWN, code("INVALID_ENROLLMENT_TOKEN"))] {
             let body = json!({ "token": token, "clientCsr": csr, "serverCsr": csr });
-            all.hold(token, &nobody.post(&format!("/enroll/{path}"), body), expected);
+            all.check(token, &anonymous.post(&format!("/enroll/{path}"), body), expected);
         }
-        all.hold("no token", &nobody.post(&format!("/enroll/{path}"), json!({})), code("INVALID_ENROLLMENT_TOKEN"));
+        all.check("no token", &anonymous.post(&format!("/enroll/{path}"), json!({})), code("INVALID_ENROLLMENT_TOKEN"));
     }
     let password = json!({ "username": "somebody", "password": "a good one" });
-    all.hold("unknown", &nobody.post(&format!("/enroll/updb?token={UNKNOWN}"), password.clone()), code("INVALID_ENROLLMENT_TOKEN"));
-    all.hold("no token", &nobody.post("/enroll/updb", password), Expected::Field("token"));
+    all.check("unknown", &anonymous.post(&format!("/enroll/updb?token={UNKNOWN}"), password.clone()), code("INVALID_ENROLLMENT_TOKEN"));
+    all.check("no token", &anonymous.post("/enroll/updb", password), Expected::Field("token"));
     // A token of another method.
     let ott = token(shared(), "ott", json!(true));
-    all.hold("of ott", &nobody.post("/enroll/ottca", json!({ "token": ott })), code("INVALID_ENROLLMENT_TOKEN"));
+    all.check("of ott", &anonymous.post("/enroll/ottca", json!({ "token": ott })), code("INVALID_ENROLLMENT_TOKEN"));
     let uuid = json!({ "keyId": "none", "nonce": "no-uuid" });
-    all.hold("no uuid", &nobody.post("/enroll/challenge", uuid), Expected::Field("nonce"));
-    all.hold("no key", &nobody.post("/enroll/challenge", json!({ "keyId": "none", "nonce": UNKNOWN })), Expected::Field("keyId"));
+    all.check("no uuid", &anonymous.post("/enroll/challenge", uuid), Expected::Field("nonce"));
+    all.check("no key", &anonymous.post("/enroll/challenge", json!({ "keyId": "none", "nonce": UNKNOWN })), Expected::Field("keyId"));
 }
 
 #[test]
 fn router_requests_must_name_the_router() {
     let server = shared();
-    let nobody = server.nobody();
+    let anonymous = server.anonymous();
     let (key, mut all) = (Key::new(), Differences::default());
     for (kind, method) in [("edge-routers", "erott"), ("transit-routers", "trott")] {
         let id = server.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
@@ -107,16 +107,16 @@ fn router_requests_must_name_the_router() {
             (JSON, pair(&blank, &good), code("COULD_NOT_PROCESS_CSR")),
             (JSON, pair(&good, &json!("no request")), code("COULD_NOT_PROCESS_CSR")),
         ] {
-            all.hold(&body, &redeem(&nobody, token, media, &body), expected);
+            all.check(&body, &redeem(&anonymous, token, media, &body), expected);
         }
         if method == "erott" {
-            all.hold("another's", &redeem(&nobody, token, JSON, &pair(&json!(other), &good)), code("COULD_NOT_PROCESS_CSR"));
+            all.check("another's", &redeem(&anonymous, token, JSON, &pair(&json!(other), &good)), code("COULD_NOT_PROCESS_CSR"));
         }
-        let issued = redeem(&nobody, token, JSON, &pair(&good, &good)).expect(200);
-        let router = server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+        let issued = redeem(&anonymous, token, JSON, &pair(&good, &good)).expect(200);
+        let router = server.with_certificate(issued.data()["cert"].as_str().unwrap(), &key);
         let extend = |who: &Caller, client: &str| who.post("/enroll/extend/router", json!({ "certCsr": client, "serverCertCsr": own }));
-        all.hold("nobody", &nobody.post("/enroll/extend/router", json!({ "certCsr": own })), Expected::Field("serverCertCsr"));
-        assert_eq!((extend(&nobody, &own).status, extend(&nobody, &own).code()), (401, "UNAUTHORIZED"));
+        all.check("nobody", &anonymous.post("/enroll/extend/router", json!({ "certCsr": own })), Expected::Field("serverCertCsr"));
+        assert_eq!((extend(&anonymous, &own).status, extend(&anonymous, &own).code()), (401, "UNAUTHORIZED"));
         if method == "erott" {
             let refused = extend(&router, &other).refused(400, "COULD_NOT_PROCESS_CSR", "");
             assert_eq!(refused.json["error"]["cause"]["code"], "EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID", "{}", refused.text);
@@ -129,30 +129,30 @@ fn router_requests_must_name_the_router() {
 
 #[test]
 fn foreign_certificates_are_refused_with_reason() {
-    let server = TestServer::standing_still();
-    let nobody = server.nobody();
+    let server = TestServer::with_manual_clock();
+    let anonymous = server.anonymous();
     let key = Key::new();
     let mut all = Differences::default();
     let auto = |who: &Caller| who.ask("POST", "/enroll?method=ca").send();
-    all.hold("no authority", &auto(&nobody), code("ENROLLMENT_NO_VALID_CAS"));
+    all.check("no authority", &auto(&anonymous), code("ENROLLMENT_NO_VALID_CAS"));
 
     let (authority, stranger) = (Authority::new("ours"), Authority::new("stranger"));
-    let ca = server.take_up(&authority);
-    let with = |by: &Authority, name: &str| server.bearer(&by.issue(name, &key), &key);
-    all.hold("no certificate", &auto(&nobody), code("CERT_FAILED_VALIDATION"));
-    all.hold("a stranger's", &auto(&with(&stranger, "ann")), code("CERT_FAILED_VALIDATION"));
+    let ca = server.add_ca(&authority);
+    let with = |by: &Authority, name: &str| server.with_certificate(&by.issue(name, &key), &key);
+    all.check("no certificate", &auto(&anonymous), code("CERT_FAILED_VALIDATION"));
+    all.check("a stranger's", &auto(&with(&stranger, "ann")), code("CERT_FAILED_VALIDATION"));
     let waiting = token(&server, "ottca", json!(ca));
     let ottca = |who: &Caller| redeem(who, &waiting, JSON, "");
-    all.hold("no certificate", &ottca(&nobody), code("CERT_FAILED_VALIDATION"));
-    all.hold("a stranger's", &ottca(&with(&stranger, "ann")), code("CERT_FAILED_VALIDATION"));
+    all.check("no certificate", &ottca(&anonymous), code("CERT_FAILED_VALIDATION"));
+    all.check("a stranger's", &ottca(&with(&stranger, "ann")), code("CERT_FAILED_VALIDATION"));
 
     let claim = |location: &str| json!({ "location": location, "matcher": "ALL", "matcherCriteria": "", "parser": "NONE", "parserCriteria": "", "index": 0 });
     server.admin.patch(&format!("/cas/{ca}"), json!({ "externalIdClaim": claim("SAN_EMAIL") })).expect(200);
-    all.hold("no address in it", &auto(&with(&authority, "ann")), code("MISSING_CERT_CLAIM"));
+    all.check("no address in it", &auto(&with(&authority, "ann")), code("MISSING_CERT_CLAIM"));
     server.admin.patch(&format!("/cas/{ca}"), json!({ "isOttCaEnrollmentEnabled": false })).expect(200);
-    all.hold("not by this authority", &ottca(&with(&authority, "ann")), code("ENROLLMENT_CA_NOT_VALID"));
+    all.check("not by this authority", &ottca(&with(&authority, "ann")), code("ENROLLMENT_CA_NOT_VALID"));
     server.admin.patch(&format!("/cas/{ca}"), json!({ "isOttCaEnrollmentEnabled": true, "isAutoCaEnrollmentEnabled": false })).expect(200);
-    all.hold("not by itself", &auto(&with(&authority, "ann")), code("CERT_FAILED_VALIDATION"));
+    all.check("not by itself", &auto(&with(&authority, "ann")), code("CERT_FAILED_VALIDATION"));
 
     let ann = with(&authority, "ann");
     ottca(&ann).expect(200);
@@ -162,13 +162,13 @@ fn foreign_certificates_are_refused_with_reason() {
 
     let late = token(&server, "ott", json!(true));
     server.clock.advance(Duration::from_secs(3 * 60 * 60 + 1));
-    all.hold("too late", &redeem(&nobody, &late, TEXT, &key.request()), code("ENROLLMENT_EXPIRED"));
+    all.check("too late", &redeem(&anonymous, &late, TEXT, &key.request()), code("ENROLLMENT_EXPIRED"));
 }
 
 #[test]
 fn equal_names_become_distinct_identities() {
     let (server, authority) = (TestServer::start(), Authority::new("fleet"));
-    let ca = server.take_up(&authority);
+    let ca = server.add_ca(&authority);
     let by_name = json!({
         "name": "fleet", "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": [],
         "identityNameFormat": "[commonName]"
@@ -176,7 +176,7 @@ fn equal_names_become_distinct_identities() {
     server.admin.put(&format!("/cas/{ca}"), by_name).expect(200);
     let enroll = || {
         let key = Key::new();
-        server.bearer(&authority.issue("truck", &key), &key).ask("POST", "/enroll?method=ca").send().expect(200);
+        server.with_certificate(&authority.issue("truck", &key), &key).ask("POST", "/enroll?method=ca").send().expect(200);
     };
     (0..9).for_each(|_| enroll());
     // A number is appended to a name that exists, as clients expect, up to a maximum length.
@@ -212,7 +212,7 @@ fn authority_proof_needs_its_key() {
         (authority.issue(&format!("{name}x"), &key), code("INVALID_COMMON_NAME")),
         (stranger.issue(name, &key), code("CERTIFICATE_FAILED_VALIDATION")),
     ] {
-        all.hold(&proof, &prove(&proof), expected);
+        all.check(&proof, &prove(&proof), expected);
     }
     prove(&format!("words in front are passed over\n{}", authority.issue(name, &key))).expect(200);
 }

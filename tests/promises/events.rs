@@ -117,7 +117,7 @@ fn watches_end_with_the_session() {
     let mut open = watch(&ann, "");
     server.admin.patch(&format!("/identities/{id}"), json!({ "isAdmin": false })).expect(200);
     assert!(open.next().is_none(), "a former administrator must get no further event");
-    let other = server.nobody().log_in("admin", &server.password);
+    let other = server.anonymous().log_in("admin", &server.password);
     let mut open = watch(&other, "");
     other.delete("/current-api-session").expect(200);
     assert!(open.next().is_none());
@@ -131,7 +131,7 @@ fn trimmed_rows_are_reported() {
         config.sessions.sweep_interval = Span::seconds(1);
     });
     server.clock.advance(Duration::from_secs(2 * 60 * 60));
-    let admin = server.nobody().log_in("admin", &server.password);
+    let admin = server.anonymous().log_in("admin", &server.password);
     let oldest = until("old rows go", || {
         let kept = admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
         (kept > 5).then_some(kept)
@@ -144,7 +144,7 @@ fn trimmed_rows_are_reported() {
 
 #[test]
 fn clock_jump_keeps_history() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let token =
         server.admin.post("/identities", json!({ "name": "late", "type": "Device", "isAdmin": false, "enrollment": { "ott": true } }));
     token.expect(201);
@@ -161,7 +161,7 @@ fn clock_jump_keeps_history() {
     server.look_after();
     server.clock.advance(Duration::from_secs(24 * 60 * 60));
     server.look_after();
-    let admin = server.nobody().log_in("admin", &server.password);
+    let admin = server.anonymous().log_in("admin", &server.password);
     assert!(admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"] != 1);
     assert_eq!(admin.get("/edge/management/v1/enrollments").expect(200).data().as_array().unwrap().len(), 0);
 }

@@ -180,7 +180,7 @@ fn disallowed_credentials_do_not_count() {
     assert!(!is_yes(&why) && whats(&why) == ["credentialNotAllowed"], "{why:#}");
     drop(asked.make(&why["obstacles"][0]["edits"][0]));
     let why = asked.dial(&name, &service);
-    assert!(is_yes(&why) && opens(&server.again(&name), &service), "{why:#}");
+    assert!(is_yes(&why) && opens(&server.log_in_again(&name), &service), "{why:#}");
 }
 
 /// An identity that may dial a service except for the posture `checks` of the policy: identity, caller, service and policy.
@@ -309,7 +309,7 @@ fn edits_allow_the_fewest_signers() {
         assert_eq!(asked.dial(&identity, &service)["authentication"]["state"], "ready");
     }
     // With an authority that knows external ids too, either edit is sufficient.
-    server.take_up(&Authority::new("partner"));
+    server.add_ca(&Authority::new("partner"));
     let policy = auth_policy(server, allows_only(off.clone()));
     server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
     let on = json!({ "allowed": true });
@@ -324,7 +324,7 @@ fn certified(server: &TestServer, chain: &str, key: &Key, more: Json) -> (String
     let identity = server.identity(&fresh("person"), more);
     server.admin.post("/authenticators", json!({ "method": "cert", "identityId": identity, "certPem": chain })).expect(201);
     let service = reachable(server, &identity);
-    (identity, service, server.bearer(chain, key))
+    (identity, service, server.with_certificate(chain, key))
 }
 
 /// A service that an identity may dial.
@@ -358,7 +358,7 @@ fn certificates_depend_on_their_authority() {
     let asked = Asked::start();
     let server = &asked.server;
     let authority = Authority::new("partner");
-    let ca = server.take_up(&authority);
+    let ca = server.add_ca(&authority);
     let key = Key::new();
     let known = certified(server, &authority.issue(" ", &key), &key, json!({}));
     assert!(is_yes(&asked.dial(&known.0, &known.1)));
@@ -391,7 +391,7 @@ fn expired_certificates_follow_the_policy() {
     let asked = Asked { server: asked.server.unverified(), ..asked };
     let server = &asked.server;
     let authority = Authority::new("partner");
-    server.take_up(&authority);
+    server.add_ca(&authority);
     let enrolled = || {
         let (identity, bearer) = server.enrolled("person");
         let service = reachable(server, &identity);
@@ -428,9 +428,9 @@ fn claimed_identities_wait_for_the_authority() {
     let asked = Asked::start();
     let server = &asked.server;
     let (authority, key, name) = (Authority::new("partner"), Key::new(), fresh("claimed"));
-    let ca = server.take_up(&authority);
+    let ca = server.add_ca(&authority);
     let identity = server.identity(&name, json!({ "externalId": name }));
-    let known = (identity.clone(), reachable(server, &identity), server.bearer(&authority.issue(&name, &key), &key));
+    let known = (identity.clone(), reachable(server, &identity), server.with_certificate(&authority.issue(&name, &key), &key));
     assert!(is_yes(&asked.dial(&known.0, &known.1)));
     server.admin.patch(&format!("/cas/{ca}"), json!({ "isAuthEnabled": false })).expect(200);
     stands_until_mended(&asked, &known, &["uses its external id"], &[json!({ "isAuthEnabled": true })]);
@@ -567,7 +567,7 @@ fn missing_second_factor_is_told() {
     told(&[], "may, but cannot now");
     asks(json!({ "requireTotp": true }));
     assert_eq!(told(&[("totp", false)], &format!("requires one-time codes, but {name} has not set them up; it can do so")), 1);
-    let user = server.again(&name);
+    let user = server.log_in_again(&name);
     user.post("/current-identity/mfa", Json::Null).expect(201);
     // The second factor is set up only after its first code.
     told(&[("totp", false)], "has not set them up");
@@ -629,7 +629,7 @@ fn sessions_count_after_their_code() {
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&first, &service));
     first.delete("/current-api-session").expect(200);
     assert!(is_yes(&asked.dial(&name, &service)), "a new login includes a code");
-    let second = server.again(&name);
+    let second = server.log_in_again(&name);
     assert!(is_yes(&asked.dial(&name, &service)) && !opens(&second, &service), "no session is complete");
     // An incomplete session does not replace a login.
     let policy = auth_policy(server, json!({ "primary": { "updb": { "allowed": false } } }));
@@ -637,7 +637,7 @@ fn sessions_count_after_their_code() {
     assert_eq!(whats(&asked.dial(&name, &service)), ["credentialNotAllowed"]);
     server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": "default" })).expect(200);
     second.post("/authenticate/mfa", json!({ "code": codes[0] })).expect(200);
-    let third = server.again(&name);
+    let third = server.log_in_again(&name);
     assert!(is_yes(&asked.dial(&name, &service)), "another incomplete session must not change the verdict");
     assert!(opens(&second, &service) && !opens(&third, &service));
 }
@@ -653,8 +653,8 @@ fn open_sessions_are_answered_again() {
     server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&user, &service));
     server.admin.delete(&format!("/edge-routers/{router}")).expect(200);
-    assert!(!is_yes(&asked.dial(&name, &service)) && opens(&user, &service) && !opens(&server.again(&name), &service));
-    let schemas = server.nobody().at(Base::Overkeep).get("/openapi.json").expect(200).json["components"]["schemas"].clone();
+    assert!(!is_yes(&asked.dial(&name, &service)) && opens(&user, &service) && !opens(&server.log_in_again(&name), &service));
+    let schemas = server.anonymous().at(Base::Overkeep).get("/openapi.json").expect(200).json["components"]["schemas"].clone();
     let said = schemas["Explanation"]["properties"]["allowed"]["description"].as_str().unwrap();
     assert!(said.contains("An open session is returned"), "{said}");
 }
@@ -679,7 +679,7 @@ fn tunneler_waits_for_its_router() {
     assert_eq!(until, router()["enrollmentExpiresAt"]);
     let (key, token) = (Key::new(), router()["enrollmentToken"].as_str().unwrap().to_owned());
     let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
-    server.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+    server.anonymous().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
     stands("noCredential", &format!("{name} has no credential, because it is the tunneler of the edge router {name}"));
 }
 

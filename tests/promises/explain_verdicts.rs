@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     explain::{Asked, auth_policy, external_signer, is_yes, obstacles, verify, whats},
-    harness::{Authority, Caller, Dice, Key, PASSWORD, TestServer, fresh},
+    harness::{Authority, Caller, Key, PASSWORD, Rng, TestServer, fresh},
 };
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
@@ -64,44 +64,44 @@ fn lacks_no_code(session: &Caller) -> bool {
 }
 
 /// A random identity: with a password or a certificate of one of these authorities, with a second factor or without, logged in or not.
-fn person(server: &TestServer, dice: &mut Dice, authorities: &[Authority; 2]) -> Person {
-    let (name, roles) = (fresh("person"), [ROLES[dice.below(3)], ROLES[dice.below(3)]]);
+fn person(server: &TestServer, rng: &mut Rng, authorities: &[Authority; 2]) -> Person {
+    let (name, roles) = (fresh("person"), [ROLES[rng.below(3)], ROLES[rng.below(3)]]);
     let id = server.identity(&name, json!({ "roleAttributes": roles }));
-    let is_certified = dice.below(2) == 0;
+    let is_certified = rng.below(2) == 0;
     let door = if is_certified {
         let key = Key::new();
-        let chain = authorities[dice.below(2)].issue(" ", &key);
+        let chain = authorities[rng.below(2)].issue(" ", &key);
         server.admin.post("/authenticators", json!({ "method": "cert", "identityId": id, "certPem": chain })).expect(201);
-        server.bearer(&chain, &key)
+        server.with_certificate(&chain, &key)
     } else {
         server.give_password(&id, &name);
-        server.nobody()
+        server.anonymous()
     };
     let mut person = Person { id, name, door, is_certified, codes: RefCell::default(), sessions: Vec::new() };
     let first = person.knock().unwrap();
-    if dice.below(2) == 0 {
+    if rng.below(2) == 0 {
         first.post("/posture-response", json!({ "id": "any", "typeId": "DOMAIN", "domain": "corp" })).expect(201);
     }
-    if dice.below(2) == 0 {
+    if rng.below(2) == 0 {
         first.post("/current-identity/mfa", Json::Null).expect(201);
         person.codes.replace(verify(&first));
     }
-    if dice.below(2) == 0 {
+    if rng.below(2) == 0 {
         person.sessions.push(first);
     } else {
         first.delete("/current-api-session").expect(200);
     }
-    if dice.below(2) == 0 {
+    if rng.below(2) == 0 {
         person.sessions.push(person.knock().unwrap());
     }
     person
 }
 
 /// Some identities, four services, and policies between them.
-fn crowd(server: &TestServer, dice: &mut Dice) -> (Vec<Person>, Vec<String>) {
+fn crowd(server: &TestServer, rng: &mut Rng) -> (Vec<Person>, Vec<String>) {
     let authorities = [Authority::new("open"), Authority::new("shut")];
-    let cas = authorities.each_ref().map(|authority| server.take_up(authority));
-    let people: Vec<Person> = (0..6).map(|_| person(server, dice, &authorities)).collect();
+    let cas = authorities.each_ref().map(|authority| server.add_ca(authority));
+    let people: Vec<Person> = (0..6).map(|_| person(server, rng, &authorities)).collect();
     server.admin.patch(&format!("/cas/{}", cas[1]), json!({ "isAuthEnabled": false })).expect(200);
     // No edit proposes to enable it, because it would know nobody.
     let signer = external_signer(server, &fresh("idp"), json!({ "enabled": false }));
@@ -117,29 +117,29 @@ fn crowd(server: &TestServer, dice: &mut Dice) -> (Vec<Person>, Vec<String>) {
         let policy = auth_policy(server, changes[n % changes.len()].clone());
         server.admin.patch(&format!("/identities/{}", person.id), json!({ "authPolicyId": policy })).expect(200);
     }
-    let services = (0..4).map(|_| server.service(&fresh("service"), json!({ "roleAttributes": [ROLES[dice.below(3)]] }))).collect();
+    let services = (0..4).map(|_| server.service(&fresh("service"), json!({ "roleAttributes": [ROLES[rng.below(3)]] }))).collect();
     for colour in ["red", "green"] {
         server.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": [colour] })).expect(201);
     }
     let domain = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
     let code = json!({ "typeId": "MFA", "name": fresh("check"), "timeoutSeconds": 3600, "roleAttributes": ["coded"] });
     [domain, code].into_iter().for_each(|check| drop(server.admin.post("/posture-checks", check).expect(201)));
-    (0..10).for_each(|n| policy(server, dice, n));
+    (0..10).for_each(|n| policy(server, rng, n));
     (people, services)
 }
 
-fn policy(server: &TestServer, dice: &mut Dice, n: usize) {
+fn policy(server: &TestServer, rng: &mut Rng, n: usize) {
     let (semantic, path, one, other) = match n {
         0..6 => (["AllOf", "AnyOf"][n % 2], "service-policies", "identityRoles", "serviceRoles"),
         6..8 => ("AnyOf", "edge-router-policies", "identityRoles", "edgeRouterRoles"),
         _ => ("AnyOf", "service-edge-router-policies", "serviceRoles", "edgeRouterRoles"),
     };
-    let mut roles = || vec![format!("#{}", ROLES[dice.below(3)]), format!("#{}", ROLES[dice.below(3)])];
+    let mut roles = || vec![format!("#{}", ROLES[rng.below(3)]), format!("#{}", ROLES[rng.below(3)])];
     let of_one = if n.is_multiple_of(2) { roles() } else { vec!["#all".into()] };
     let mut body = json!({ "name": fresh("policy"), "semantic": semantic, one: of_one, other: roles() });
     if n < 6 {
         body["type"] = ["Dial", "Bind"][n / 3].into();
-        body["postureCheckRoles"] = [json!(["#strict"]), json!(["#coded"]), json!(["#strict", "#coded"])][dice.below(3)].clone();
+        body["postureCheckRoles"] = [json!(["#strict"]), json!(["#coded"]), json!(["#strict", "#coded"])][rng.below(3)].clone();
     }
     server.admin.post(&format!("/{path}"), body).expect(201);
 }
@@ -163,10 +163,10 @@ fn verdicts_hold_and_edits_work() {
     let asked = Asked::start();
     let (mut no, mut yes, mut seen) = (0, 0, BTreeSet::new());
     for seed in 0..3 {
-        let mut dice = Dice::new(seed);
-        let (people, services) = crowd(&asked.server, &mut dice);
+        let mut rng = Rng::new(seed);
+        let (people, services) = crowd(&asked.server, &mut rng);
         for (person, service) in people.iter().flat_map(|person| services.iter().map(move |service| (person, service))) {
-            let right = ["Dial", "Bind"][dice.below(2)];
+            let right = ["Dial", "Bind"][rng.below(2)];
             let ask = || asked.ask(right, &person.id, service).expect(200).data().clone();
             let before = ask();
             assert_eq!(is_yes(&before), person.opens(right, service), "seed {seed}, {right}: {before:#}");
@@ -183,7 +183,7 @@ fn verdicts_hold_and_edits_work() {
             if no % 6 == 0 {
                 for obstacle in obstacles(&before) {
                     let edits = obstacle["edits"].as_array().unwrap();
-                    drop(asked.make(&edits[dice.below(edits.len())]));
+                    drop(asked.make(&edits[rng.below(edits.len())]));
                 }
                 let after = ask();
                 assert!(is_yes(&after), "seed {seed}: {before:#} became {after:#}");

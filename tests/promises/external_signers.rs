@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     harness::{Base, TestServer, fresh, shared},
-    second_factors::{Manner, Realm, at, claims, endpoint, realm_with, signer},
+    second_factors::{AnswerMode, TokenLogin, at, claims, endpoint, signer, token_login_with},
 };
 
 const PASSWORD: &str = "w0rd-in-an-address";
@@ -108,70 +108,70 @@ impl Write for Log {
 #[test]
 fn stored_addresses_are_checked_again() {
     let idp = signer();
-    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
+    let keys = endpoint(AnswerMode::Keys(idp.keys().to_string()));
     let (token, log) = (idp.token(&claims()), Log::default());
     for bad in [keys.url.replace("http://", "http://user:w0rd-in-an-address@"), "http://192.0.2.1/keys".into(), "nowhere".into()] {
-        let realm = realm_with(&bad, |_| ());
+        let token_login = token_login_with(&bad, |_| ());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let to = log.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || to.clone()).finish();
-        let login = realm.tokens.login(&realm.store, at(0), &token);
+        let login = token_login.tokens.login(&token_login.store, at(0), &token);
         let refused = tracing::subscriber::with_default(subscriber, || runtime.block_on(login));
         assert!(matches!(refused, Err(Error::InvalidAuth)), "{bad}");
     }
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("no key set is fetched") && !text.contains(PASSWORD), "{text}");
-    assert_eq!(keys.asked(), 0);
-    assert!(realm_with(&keys.url, |_| ()).enter(&token, 0));
+    assert_eq!(keys.request_count(), 0);
+    assert!(token_login_with(&keys.url, |_| ()).enter(&token, 0));
 }
 
 #[test]
 fn waiting_for_keys_is_bounded() {
     let idp = signer();
-    let keys = endpoint(Manner::Silent);
-    let realm = realm_with(&keys.url, |config| config.key_sets.waiting = 1);
-    let (token, other) = (idp.token(&claims()), realm.tokens.clone());
-    let (store, first) = (realm.store.clone(), token.clone());
-    let waiting = realm.runtime.spawn(async move { other.login(&store, at(0), &first).await.map(drop) });
-    while keys.asked() == 0 {
+    let keys = endpoint(AnswerMode::Silent);
+    let token_login = token_login_with(&keys.url, |config| config.key_sets.waiting = 1);
+    let (token, other) = (idp.token(&claims()), token_login.tokens.clone());
+    let (store, first) = (token_login.store.clone(), token.clone());
+    let waiting = token_login.runtime.spawn(async move { other.login(&store, at(0), &first).await.map(drop) });
+    while keys.request_count() == 0 {
         thread::yield_now();
     }
-    let further = realm.runtime.block_on(realm.tokens.login(&realm.store, at(0), &token));
+    let further = token_login.runtime.block_on(token_login.tokens.login(&token_login.store, at(0), &token));
     assert!(matches!(further, Err(Error::Busy { retry_after: 1 })), "a further request must be rejected at once");
-    assert_eq!(realm.runtime.block_on(waiting).unwrap(), Err(Error::InvalidAuth));
+    assert_eq!(token_login.runtime.block_on(waiting).unwrap(), Err(Error::InvalidAuth));
 }
 
 /// Fetches for slow signers take turns if few are allowed at the same time; a request waits for one fetch, not for all of them.
 #[test]
 fn nobody_waits_beyond_one_fetch() {
     let idp = signer();
-    let keys = endpoint(Manner::Silent);
-    let realm = realm_with(&keys.url, |config| {
+    let keys = endpoint(AnswerMode::Silent);
+    let token_login = token_login_with(&keys.url, |config| {
         (config.key_sets.fetches, config.key_sets.timeout) = (1, Span::seconds(1));
     });
-    let others: Vec<String> = (0..6).map(|n| another(&realm, n)).collect();
+    let others: Vec<String> = (0..6).map(|n| another(&token_login, n)).collect();
     let log_in = |issuer: &str| {
-        let (tokens, store) = (realm.tokens.clone(), realm.store.clone());
+        let (tokens, store) = (token_login.tokens.clone(), token_login.store.clone());
         let mut claims = claims();
         claims["iss"] = issuer.into();
         let token = idp.token(&claims);
-        realm.runtime.spawn(async move {
+        token_login.runtime.spawn(async move {
             let started = Instant::now();
             assert!(tokens.login(&store, at(0), &token).await.is_err());
             started.elapsed()
         })
     };
-    let alone = realm.runtime.block_on(log_in("https://idp.test")).unwrap();
+    let alone = token_login.runtime.block_on(log_in("https://idp.test")).unwrap();
     let together: Vec<_> = others.iter().map(|issuer| log_in(issuer)).collect();
-    let longest: Duration = together.into_iter().map(|one| realm.runtime.block_on(one).unwrap()).max().unwrap();
+    let longest: Duration = together.into_iter().map(|one| token_login.runtime.block_on(one).unwrap()).max().unwrap();
     assert!(longest < 3 * alone, "{longest:?} with others, {alone:?} alone");
 }
 
 /// Adds a signer at the same endpoint; returns its issuer.
-fn another(realm: &Realm, n: usize) -> String {
+fn another(token_login: &TokenLogin, n: usize) -> String {
     let issuer = format!("https://idp{n}.test");
-    let signer = realm.store.read(|tx| tx.get(&Id::<ExternalJwtSigner>::from_text("idp"))).unwrap();
+    let signer = token_login.store.read(|tx| tx.get(&Id::<ExternalJwtSigner>::from_text("idp"))).unwrap();
     let spec = ExternalJwtSigner { issuer: issuer.clone(), name: format!("idp{n}"), ..signer.spec };
-    realm.store.write_blocking(move |tx| tx.insert(Record::new(Id::from_text(format!("idp{n}")), at(0), spec))).unwrap();
+    token_login.store.write_blocking(move |tx| tx.insert(Record::new(Id::from_text(format!("idp{n}")), at(0), spec))).unwrap();
     issuer
 }

@@ -31,7 +31,7 @@ use crate::{
     backup::DataFile,
     harness::{TestServer, Wire, encoded, frame, shared},
     pki,
-    simulated_disk::Chance,
+    simulated_disk::Rng,
 };
 
 /// A case that takes this long must be examined.
@@ -58,7 +58,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs cases until the time is over, at least `least`.
-fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Chance)) {
+fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Rng)) {
     listen_for_panics();
     let (only, seconds) = (number("OVERKEEP_FUZZ_CASE"), number("OVERKEEP_FUZZ_SECONDS").unwrap_or(10));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
@@ -82,7 +82,7 @@ fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Chance)) {
     for n in 0.. {
         let at = first.wrapping_add(n);
         current.store(at, Ordering::Relaxed);
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| case(&mut Chance(at))));
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| case(&mut Rng(at))));
         let panics = PANICS.lock().unwrap().clone();
         assert!(outcome.is_ok() && panics.is_empty(), "{name}: OVERKEEP_FUZZ_CASE={at} {panics:?}");
         if only.is_some() || n + 1 >= least && begun.elapsed() >= Duration::from_secs(seconds) {
@@ -92,22 +92,22 @@ fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Chance)) {
 }
 
 /// Changes some bytes: flips a bit, replaces, deletes, inserts, or repeats a part.
-fn change(bytes: &mut Vec<u8>, chance: &mut Chance) {
+fn change(bytes: &mut Vec<u8>, rng: &mut Rng) {
     const ODD: [u8; 12] = [0, 1, 9, 10, 13, 32, 34, 37, 0x7f, 0x80, 0xfe, 0xff];
-    for _ in 0..1 + chance.below(4) {
-        let at = chance.below(bytes.len() + 1);
-        let end = (at + 1 + chance.below(16)).min(bytes.len());
-        match chance.below(6) {
-            0 if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
-            1 if at < bytes.len() => bytes[at] = *chance.pick(&ODD),
+    for _ in 0..1 + rng.below(4) {
+        let at = rng.below(bytes.len() + 1);
+        let end = (at + 1 + rng.below(16)).min(bytes.len());
+        match rng.below(6) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << rng.below(8),
+            1 if at < bytes.len() => bytes[at] = *rng.pick(&ODD),
             2 => drop(bytes.splice(at..end.max(at), [])),
-            3 => drop(bytes.splice(at..at, [*chance.pick(&ODD), chance.number() as u8])),
+            3 => drop(bytes.splice(at..at, [*rng.pick(&ODD), rng.number() as u8])),
             4 => {
                 let part = bytes[at..end.max(at)].to_vec();
-                let to = chance.below(bytes.len() + 1);
+                let to = rng.below(bytes.len() + 1);
                 drop(bytes.splice(to..to, part));
             }
-            _ if chance.percent(20) => bytes.truncate(at),
+            _ if rng.percent(20) => bytes.truncate(at),
             _ => {}
         }
     }
@@ -126,19 +126,19 @@ const REQUESTS: [&str; 7] = [
 ];
 
 /// An HTTP/2 conversation, initially of complete frames.
-fn frames(chance: &mut Chance) -> Vec<u8> {
+fn frames(rng: &mut Rng) -> Vec<u8> {
     let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     sent.extend(frame(4, 0, 0, &[]));
     let block = b"\x82\x87\x44\x08/version\x41\x02it".as_slice();
-    for n in 0..1 + chance.below(6) {
+    for n in 0..1 + rng.below(6) {
         let stream = (2 * n + 1) as u32;
-        let part = block[..chance.below(block.len() + 1)].to_vec();
-        sent.extend(match chance.below(8) {
+        let part = block[..rng.below(block.len() + 1)].to_vec();
+        sent.extend(match rng.below(8) {
             0..4 => frame(1, 5, stream, block),
             4 => [frame(1, 1, stream, &part), frame(9, 4, stream, &block[part.len()..])].concat(),
-            5 => [frame(1, 4, stream, block), frame(0, chance.below(16) as u8, stream, &part)].concat(),
-            6 => frame(chance.below(12) as u8, chance.number() as u8, stream, &part),
-            _ => frame(8, 0, 0, &(chance.number() as u32).to_be_bytes()),
+            5 => [frame(1, 4, stream, block), frame(0, rng.below(16) as u8, stream, &part)].concat(),
+            6 => frame(rng.below(12) as u8, rng.number() as u8, stream, &part),
+            _ => frame(8, 0, 0, &(rng.number() as u32).to_be_bytes()),
         });
     }
     sent
@@ -147,17 +147,17 @@ fn frames(chance: &mut Chance) -> Vec<u8> {
 #[test]
 fn the_guard_between_tls_and_http() {
     let server = TestServer::start();
-    let nobody = server.nobody();
-    target("the_guard_between_tls_and_http", 100, |chance| {
-        let is_multiplexed = chance.percent(40);
-        let mut sent = if is_multiplexed { frames(chance) } else { chance.pick(&REQUESTS).as_bytes().to_vec() };
-        if chance.percent(90) {
-            change(&mut sent, chance);
+    let anonymous = server.anonymous();
+    target("the_guard_between_tls_and_http", 100, |rng| {
+        let is_multiplexed = rng.percent(40);
+        let mut sent = if is_multiplexed { frames(rng) } else { rng.pick(&REQUESTS).as_bytes().to_vec() };
+        if rng.percent(90) {
+            change(&mut sent, rng);
         }
-        let mut wire = if is_multiplexed { Wire::bare(&nobody, b"h2") } else { Wire::to(&nobody) };
+        let mut wire = if is_multiplexed { Wire::bare(&anonymous, b"h2") } else { Wire::to(&anonymous) };
         let mut rest = sent.as_slice();
         while !rest.is_empty() {
-            let (part, behind) = rest.split_at((1 + chance.below(rest.len().min(200))).min(rest.len()));
+            let (part, behind) = rest.split_at((1 + rng.below(rest.len().min(200))).min(rest.len()));
             if wire.send(part).is_err() {
                 break;
             }
@@ -173,15 +173,15 @@ fn the_guard_between_tls_and_http() {
 fn request_targets() {
     const SIGNS: &[u8] = b"abc=&?/.,;:@!$'()*+-_~0\"<>\\^`{|}\xc3\xa4\xff\x80";
     let server = TestServer::start();
-    let nobody = server.nobody();
+    let anonymous = server.anonymous();
     let status = |target: &[u8]| {
-        let mut wire = Wire::to(&nobody);
+        let mut wire = Wire::to(&anonymous);
         wire.send(&[b"GET ", target, b" HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"].concat()).unwrap();
         wire.finish().split(' ').nth(1).unwrap_or_default().to_owned()
     };
-    target("request_targets", 50, |chance| {
-        let signs: Vec<u8> = (0..chance.below(60)).map(|_| *chance.pick(SIGNS)).collect();
-        let front = *chance.pick(&["/", "/version?filter=", "/edge/client/v1/", "/edge/management/v1/identities/"]);
+    target("request_targets", 50, |rng| {
+        let signs: Vec<u8> = (0..rng.below(60)).map(|_| *rng.pick(SIGNS)).collect();
+        let front = *rng.pick(&["/", "/version?filter=", "/edge/client/v1/", "/edge/management/v1/identities/"]);
         let raw = [front.as_bytes(), &signs].concat();
         let unfit = |byte: u8| matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80..);
         let percent = |byte: &u8| if unfit(*byte) { format!("%{byte:02X}").into_bytes() } else { vec![*byte] };
@@ -267,11 +267,11 @@ fn count(values: &[Der]) -> usize {
     values.iter().map(|value| if let Der::Of(_, _, inner) = value { 1 + count(inner) } else { 1 }).sum()
 }
 
-fn change_der(values: &mut Vec<Der>, chance: &mut Chance) {
+fn change_der(values: &mut Vec<Der>, rng: &mut Rng) {
     const TAGS: [u8; 14] = [1, 2, 3, 4, 5, 6, 0x0c, 0x13, 0x17, 0x18, 0x30, 0x31, 0xa0, 0xa3];
-    let mut at = chance.below(count(values).max(1));
+    let mut at = rng.below(count(values).max(1));
     let Some((among, n)) = nth(values, &mut at) else { return };
-    match chance.below(5) {
+    match rng.below(5) {
         0 => drop(among.remove(n)),
         1 => {
             let mut copy = Vec::new();
@@ -279,15 +279,15 @@ fn change_der(values: &mut Vec<Der>, chance: &mut Chance) {
             among.extend(read_der(&copy, 0).unwrap_or_default());
         }
         2 => {
-            let other = chance.below(among.len());
+            let other = rng.below(among.len());
             among.swap(n, other);
         }
         3 => match &mut among[n] {
-            Der::Whole(tag, _) | Der::Of(tag, ..) => *tag = *chance.pick(&TAGS),
+            Der::Whole(tag, _) | Der::Of(tag, ..) => *tag = *rng.pick(&TAGS),
         },
         _ => match &mut among[n] {
-            Der::Whole(_, content) => change(content, chance),
-            Der::Of(_, before, _) => change(before, chance),
+            Der::Whole(_, content) => change(content, rng),
+            Der::Of(_, before, _) => change(before, rng),
         },
     }
 }
@@ -296,13 +296,13 @@ fn change_der(values: &mut Vec<Der>, chance: &mut Chance) {
 fn certificates_and_their_requests() {
     overkeep::pki::jwt::install();
     let samples = pki::samples();
-    target("certificates_and_their_requests", 500, |chance| {
-        let mut values = read_der(chance.pick(samples).as_slice(), 0).unwrap();
-        (0..1 + chance.below(5)).for_each(|_| change_der(&mut values, chance));
+    target("certificates_and_their_requests", 500, |rng| {
+        let mut values = read_der(rng.pick(samples).as_slice(), 0).unwrap();
+        (0..1 + rng.below(5)).for_each(|_| change_der(&mut values, rng));
         let mut bytes = Vec::new();
         write_der(&values, &mut bytes);
-        if chance.percent(30) {
-            change(&mut bytes, chance);
+        if rng.percent(30) {
+            change(&mut bytes, rng);
         }
         pki::read_every_way(&bytes);
     });
@@ -381,21 +381,21 @@ fn filters() {
     const PATHS: [&str; 8] =
         ["/identities", "/services", "/edge-routers", "/configs", "/terminators", "/service-policies", "/api-sessions", "/enrollments"];
     let server = shared();
-    target("filters", 200, |chance| {
+    target("filters", 200, |rng| {
         let mut text = Vec::new();
-        for _ in 0..1 + chance.below(14) {
-            let deep = chance.percent(2);
-            let word = if chance.percent(30) { *chance.pick(&VALUES) } else { *chance.pick(&WORDS) };
-            (0..if deep { 1 + chance.below(300) } else { 1 }).for_each(|_| text.extend([word.as_bytes(), b" "].concat()));
+        for _ in 0..1 + rng.below(14) {
+            let deep = rng.percent(2);
+            let word = if rng.percent(30) { *rng.pick(&VALUES) } else { *rng.pick(&WORDS) };
+            (0..if deep { 1 + rng.below(300) } else { 1 }).for_each(|_| text.extend([word.as_bytes(), b" "].concat()));
         }
-        if chance.percent(30) {
+        if rng.percent(30) {
             let mut sound = b"name = \"a\" and (anyOf(roleAttributes) in [\"b\"] or not createdAt < datetime(2026-01-01T00:00:00Z)) sort by name limit 3".to_vec();
-            change(&mut sound, chance);
+            change(&mut sound, rng);
             text = sound;
         }
         let text = String::from_utf8_lossy(&text).into_owned();
-        let path = chance.pick(&PATHS);
-        let member = *chance.pick(&["filter", "filter", "filter", "sort", "limit", "offset", "roleFilter"]);
+        let path = rng.pick(&PATHS);
+        let member = *rng.pick(&["filter", "filter", "filter", "sort", "limit", "offset", "roleFilter"]);
         let answer = server.admin.get(&format!("{path}?{member}={}", encoded(&text)));
         assert!(answer.status == 200 || answer.status == 400 || answer.status == 431, "{path} {member} {text:?}: {}", answer.text);
     });
@@ -416,7 +416,7 @@ fn sealed(id: &[u8], mut bytes: Vec<u8>) -> Vec<u8> {
 type Rows = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 /// Changes rows randomly; the file stays valid for redb, and so does each checksum.
-fn change_rows(path: &Path, chance: &mut Chance) {
+fn change_rows(path: &Path, rng: &mut Rng) {
     let database = Database::open(path).unwrap();
     let read = database.begin_read().unwrap();
     let names: Vec<String> = read.list_tables().unwrap().map(|table| table.name().to_owned()).collect();
@@ -428,25 +428,25 @@ fn change_rows(path: &Path, chance: &mut Chance) {
         })
         .collect();
     let write = database.begin_write().unwrap();
-    for _ in 0..1 + chance.below(4) {
-        let name: &'static str = Box::leak(chance.pick(&filled).to_string().into_boxed_str());
+    for _ in 0..1 + rng.below(4) {
+        let name: &'static str = Box::leak(rng.pick(&filled).to_string().into_boxed_str());
         let mut table = write.open_table(Rows::new(name)).unwrap();
         let rows: Vec<(Vec<u8>, Vec<u8>)> =
             table.iter().unwrap().map(|row| row.unwrap()).map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).collect();
         if rows.is_empty() {
             continue;
         }
-        let (mut key, mut value) = chance.pick(&rows).clone();
-        match chance.below(10) {
+        let (mut key, mut value) = rng.pick(&rows).clone();
+        match rng.below(10) {
             0 => drop(table.remove(key.as_slice()).unwrap()),
-            1 => change(&mut key, chance),
-            2 => value = chance.pick(&rows).1.clone(),
-            _ => change(&mut value, chance),
+            1 => change(&mut key, rng),
+            2 => value = rng.pick(&rows).1.clone(),
+            _ => change(&mut value, rng),
         }
         if name.starts_with("records.") {
             value = sealed(&key, value);
         }
-        if chance.percent(95) {
+        if rng.percent(95) {
             table.insert(key.as_slice(), value.as_slice()).unwrap();
         }
     }
@@ -462,10 +462,10 @@ fn sound(outcome: Result<String, String>) {
 #[test]
 fn files_with_valid_checksums() {
     let watch = Progress::default();
-    target("files_with_valid_checksums", 10, |chance| {
+    target("files_with_valid_checksums", 10, |rng| {
         let kept = DataFile::new();
         let (data, copy, restored) = (kept.path("data"), kept.path("copy"), kept.path("restored"));
-        change_rows(&data, chance);
+        change_rows(&data, rng);
         let text = |what: &dyn std::fmt::Debug| format!("{what:?}");
         sound(closed::check(&data, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
         sound(closed::verify_history(&data, None).map(|found| text(&found.faults)).map_err(|error| error.to_string()));
@@ -478,7 +478,7 @@ fn files_with_valid_checksums() {
             let done = closed::restore(&copy, &restored, None, Timestamp::from_millis(0), &watch);
             sound(done.map(|(found, _)| text(&found)).map_err(|error| error.to_string()));
             // After a change it does not.
-            change_rows(&copy, chance);
+            change_rows(&copy, rng);
             sound(closed::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
         }
         let start = |file: &Path| {
@@ -497,7 +497,7 @@ fn files_with_valid_checksums() {
         let again = kept.path("again");
         fs::copy(&data, &again).unwrap();
         sound(start(&again));
-        let unreadable = if chance.percent(50) { Unreadable::Goes } else { Unreadable::Stays };
+        let unreadable = if rng.percent(50) { Unreadable::Goes } else { Unreadable::Stays };
         let mended = closed::repair(&data, None, unreadable, &watch);
         let is_mended = mended.as_ref().is_ok_and(|report| report.findings.iter().all(|finding| finding.fixed));
         sound(mended.map(|report| text(&report)).map_err(|error| error.to_string()));
@@ -526,14 +526,14 @@ fn records() {
         found.extend(rows.iter().unwrap().map(Result::unwrap).map(|(id, bytes)| (at, id.value().to_vec(), bytes.value().to_vec())));
     }
     assert!(found.len() > 10);
-    target("records", 2000, |chance| {
-        let (of, id, mut bytes) = chance.pick(&found).clone();
-        let at = if chance.percent(80) { of } else { chance.below(KINDS.len()) };
+    target("records", 2000, |rng| {
+        let (of, id, mut bytes) = rng.pick(&found).clone();
+        let at = if rng.percent(80) { of } else { rng.below(KINDS.len()) };
         let mut payload = bytes.split_off(5.min(bytes.len()));
-        change(&mut payload, chance);
+        change(&mut payload, rng);
         bytes.extend(payload);
-        if chance.percent(10) && !bytes.is_empty() {
-            bytes[0] = chance.below(6) as u8;
+        if rng.percent(10) && !bytes.is_empty() {
+            bytes[0] = rng.below(6) as u8;
         }
         let (entry, id, bytes) = (&KINDS[at], String::from_utf8(id.clone()).unwrap(), sealed(&id, bytes));
         let outcomes = [(entry.decode)(&id, &bytes).map(drop), (entry.parts)(&id, &bytes).map(drop)];

@@ -325,7 +325,7 @@ fn snapshots_contain_the_history() {
 
 #[test]
 fn administrators_read_the_history() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let history = |filter: &str, rest: &str| server.admin.list("/overkeep/v1/history", filter, rest).expect(200);
     let dora = server.identity("dora", json!({ "roleAttributes": ["a"] }));
     server.admin.patch(&format!("/identities/{dora}"), json!({ "name": "theodora", "externalId": "d", "tags": { "x": "y" } })).expect(200);
@@ -354,7 +354,7 @@ fn administrators_read_the_history() {
     assert_eq!(history("action = \"login\"", "").data()[0]["after"]["identityId"], own.data()["identityId"]);
 
     let (bob, _) = server.user("robert", json!({}));
-    server.again("robert").ask("GET", "//overkeep/v1/history").send().refused(401, "UNAUTHORIZED", "");
+    server.log_in_again("robert").ask("GET", "//overkeep/v1/history").send().refused(401, "UNAUTHORIZED", "");
     assert_eq!(history("action = \"refusal\"", "").data()[0]["id"], bob.as_str());
     let tagged = json!({ "identityId": bob, "method": "ott", "expiresAt": "2090-01-01T00:00:00.000Z", "tags": { "x": "y" } });
     let issued = server.admin.post("/enrollments", tagged).expect(201).id();
@@ -370,7 +370,7 @@ fn lockouts_are_in_the_history() {
     server.admin.patch("/auth-policies/default", rules).expect(200);
     let (id, _) = server.user("erin", json!({}));
     for _ in 0..2 {
-        server.nobody().post("/authenticate?method=password", json!({ "username": "erin", "password": "not hers" })).expect(401);
+        server.anonymous().post("/authenticate?method=password", json!({ "username": "erin", "password": "not hers" })).expect(401);
     }
     let told = server.admin.list("/overkeep/v1/history", &format!("id = \"{id}\""), "").expect(200);
     assert_eq!(told.each("action")[..2], ["update", "lockout"], "{}", told.text);
@@ -405,7 +405,7 @@ fn story(server: &TestServer, secrets: &mut Secrets) {
     secrets.note(&refreshed, "/token");
     secrets.note(&refreshed, "/jwt");
     server.give_password(&bob, "bobby");
-    let session = server.nobody().log_in("bobby", PASSWORD);
+    let session = server.anonymous().log_in("bobby", PASSWORD);
     session.post("/current-identity/mfa", Json::Null).expect(201);
     let factor = session.get("/current-identity/mfa").expect(200).data().clone();
     let url = secrets.note(&factor, "/provisioningUrl");
@@ -414,7 +414,7 @@ fn story(server: &TestServer, secrets: &mut Secrets) {
     let changed = json!({ "username": "bobby", "password": "another password", "currentPassword": PASSWORD });
     let own = session.get("/current-identity/authenticators").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
     session.put(&format!("/current-identity/authenticators/{own}"), changed).expect(200);
-    server.nobody().post("/authenticate?method=password", json!({ "username": "bobby", "password": "a wrong one" })).expect(401);
+    server.anonymous().post("/authenticate?method=password", json!({ "username": "bobby", "password": "a wrong one" })).expect(401);
     let (service, router) = (server.service("db", json!({})), admin.post("/edge-routers", json!({ "name": "r" })).expect(201).id());
     let terminator = json!({ "service": service, "router": router, "binding": "transport", "address": "tcp:db:1",
         "identity": "one", "identitySecret": "c2VjcmV0IG9mIGEgaG9zdA==" });
@@ -442,10 +442,10 @@ fn history_contains_no_secret() {
 
 #[test]
 fn refusal_flood_costs_few_rows() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let wrong = |name: &str| {
         let body = json!({ "username": name, "password": "not the password" });
-        server.nobody().post("/authenticate?method=password", body).expect(401);
+        server.anonymous().post("/authenticate?method=password", body).expect(401);
     };
     server.user("carol", json!({}));
     (0..30).for_each(|_| wrong("carol"));

@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{
     harness::{Base, TestServer, fresh, interface},
-    simulated_disk::Chance,
+    simulated_disk::Rng,
 };
 
 static KEY: LazyLock<(Signer, Verifier)> = LazyLock::new(|| {
@@ -72,17 +72,17 @@ proptest! {
 }
 
 /// A random value for a schema, occasionally one that violates it.
-fn body(chance: &mut Chance, schema: &Json, document: &Json, depth: usize) -> Json {
+fn body(rng: &mut Rng, schema: &Json, document: &Json, depth: usize) -> Json {
     if let Some(target) = schema["$ref"].as_str() {
-        return body(chance, document.pointer(&target[1..]).unwrap_or(&Json::Null), document, depth + 1);
+        return body(rng, document.pointer(&target[1..]).unwrap_or(&Json::Null), document, depth + 1);
     }
-    if depth > 12 || chance.percent(15) {
-        return odd(chance);
+    if depth > 12 || rng.percent(15) {
+        return odd(rng);
     }
     for several in ["oneOf", "anyOf", "allOf", "enum"] {
         if let Some(one) = schema[several].as_array().filter(|all| !all.is_empty()) {
-            let one = chance.pick(one);
-            return if several == "enum" { one.clone() } else { body(chance, one, document, depth + 1) };
+            let one = rng.pick(one);
+            return if several == "enum" { one.clone() } else { body(rng, one, document, depth + 1) };
         }
     }
     if !schema["const"].is_null() {
@@ -92,32 +92,32 @@ fn body(chance: &mut Chance, schema: &Json, document: &Json, depth: usize) -> Js
         Json::Array(kinds) => kinds.clone(),
         kind => vec![kind.clone()],
     };
-    match chance.pick(&kinds).as_str() {
+    match rng.pick(&kinds).as_str() {
         Some("object") => {
             let mut made = Map::new();
             for (name, member) in schema["properties"].as_object().into_iter().flatten() {
-                if chance.percent(80) {
-                    made.insert(name.clone(), body(chance, member, document, depth + 1));
+                if rng.percent(80) {
+                    made.insert(name.clone(), body(rng, member, document, depth + 1));
                 }
             }
-            if chance.percent(20) {
-                made.insert(format!("{}", odd(chance)), odd(chance));
+            if rng.percent(20) {
+                made.insert(format!("{}", odd(rng)), odd(rng));
             }
             made.into()
         }
-        Some("array") => (0..chance.below(4)).map(|_| body(chance, &schema["items"], document, depth + 1)).collect(),
-        Some("string") => match chance.below(4) {
-            0 => odd(chance),
+        Some("array") => (0..rng.below(4)).map(|_| body(rng, &schema["items"], document, depth + 1)).collect(),
+        Some("string") => match rng.below(4) {
+            0 => odd(rng),
             1 => json!("2026-11-22T00:00:00Z"),
             _ => fresh("text").into(),
         },
-        Some("integer" | "number") => json!(chance.below(100)),
-        Some("boolean") => json!(chance.percent(50)),
-        _ => odd(chance),
+        Some("integer" | "number") => json!(rng.below(100)),
+        Some("boolean") => json!(rng.percent(50)),
+        _ => odd(rng),
     }
 }
 
-fn odd(chance: &mut Chance) -> Json {
+fn odd(rng: &mut Rng) -> Json {
     let all = [
         Json::Null,
         json!(true),
@@ -134,7 +134,7 @@ fn odd(chance: &mut Chance) -> Json {
         json!({}),
         json!({ "": { "a": [{}] } }),
     ];
-    chance.pick(&all).clone()
+    rng.pick(&all).clone()
 }
 
 #[test]
@@ -155,17 +155,17 @@ fn random_bodies_never_cause_500() {
     assert!(takers.len() > 50);
     let existing = server.identity(&fresh("somebody"), json!({}));
     for seed in 0..bodies {
-        let mut chance = Chance(seed);
+        let mut rng = Rng(seed);
         let (base, path, method, schema) = takers[usize::try_from(seed).unwrap() % takers.len()];
         let document = &interface(base).document;
-        let body = body(&mut chance, schema, document, 0).to_string();
+        let body = body(&mut rng, schema, document, 0).to_string();
         // A truncated body.
-        let sent = if chance.percent(5) { &body[..body.floor_char_boundary(chance.below(body.len() + 1))] } else { &body };
-        let id = *chance.pick(&[existing.as_str(), "nobody", "%00", "..%2f"]);
+        let sent = if rng.percent(5) { &body[..body.floor_char_boundary(rng.below(body.len() + 1))] } else { &body };
+        let id = *rng.pick(&[existing.as_str(), "nobody", "%00", "..%2f"]);
         let path = path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect::<Vec<_>>().join("/");
         // The check that runs on every answer rejects a 500.
         let answer = server.admin.at(base).ask(&method.to_uppercase(), &path).body("application/json", sent).send();
-        assert!(answer.status < 500, "seed {seed}: {} {sent}: {}", answer.asked, answer.text);
+        assert!(answer.status < 500, "seed {seed}: {} {sent}: {}", answer.request, answer.text);
     }
     server.admin.get("/current-identity").expect(200);
 }

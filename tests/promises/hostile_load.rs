@@ -16,12 +16,12 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{Answer, Caller, Key, PASSWORD, Program, SecretScan, TestServer, Wire, asking_for, frame, fresh, shared},
-    second_factors::{Manner, endpoint, locking_in, signer},
+    second_factors::{AnswerMode, endpoint, locking_in, signer},
 };
 
 /// A controller with narrow limits and short timeouts.
 fn narrow() -> &'static TestServer {
-    static NARROW: LazyLock<TestServer> = LazyLock::new(|| TestServer::with(Clock::system(), narrowed).unnamed());
+    static NARROW: LazyLock<TestServer> = LazyLock::new(|| TestServer::with(Clock::system(), narrowed).unlinked());
     &NARROW
 }
 
@@ -41,7 +41,7 @@ const UNFINISHED: &[u8] = b"POST /authenticate?method=password HTTP/1.1\r\nhost:
 
 fn with_retry(answer: &Answer) {
     let seconds = answer.header("retry-after").parse::<u32>();
-    assert!(seconds.is_ok_and(|seconds| seconds > 0), "{}: {:?}", answer.asked, answer.headers);
+    assert!(seconds.is_ok_and(|seconds| seconds > 0), "{}: {:?}", answer.request, answer.headers);
 }
 
 /// Asserts the answer to a login whose body does not arrive.
@@ -63,7 +63,7 @@ fn missing_bodies_block_nobody() {
         config.http.max_requests = 16;
         config.http.request_timeout = Span::seconds(60);
     })
-    .unnamed();
+    .unlinked();
     let begun = Instant::now();
     let mut slow = Vec::new();
     for _ in 0..48 {
@@ -72,7 +72,7 @@ fn missing_bodies_block_nobody() {
         slow.push(wire);
         server.admin.get("/current-identity").expect(200);
     }
-    server.nobody().log_in("admin", &server.password).get("/current-identity").expect(200);
+    server.anonymous().log_in("admin", &server.password).get("/current-identity").expect(200);
     // The oldest ones were given up for the others.
     slow.into_iter().take(24).for_each(too_slow);
     assert!(begun.elapsed() < Duration::from_secs(50), "they must end before their time limit");
@@ -84,8 +84,8 @@ fn gone_clients_cost_no_work() {
         config.http.max_requests = 16;
         (config.http.request_timeout, config.key_sets.timeout) = (Span::seconds(60), Span::seconds(60));
     })
-    .unnamed();
-    let (idp, keys) = (signer(), endpoint(Manner::Silent));
+    .unlinked();
+    let (idp, keys) = (signer(), endpoint(AnswerMode::Silent));
     let issuer = json!({ "name": "idp", "issuer": "https://idp.test", "audience": "overkeep", "enabled": true, "jwksEndpoint": keys.url });
     server.admin.post("/external-jwt-signers", issuer).expect(201);
     let now = server.clock.now().seconds();
@@ -125,9 +125,9 @@ fn huge_heads_and_bodies_are_refused() {
     server.admin.ask("GET", "/identities").header("x-huge", &huge[..7000]).send().expect(200);
 
     let padded = |bytes: usize| json!({ "username": "somebody", "password": PASSWORD, "padding": "x".repeat(bytes) });
-    let nobody = server.nobody();
-    nobody.post("/authenticate?method=password", padded(20_000)).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
-    nobody.post("/authenticate?method=password", padded(10_000)).refused(401, "INVALID_AUTH", "");
+    let anonymous = server.anonymous();
+    anonymous.post("/authenticate?method=password", padded(20_000)).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
+    anonymous.post("/authenticate?method=password", padded(10_000)).refused(401, "INVALID_AUTH", "");
     // A caller with a session may send a larger body. This one is read completely: the error names the member that is too large.
     let config = server.admin.get("/config-types?filter=name%3D%22intercept.v1%22").expect(200).each("id")[0].to_owned();
     let large = json!({ "name": fresh("large"), "configTypeId": config, "data": {
@@ -140,9 +140,9 @@ fn huge_heads_and_bodies_are_refused() {
 fn sessions_per_identity_are_bounded() {
     let (server, name) = (narrow(), fresh("busy"));
     let (_, first) = server.user(&name, json!({}));
-    let second = server.again(&name);
-    let third = server.again(&name);
-    let enter = || server.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
+    let second = server.log_in_again(&name);
+    let third = server.log_in_again(&name);
+    let enter = || server.anonymous().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
     with_retry(&enter().refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
     for open in [&first, &second, &third] {
         open.get("/current-identity").expect(200);
@@ -160,7 +160,7 @@ fn certificates_per_session_are_bounded() {
     let first = ask(&alice).expect(201).id();
     (1..4).for_each(|_| drop(ask(&alice).expect(201)));
     with_retry(&ask(&alice).refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
-    ask(&server.again(&name)).expect(201);
+    ask(&server.log_in_again(&name)).expect(201);
     alice.delete(&format!("/current-api-session/certificates/{first}")).expect(200);
     ask(&alice).expect(201);
 }
@@ -226,7 +226,7 @@ fn answers_do_not_reveal_known_names() {
     server.user(&locked, json!({ "authPolicyId": locking_in(&server) }));
     let enter = |name: &str| {
         let body = json!({ "username": name, "password": "not the password" });
-        server.nobody().post("/authenticate?method=password", body)
+        server.anonymous().post("/authenticate?method=password", body)
     };
     for _ in 0..3 {
         enter(&locked).refused(401, "INVALID_AUTH", "");
@@ -254,8 +254,8 @@ fn used_enrollments_look_unknown() {
         (server.token_of(&id), id)
     });
     let redeem = |token: &str| {
-        let nobody = server.nobody();
-        nobody.ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", Key::new().request()).send()
+        let anonymous = server.anonymous();
+        anonymous.ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", Key::new().request()).send()
     };
     redeem(&used.0).expect(200);
     server.admin.delete(&format!("/identities/{}", gone.1)).expect(200);
@@ -319,13 +319,14 @@ fn logged_secrets_are_noticed() {
         then(&mut watch);
         watch.leaks().len()
     };
-    let (learn, hear) = (|watch: &mut SecretScan| watch.learn("token", token), |watch: &mut SecretScan| watch.hear(&line));
-    assert_eq!((told(&learn, &hear), told(&hear, &learn)), (1, 1));
+    let (add_secret, add_line) =
+        (|watch: &mut SecretScan| watch.add_secret("token", token), |watch: &mut SecretScan| watch.add_line(&line));
+    assert_eq!((told(&add_secret, &add_line), told(&add_line, &add_secret)), (1, 1));
     let (key, other) = (
-        |watch: &mut SecretScan| watch.hear("key=-----BEGIN PRIVATE KEY-----"),
-        |watch: &mut SecretScan| watch.learn("token", &token[1..]),
+        |watch: &mut SecretScan| watch.add_line("key=-----BEGIN PRIVATE KEY-----"),
+        |watch: &mut SecretScan| watch.add_secret("token", &token[1..]),
     );
-    assert_eq!((told(&learn, &key), told(&hear, &other)), (1, 0));
+    assert_eq!((told(&add_secret, &key), told(&add_line, &other)), (1, 0));
     let (secret, url) = ("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", "otpauth://totp/it:ann?issuer=it&secret=");
-    assert_eq!(told(&|watch| watch.learn("provisioningUrl", &format!("{url}{secret}")), &|watch| watch.hear(secret)), 1);
+    assert_eq!(told(&|watch| watch.add_secret("provisioningUrl", &format!("{url}{secret}")), &|watch| watch.add_line(secret)), 1);
 }

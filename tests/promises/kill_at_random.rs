@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{Caller, Program, command, fresh, stores},
-    simulated_disk::Chance,
+    simulated_disk::Rng,
 };
 
 const CLIENTS: usize = 4;
@@ -50,13 +50,13 @@ impl Ledger {
     }
 
     /// A random record that certainly exists.
-    fn any(&self, chance: &mut Chance, of: &str) -> Option<(&'static str, String)> {
+    fn any(&self, rng: &mut Rng, of: &str) -> Option<(&'static str, String)> {
         let all = self.0.lock().unwrap();
         let mine = |((path, _), names): &(&(&'static str, String), &Vec<Option<String>>)| {
             matches!(names.as_slice(), [Some(name)] if name.contains(of)) && !path.is_empty()
         };
         let there: Vec<_> = all.iter().filter(mine).map(|(key, _)| key.clone()).collect();
-        (!there.is_empty()).then(|| chance.pick(&there).clone())
+        (!there.is_empty()).then(|| rng.pick(&there).clone())
     }
 }
 
@@ -75,12 +75,12 @@ fn send(caller: &Caller, method: &str, path: &str, body: Option<Json>) -> Option
 }
 
 /// Writes until there is no answer any more.
-fn work(caller: &Caller, ledger: &Ledger, mut chance: Chance) {
+fn work(caller: &Caller, ledger: &Ledger, mut rng: Rng) {
     let own = fresh("client") + ".";
     loop {
         let name = fresh(&own);
-        let known = ledger.any(&mut chance, &own);
-        let answered = match (known, chance.below(4)) {
+        let known = ledger.any(&mut rng, &own);
+        let answered = match (known, rng.below(4)) {
             (Some((path, id)), 0) => {
                 ledger.may_be(path, &id, None);
                 send(caller, "DELETE", &format!("{path}/{id}"), None).map(|(status, body)| {
@@ -96,7 +96,7 @@ fn work(caller: &Caller, ledger: &Ledger, mut chance: Chance) {
                 })
             }
             _ => {
-                let (path, body) = match chance.below(3) {
+                let (path, body) = match rng.below(3) {
                     0 => ("/identities", json!({ "name": name, "type": "Device", "isAdmin": false, "enrollment": { "ott": true } })),
                     1 => ("/services", json!({ "name": name, "encryptionRequired": true, "roleAttributes": ["x"] })),
                     _ => (
@@ -132,13 +132,13 @@ fn disturb(caller: &Caller, first: usize) {
 }
 
 /// One run of the program until it is killed; returns its last phase.
-fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Chance) -> &'static str {
+fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, rng: &mut Rng) -> &'static str {
     let process = command(directory).spawn().unwrap();
     let pid = process.id().to_string();
     // A third are killed before they report their address, the first of them while the file is created.
     let early = round.is_multiple_of(3);
     let killer = early.then(|| {
-        let moment = Duration::from_millis(chance.below(400) as u64);
+        let moment = Duration::from_millis(rng.below(400) as u64);
         thread::spawn(move || {
             thread::sleep(moment);
             drop(std::process::Command::new("kill").args(["-KILL", &pid]).status());
@@ -160,8 +160,8 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Ch
     let clients: Vec<_> = clients
         .into_iter()
         .map(|(n, admin)| {
-            let (ledger, chance) = (ledger.clone(), Chance(chance.number()));
-            thread::spawn(move || if n == CLIENTS { disturb(&admin, round) } else { work(&admin, &ledger, chance) })
+            let (ledger, rng) = (ledger.clone(), Rng(rng.number()));
+            thread::spawn(move || if n == CLIENTS { disturb(&admin, round) } else { work(&admin, &ledger, rng) })
         })
         .collect();
     if !early {
@@ -170,7 +170,7 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Ch
         while ledger.len() == before && begin.elapsed() < Duration::from_secs(10) {
             thread::sleep(Duration::from_millis(5));
         }
-        thread::sleep(Duration::from_millis(chance.below(400) as u64));
+        thread::sleep(Duration::from_millis(rng.below(400) as u64));
     }
     program.kill();
     clients.into_iter().for_each(|client| client.join().unwrap());
@@ -213,7 +213,7 @@ fn check(directory: &Path, ledger: &Ledger) {
 #[test]
 fn acknowledged_writes_survive_a_kill() {
     let kills = env::var("OVERKEEP_TORTURE").map_or(KILLS, |kills| kills.parse().unwrap());
-    let mut chance = Chance(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64);
+    let mut rng = Rng(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64);
     let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
     let mut written = 0;
     for lap in (0..kills).step_by(100) {
@@ -221,7 +221,7 @@ fn acknowledged_writes_survive_a_kill() {
         let place = TempDir::new().unwrap();
         let ledger = Ledger::default();
         for round in lap..kills.min(lap + 100) {
-            *ends.entry(live_and_die(place.path(), round - lap, &ledger, &mut chance)).or_default() += 1;
+            *ends.entry(live_and_die(place.path(), round - lap, &ledger, &mut rng)).or_default() += 1;
             check(place.path(), &ledger);
         }
         written += ledger.len();

@@ -1,5 +1,5 @@
-//! Lists of what belongs to something, on a corpus of which everything is known: each has the entries that policies and references say,
-//! and is in every other respect the list of its kind, with fewer in it.
+//! Lists below a record, on a known corpus: each contains exactly the entries that policies and references imply, and otherwise behaves
+//! like the list of its kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::{Value as Json, json};
 
 use crate::harness::{Answer, Base, Caller, Key, PASSWORD, TestServer, Wire, encoded, interface};
 
-/// Ids by the names they have here.
+/// Ids by the names used here.
 type Ids = BTreeMap<&'static str, String>;
 
-/// Somebody may dial two services over two routers, under a posture check, and host one of them; somebody else may bind a third.
+/// One identity may dial two services over two routers, under a posture check, and host one of them; another may bind a third service.
 pub struct Corpus {
     pub server: TestServer,
     ids: Ids,
@@ -90,10 +90,10 @@ impl Corpus {
     }
 }
 
-/// Below what, which list, what there is in it, and what may be added to its path.
+/// Kind and name of the record, the list below it, the names of its entries, and other accepted forms of the path.
 type Expected = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-/// Everything that is in the lists below something.
+/// The entries of every list below a record.
 const LISTS: &[Expected] = &[
     ("config-types", "kind", "configs", &["config"]),
     ("config-types", "other-kind", "configs", &["other-config"]),
@@ -147,7 +147,7 @@ const LISTS: &[Expected] = &[
     ("service-edge-router-policies", "reach", "services", &["web", "wiki"]),
 ];
 
-/// The literal of the query language for a scalar that is there.
+/// The literal of the query language for a scalar that is not null.
 fn literal(value: &Json) -> Option<String> {
     match value {
         Json::Bool(_) | Json::Number(_) => Some(value.to_string()),
@@ -157,8 +157,8 @@ fn literal(value: &Json) -> Option<String> {
     }
 }
 
-/// A filter and an order on a field: what they find, or whether they are refused, is not for the list below a record to decide.
-fn question(field: &str, entry: &Json) -> (String, String) {
+/// A filter and an order on a field: both lists must return the same for them, or reject them alike.
+fn filter_and_order(field: &str, entry: &Json) -> (String, String) {
     match entry.pointer(&format!("/{}", field.replace('.', "/"))) {
         Some(Json::Array(_)) => (format!("(not (isEmpty({field})))"), String::new()),
         value => {
@@ -168,25 +168,25 @@ fn question(field: &str, entry: &Json) -> (String, String) {
     }
 }
 
-/// What is compared of two lists: how they were answered, how many there are, and which are shown.
-fn told(answer: &Answer) -> (u16, String, Option<u64>, Vec<String>) {
+/// What is compared of two lists: status, code, total count, and the ids of the page.
+fn compared(answer: &Answer) -> (u16, String, Option<u64>, Vec<String>) {
     let shown = answer.status == 200;
     let ids = if shown { answer.each("id").into_iter().map(str::to_owned).collect() } else { Vec::new() };
     (answer.status, answer.code().to_owned(), shown.then(|| answer.total()), ids)
 }
 
-/// Asks the list at `path` and its kind's list `whole` for the same, of the latter only those that `among` finds: by every field, in parts,
-/// in another order.
-fn is_asked_as_its_kind(admin: &Caller, path: &str, whole: &str, among: &str) {
+/// Sends the same queries to the list at `path` and to the list `whole` of its kind, the latter restricted to the entries that `among`
+/// matches: filters on every field, pages, and another order.
+fn answers_like_its_kind(admin: &Caller, path: &str, whole: &str, among: &str) {
     let kinds = admin.list(whole, "true", "&limit=1").expect(200);
     let fields = kinds.json["meta"]["filterableFields"].as_array().into_iter().flatten().filter_map(Json::as_str);
-    let by_field = fields.map(|field| question(field, &kinds.data()[0])).map(|(filter, order)| (filter, "", order));
+    let by_field = fields.map(|field| filter_and_order(field, &kinds.data()[0])).map(|(filter, order)| (filter, "", order));
     let windows = [" sort by id desc skip 1 limit 1", " limit none", " skip 1"].map(|window| ("true".to_owned(), window, String::new()));
     let pages = ["&limit=1&offset=1", "&limit=100000", "&limit=-1", "&offset=-4"].map(|page| ("true".to_owned(), "", page.to_owned()));
     for (filter, window, rest) in by_field.chain(windows).chain(pages) {
         let one = admin.list(path, &format!("{filter}{window}"), &rest);
         let other = admin.list(whole, &format!("{filter} and {among}{window}"), &rest);
-        assert_eq!(told(&one), told(&other), "{path} {filter} {rest}");
+        assert_eq!(compared(&one), compared(&other), "{path} {filter} {rest}");
         assert_eq!(one.json["meta"]["pagination"], other.json["meta"]["pagination"], "{path} {filter} {rest}");
     }
 }
@@ -210,20 +210,20 @@ fn nested_lists_are_filtered_lists() {
         assert_eq!(all.json["meta"]["filterableFields"], entries.json["meta"]["filterableFields"], "{path}");
         let mut entries = entries.data().clone();
         if below == "services" {
-            // They are nothing for anybody in particular here.
-            let of_somebody = [("config", Json::Null), ("permissions", Json::Null), ("postureQueries", json!([]))];
-            let each = |entry: &mut Json| of_somebody.iter().for_each(|(name, nothing)| entry[*name] = nothing.clone());
+            // These members depend on the caller and are empty here.
+            let caller_members = [("config", Json::Null), ("permissions", Json::Null), ("postureQueries", json!([]))];
+            let each = |entry: &mut Json| caller_members.iter().for_each(|(name, nothing)| entry[*name] = nothing.clone());
             entries.as_array_mut().unwrap().iter_mut().for_each(each);
         }
         assert_eq!(*all.data(), entries, "{path}");
         if asked.insert((kind, below)) {
-            is_asked_as_its_kind(admin, &path, &whole, &among);
+            answers_like_its_kind(admin, &path, &whole, &among);
         }
     }
     let below: BTreeSet<String> = asked.iter().map(|(kind, below)| format!("/{kind}/{{id}}/{below}")).collect();
     let rows = interface(Base::Management).rows().filter(|row| row.operation.parameters.iter().any(|parameter| parameter.name == "filter"));
     let rows: BTreeSet<String> = rows.map(|row| row.path.clone()).filter(|path| path.contains("/{id}/")).collect();
-    assert_eq!(below, rows, "every list below a record is looked at");
+    assert_eq!(below, rows, "every list below a record is tested");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn own_configs_and_attributes_are_whole() {
             attributes.iter().filter(|a| a.contains('t')).count() as u64
         );
     }
-    // An attribute goes with the last that has it.
+    // An attribute is deleted with the last record that has it.
     admin.delete(&format!("/identities/{}", corpus.id("bob"))).expect(200);
     assert_eq!(*admin.get("/identity-role-attributes").expect(200).data(), json!(["staff"]));
 }
@@ -304,8 +304,8 @@ fn unlimited_lists_follow_client_rules() {
         assert_eq!(asked(rest), ["three", "two"], "{rest}");
     }
     assert_eq!(asked("limit=-1&sort=name"), ["one", "three", "two"]);
-    assert_eq!(asked("limit=-1&offset=1").len(), 2, "without an order the rest is there");
-    // What clients know of this one way to ask.
+    assert_eq!(asked("limit=-1&offset=1").len(), 2, "without an order the list continues after the offset");
+    // With an order such a request returns nothing, as existing clients expect.
     assert!(asked("limit=-1&sort=name&offset=1").is_empty());
 }
 
@@ -322,10 +322,10 @@ fn filters_accept_unencoded_quotes() {
     let write = format!("PATCH {path} HTTP/1.1\r\n{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let look = format!("GET /edge/management/v1/services?filter=name=\"{name}\" HTTP/1.1\r\n{head}connection: close\r\n\r\n");
     wire.send(format!("{write}{look}").as_bytes()).unwrap();
-    let (told, _) = wire.read();
-    let answers: Vec<&str> = told.split("HTTP/1.1 ").collect();
-    assert!(answers.len() == 3 && answers[1].starts_with("200") && answers[2].starts_with("200"), "{told}");
-    assert!(answers[2].contains(&id) && answers[2].contains(r#""totalCount":1"#), "{told}");
+    let (compared, _) = wire.read();
+    let answers: Vec<&str> = compared.split("HTTP/1.1 ").collect();
+    assert!(answers.len() == 3 && answers[1].starts_with("200") && answers[2].starts_with("200"), "{compared}");
+    assert!(answers[2].contains(&id) && answers[2].contains(r#""totalCount":1"#), "{compared}");
     let tags = admin.get(&format!("/services/{id}")).expect(200).data()["tags"].clone();
     assert_eq!(tags, json!({ "GET /\" HTTP/1.1": "\"<>" }), "the body is as it was sent");
 }
@@ -348,21 +348,21 @@ fn role_filter_ignores_the_caller() {
     }
 }
 
-/// A list as somebody sees it, from every side.
+/// Checks a list that a caller sees: complete, sorted, paged and filtered.
 #[track_caller]
 fn shows(caller: &Caller, path: &str, expected: &[&str]) {
     let all = caller.get(path).expect(200);
     assert_eq!((all.each("id"), all.total()), (expected.to_vec(), expected.len() as u64), "{path}");
-    let mut falling = expected.to_vec();
-    falling.reverse();
-    assert_eq!(caller.get(&format!("{path}?sort=id%20desc")).expect(200).each("id"), falling, "{path}");
+    let mut descending = expected.to_vec();
+    descending.reverse();
+    assert_eq!(caller.get(&format!("{path}?sort=id%20desc")).expect(200).each("id"), descending, "{path}");
     let part = caller.get(&format!("{path}?limit=1&offset=1")).expect(200);
     assert_eq!((part.each("id"), part.total()), (expected.iter().skip(1).take(1).copied().collect(), expected.len() as u64), "{path}");
     let endless = caller.list(path, "limit none", "").expect(200);
     assert_eq!((endless.each("id"), &endless.json["meta"]["pagination"]["limit"]), (expected.to_vec(), &json!(i64::MAX)), "{path}");
     let Some(entry) = all.data().get(0) else { return };
     for field in all.json["meta"]["filterableFields"].as_array().into_iter().flatten().filter_map(Json::as_str) {
-        // Each finds what has the value that is shown; of a set and of tags, whatever has any.
+        // A filter on the shown value finds every entry that has it; for a set and for tags it finds whatever has any value.
         let shown = entry.pointer(&format!("/{}", field.replace('.', "/")));
         let Some(value) = shown.and_then(literal) else { continue };
         let found = caller.list(path, &format!("{field} = {value}"), "").expect(200);
@@ -376,15 +376,15 @@ fn shows(caller: &Caller, path: &str, expected: &[&str]) {
 fn clients_list_only_their_own() {
     let corpus = Corpus::new();
     let server = &corpus.server;
-    // A router counts for clients once it has enrolled.
+    // Clients see a router only after it has enrolled.
     let near = corpus.id("near");
     server.enroll_router(near);
 
-    let (ann, eve) = (server.again("ann-at-work"), server.again("eve-at-work"));
+    let (ann, eve) = (server.log_in_again("ann-at-work"), server.log_in_again("eve-at-work"));
     let (web, mail) = (corpus.id("web"), corpus.id("mail"));
     let open = |who: &Caller, service: &str, right: &str| who.post("/sessions", json!({ "serviceId": service, "type": right }));
     let session = open(&ann, web, "Dial");
-    // Of the check on it ann has passed nothing yet.
+    // Ann has not passed its posture check yet.
     session.refused(409, "INVALID_POSTURE", "");
     server.admin.delete(&format!("/posture-checks/{}", corpus.id("check"))).expect(200);
     let first = open(&ann, web, "Dial").expect(201).id();
@@ -416,7 +416,7 @@ fn clients_list_only_their_own() {
         server.admin.post("/external-jwt-signers", body).expect(201).id()
     };
     let (on, _) = (signer("on", true), signer("off", false));
-    shows(&server.nobody(), "/external-jwt-signers", &[&on]);
+    shows(&server.anonymous(), "/external-jwt-signers", &[&on]);
 
     let over = |service: &str| ann.get(&format!("/services/{service}/edge-routers"));
     let routers = over(web).expect(200);

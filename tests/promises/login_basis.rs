@@ -1,4 +1,4 @@
-//! What lets somebody in must still stand when the session opens, and an authority takes its sessions with it; guessing gets nobody in.
+//! What a log-in is based on must still hold when the session opens; an authority takes its sessions with it; guesses are limited.
 
 use std::{thread, time::Instant};
 
@@ -15,12 +15,12 @@ use crate::{
     second_factors::{authenticate, locking, signer},
 };
 
-/// An authority that is taken up, its id, and a caller who is known to it by a claim.
+/// A verified CA, its id, and a caller whose identity is found by a claim of the certificate.
 fn known_by_claim() -> (Authority, String, Caller) {
     let (server, authority, name, key) = (shared(), Authority::new("partner"), fresh("claimed"), Key::new());
-    let ca = server.take_up(&authority);
+    let ca = server.add_ca(&authority);
     server.identity(&name, json!({ "externalId": name }));
-    let bearer = server.bearer(&authority.issue(&name, &key), &key);
+    let bearer = server.with_certificate(&authority.issue(&name, &key), &key);
     (authority, ca, bearer)
 }
 
@@ -66,8 +66,8 @@ fn authority_edits_keep_sessions() {
 #[test]
 fn unnamed_enrollment_uses_the_fingerprint() {
     let (server, authority, key) = (shared(), Authority::new("partner"), Key::new());
-    server.take_up(&authority);
-    let bearer = server.bearer(&authority.issue("  ", &key), &key);
+    server.add_ca(&authority);
+    let bearer = server.with_certificate(&authority.issue("  ", &key), &key);
     bearer.ask("POST", "/enroll?method=ca").send().expect(200);
     let session = bearer.log_in_by_certificate().get("/current-api-session").expect(200);
     assert_ne!(session.data()["authenticatorId"], "internal");
@@ -84,14 +84,14 @@ fn disabled_signer_keeps_open_sessions() {
         let path = format!("/external-jwt-signers/{}", server.admin.post("/external-jwt-signers", body).expect(201).id());
         let ann = server.identity(&fresh("ann"), json!({}));
         let bearer = format!("Bearer {}", idp.token(&json!({ "iss": issuer, "aud": "overlay", "sub": ann, "exp": 4_102_444_800_u64 })));
-        let enter = || server.nobody().ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).send();
-        let session = server.nobody().with_token(enter().expect(200).data()["token"].as_str().unwrap());
+        let log_in = || server.anonymous().ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).send();
+        let session = server.anonymous().with_token(log_in().expect(200).data()["token"].as_str().unwrap());
         if delete {
             server.admin.delete(&path).expect(200);
         } else {
             server.admin.patch(&path, json!({ "enabled": false })).expect(200);
         }
-        enter().refused(401, "INVALID_AUTH", "");
+        log_in().refused(401, "INVALID_AUTH", "");
         session.get("/current-api-session").expect(200);
     }
 }
@@ -114,7 +114,7 @@ fn guessing_current_password_locks_out() {
     open.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
     authenticate(&name, PASSWORD).refused(401, "INVALID_AUTH", "");
     server.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
-    server.again(&name).get("/current-identity").expect(200);
+    server.log_in_again(&name).get("/current-identity").expect(200);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn late_right_guess_is_refused() {
         assert_eq!([guess(false), guess(false), guess(true)], [FailureCount::Wrong, FailureCount::Wrong, FailureCount::Right]);
     }
     assert_eq!([guess(false), guess(false), guess(false)], [FailureCount::Wrong, FailureCount::Wrong, FailureCount::TooMany]);
-    assert_eq!([guess(true), guess(false)], [FailureCount::TooMany; 2], "made before the lockout was on disk");
+    assert_eq!([guess(true), guess(false)], [FailureCount::TooMany; 2], "guesses that were sent before the lockout was on disk");
     passwords.forgive(&ann);
     assert_eq!(guess(true), FailureCount::Right);
     assert!((0..100).all(|_| passwords.count(&ann, false, 0, now) == FailureCount::Wrong), "no number is too many where there is no limit");
@@ -137,15 +137,15 @@ fn late_right_guess_is_refused() {
 fn old_hash_cost_reveals_nobody() {
     let at = |cost: u8| Passwords::new(&config::Passwords { cost, ..Config::default().passwords }).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let (cheap, dear) = (at(10).hash_now(PASSWORD).unwrap(), at(14).hash_now(PASSWORD).unwrap());
+    let (cheap, expensive) = (at(10).hash_now(PASSWORD).unwrap(), at(14).hash_now(PASSWORD).unwrap());
     let now = at(12);
     let takes = |stored: Option<&str>| {
         let begun = Instant::now();
         assert!(!runtime.block_on(now.verify(&Asker::default(), "not the password".into(), stored.map(str::to_owned))).unwrap());
         begun.elapsed().as_secs_f64()
     };
-    // Each is four times, or a quarter of, what a hash of today takes. By turns, and the least of each: others have the processor too.
-    for known in [&cheap, &dear, &cheap] {
+    // A hash of either cost takes four times as long as today's, or a quarter. The measurements alternate, and the least of each counts, because other processes use the CPU too.
+    for known in [&cheap, &expensive, &cheap] {
         let (mut least, mut alike) = ([f64::INFINITY; 2], false);
         for round in 0..60 {
             for (least, stored) in least.iter_mut().zip([Some(known.as_str()), None]) {
@@ -167,7 +167,7 @@ fn counted_guesses_are_configurable() {
     let guess = |name: &str, seconds: i64| passwords.count(&Id::from_text(name), false, 2, Timestamp::from_seconds(seconds));
     assert_eq!([guess("ann", 0), guess("bob", 1), guess("ann", 2)], [FailureCount::Wrong, FailureCount::Wrong, FailureCount::TooMany]);
     assert_eq!(guess("cid", 3), FailureCount::Wrong);
-    assert_eq!(guess("ann", 4), FailureCount::TooMany, "who was quiet longest is forgotten, and nobody else");
+    assert_eq!(guess("ann", 4), FailureCount::TooMany, "only the name without a guess for the longest time is forgotten");
     assert_eq!(guess("bob", 5), FailureCount::Wrong);
 }
 

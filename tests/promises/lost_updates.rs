@@ -1,4 +1,4 @@
-//! Whoever says which version of a record they know does not overwrite another.
+//! A write with `If-Match` never overwrites a version that its sender has not seen.
 
 use overkeep::http::{Header, Row};
 use serde_json::{Value as Json, json};
@@ -11,7 +11,7 @@ use crate::{
 const WRITES: [&str; 3] = ["PUT", "PATCH", "DELETE"];
 
 fn tag(answer: &Answer) -> String {
-    assert!(answer.header("etag").starts_with('"'), "{}: no entity tag", answer.asked);
+    assert!(answer.header("etag").starts_with('"'), "{}: no entity tag", answer.request);
     answer.header("etag").to_owned()
 }
 
@@ -58,13 +58,13 @@ fn if_match_is_optional() {
 
 #[test]
 fn writable_records_have_entity_tags() {
-    // A circuit is no record: nothing of it can be written, and there is nothing to compare.
+    // A circuit is not a record: it cannot be written, so that it has no version to compare.
     let is_record = |row: &Row| row.path != "/circuits/{id}";
-    let takes = |row: &Row| row.operation.parameters.iter().any(|parameter| parameter.name == "If-Match");
+    let accepts_tag = |row: &Row| row.operation.parameters.iter().any(|parameter| parameter.name == "If-Match");
     for base in Base::ALL {
         let writes = |row: &&Row| WRITES.contains(&row.method) && row.path.ends_with("/{id}") && is_record(row);
         for row in interface(base).rows().filter(writes) {
-            assert!(takes(row), "{} {} takes no If-Match", row.method, row.path);
+            assert!(accepts_tag(row), "{} {} does not accept If-Match", row.method, row.path);
             let shown = interface(base).rows().find(|other| other.method == "GET" && other.path == row.path);
             let tagged =
                 shown.and_then(|shown| shown.operation.answer.as_ref()).is_some_and(|answer| answer.headers.contains(&Header::Tag));
@@ -73,8 +73,8 @@ fn writable_records_have_entity_tags() {
     }
 }
 
-/// Holds each of these writes to a tag that was, and at last deletes the record by that which is.
-fn is_held(caller: &Caller, path: &str, body: &Json, methods: &[&str]) {
+/// Sends each of these writes with an outdated tag, then with the current one; a DELETE comes last.
+fn checks_tag(caller: &Caller, path: &str, body: &Json, methods: &[&str]) {
     let known = tag(&caller.get(path).expect(200));
     for method in methods {
         let stale = caller.ask(method, path).header("If-Match", "\"0-0\"");
@@ -100,7 +100,7 @@ fn if_match_works_for_every_kind() {
         let mut body = (sample.body)(shared(), &fresh("held"));
         let id = admin.post(&format!("/{}", sample.path), body.clone()).expect(201).id();
         body[sample.key] = fresh("held").into();
-        is_held(admin, &format!("/{}/{id}", sample.path), &body, &WRITES);
+        checks_tag(admin, &format!("/{}/{id}", sample.path), &body, &WRITES);
     }
 }
 
@@ -110,19 +110,19 @@ fn if_match_works_for_own_records() {
     let (identity, user) = shared().user(&name, json!({}));
     let own = admin.list("/authenticators", &format!("identity = \"{identity}\""), "").each("id")[0].to_owned();
     let body = json!({ "username": name, "password": PASSWORD, "currentPassword": PASSWORD });
-    is_held(&user, &format!("/current-identity/authenticators/{own}"), &body, &["PUT", "PATCH"]);
-    is_held(admin, &format!("/authenticators/{own}"), &body, &["PUT", "PATCH"]);
-    // A password that an administrator sets ends the sessions of the one before.
-    let user = shared().again(&name);
+    checks_tag(&user, &format!("/current-identity/authenticators/{own}"), &body, &["PUT", "PATCH"]);
+    checks_tag(admin, &format!("/authenticators/{own}"), &body, &["PUT", "PATCH"]);
+    // A password set by an administrator ends the sessions of the previous one.
+    let user = shared().log_in_again(&name);
 
     let service = shared().service(&fresh("held"), json!({}));
     shared().service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
     shared().router_between(&identity, &service);
     let client = user.at(Base::Client);
     let session = client.post("/sessions", json!({ "serviceId": service })).expect(201).id();
-    is_held(&client, &format!("/sessions/{session}"), &Json::Null, &["DELETE"]);
+    checks_tag(&client, &format!("/sessions/{session}"), &Json::Null, &["DELETE"]);
 
     let path = "/current-api-session/certificates";
     let certificate = client.post(path, json!({ "csr": Key::new().request() })).expect(201).id();
-    is_held(&client, &format!("{path}/{certificate}"), &Json::Null, &["DELETE"]);
+    checks_tag(&client, &format!("{path}/{certificate}"), &Json::Null, &["DELETE"]);
 }

@@ -1,4 +1,4 @@
-//! What Overkeep promises, in one test binary: a module for each promise.
+//! What Overkeep promises: all integration tests in one binary, a module per subject.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! However many sessions something ends, they are over with the answer and nobody waits for it; a bound on sessions holds whoever comes at
-//! the same time; and looking for sessions that idled too long costs nothing while there are none.
+//! Ending many sessions takes effect with the answer and delays nobody; a quota of sessions holds under concurrent log-ins; and finding
+//! idle sessions costs nothing while there are none.
 
 use std::{
     cell::Cell,
@@ -28,7 +28,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Authority, Base, Caller, PASSWORD, TestServer, stores, trusting};
 
-/// More than are deleted at once.
+/// More than one transaction deletes.
 const MANY: usize = 300;
 
 fn session(identity: &str, authenticator: &str, n: usize) -> ApiSession {
@@ -44,7 +44,7 @@ fn session(identity: &str, authenticator: &str, n: usize) -> ApiSession {
     }
 }
 
-/// A certificate that sessions show, and its fingerprint.
+/// A certificate of sessions, and its fingerprint.
 static SHOWN: LazyLock<(String, String)> = LazyLock::new(|| {
     let pem = Authority::new("shown").pem();
     let fingerprint = Certificate::first(&pem).unwrap().fingerprint();
@@ -74,8 +74,8 @@ fn settings(config: &mut Config) {
     config.http.workers = 2;
 }
 
-/// A controller on a file that is there.
-fn again(data: &Path) -> (Controller, Caller) {
+/// Starts a controller on an existing file.
+fn restart(data: &Path) -> (Controller, Caller) {
     let mut config = Config { data: data.into(), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
     settings(&mut config);
     let running = controller::start(&config, Clock::system()).unwrap();
@@ -83,19 +83,19 @@ fn again(data: &Path) -> (Controller, Caller) {
     (running, caller)
 }
 
-/// What is left of sessions in a closed file that is sound.
+/// The remaining API sessions, session certificates and sessions of a closed file, after a check without findings.
 fn left(data: &Path) -> (u64, u64, u64) {
     let store = stores::of(KINDS).start(data);
     assert_eq!(store.check(&Progress::default()).unwrap().findings, []);
     store.read(|tx| Ok((tx.count::<ApiSession>()?, tx.count::<SessionCertificate>()?, tx.count::<Session>()?))).unwrap()
 }
 
-/// Clears everything away that was ended, about so many at a time.
+/// Deletes everything that was ended, about `most` records at a time.
 fn clear(store: &Store, most: usize) {
     while store.clear_ended(most).unwrap() {}
 }
 
-/// Somebody with very many sessions, and what they stand on.
+/// An identity with very many sessions, and the credentials that these depend on.
 struct Holder {
     id: String,
     authenticator: String,
@@ -111,11 +111,11 @@ impl Holder {
     }
 
     fn known_by_claim(server: &TestServer, name: &str) -> Self {
-        let ca = server.take_up(&Authority::new(name));
+        let ca = server.add_ca(&Authority::new(name));
         Self { id: server.identity(name, json!({ "externalId": name })), authenticator: "internal".into(), ca: Some(ca) }
     }
 
-    /// Their sessions, each with a certificate and on a service of their own.
+    /// Opens sessions, each with a certificate and on a service of its own.
     fn open(&self, store: &Store) {
         let (id, authenticator, ca) = (self.id.clone(), self.authenticator.clone(), self.ca.clone());
         let open = move |tx: &Tx<'_>| {
@@ -143,7 +143,7 @@ impl Holder {
         store.write_blocking(open).unwrap();
     }
 
-    /// The callers with the first of the sessions and with the last.
+    /// Callers with the first and the last session.
     fn callers(&self, caller: &Caller) -> [Caller; 2] {
         [0, MANY - 1].map(|n| caller.at(Base::Client).with_token(token(&self.id, n)))
     }
@@ -169,29 +169,33 @@ fn many_sessions_end_at_once() {
     let eve = Holder::known_by_claim(&server, "evelyn");
     let fay = Holder::with_password(&server, "fayette");
     let all = [&ann, &bob, &cyd, &dan, &eve];
-    let place = server.closed();
-    let data = place.path().join("data");
+    let directory = server.closed();
+    let data = directory.path().join("data");
     let store = stores::of(KINDS).start(&data);
     all.iter().chain([&&fay]).for_each(|holder| holder.open(&store));
-    // A controller that stops right after it said so.
+    // The controller stops right after it acknowledged the deletion.
     let gone = Id::<Identity>::from_text(fay.id.as_str());
     store.write_blocking(move |tx| tx.delete(&gone)).unwrap();
     store.close();
-    assert_eq!(left(&data), (6 * MANY as u64 + 1, 6 * MANY as u64, 6 * MANY as u64), "what is not cleared away yet is no damage");
+    assert_eq!(
+        left(&data),
+        (6 * MANY as u64 + 1, 6 * MANY as u64, 6 * MANY as u64),
+        "ended records that are not deleted yet are no damage"
+    );
 
-    let (running, nobody) = again(&data);
-    let admin = nobody.log_in("admin", &password);
+    let (running, anonymous) = restart(&data);
+    let admin = anonymous.log_in("admin", &password);
     fay.assert_over(&admin);
     for caller in all.iter().flat_map(|holder| holder.callers(&admin)) {
         caller.get("/current-api-session").expect(200);
     }
-    let enter = |name: &str| nobody.post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
+    let enter = |name: &str| anonymous.post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
     enter("anna").refused(429, "SERVER_TOO_MANY_REQUESTS", "");
     admin.post(&format!("/identities/{}/disable", ann.id), json!({ "durationMinutes": 0 })).expect(200);
     admin.delete(&format!("/identities/{}", bob.id)).expect(200);
     admin.delete(&format!("/authenticators/{}", cyd.authenticator)).expect(200);
     admin.delete(&format!("/cas/{}", dan.ca.as_ref().unwrap())).expect(200);
-    // One that only lets nobody in any more ends nothing.
+    // An authority that is only disabled for log-ins ends no sessions.
     let authority = format!("/cas/{}", eve.ca.as_ref().unwrap());
     admin.patch(&authority, json!({ "isAuthEnabled": false })).expect(200);
     eve.callers(&admin).iter().for_each(|caller| _ = caller.get("/current-api-session").expect(200));
@@ -201,9 +205,9 @@ fn many_sessions_end_at_once() {
         let shown = admin.get(&format!("/identities/{}", holder.id)).expect(200);
         assert_eq!(shown.data()["hasApiSession"], false);
     }
-    // Whoever is let in again is, although what was ended is still there.
+    // A new log-in succeeds although the ended sessions are still in the file.
     admin.post(&format!("/identities/{}/enable", ann.id), json!({})).expect(200);
-    let back = nobody.at(Base::Client).log_in("anna", PASSWORD);
+    let back = anonymous.at(Base::Client).log_in("anna", PASSWORD);
     back.get("/current-api-session").expect(200);
     ann.callers(&admin).iter().for_each(|caller| _ = caller.get("/current-api-session").refused(401, "UNAUTHORIZED", ""));
     running.look_after();
@@ -213,11 +217,11 @@ fn many_sessions_end_at_once() {
     let logouts = admin.list("/overkeep/v1/history", &filter, "&limit=1").expect(200).total();
     assert_eq!(logouts, 5 * MANY as u64, "the history says who ended each");
     drop(running);
-    // Two of the administrator, and the one of Ann.
+    // Two sessions of the administrator and one of Ann.
     assert_eq!(left(&data), (3, 0, 0));
 }
 
-/// A store with Ann and very many sessions of hers, and where it is.
+/// A store with Ann and very many sessions of hers, and its directory.
 fn with_ann() -> (TempDir, Store) {
     let directory = TempDir::new().unwrap();
     let opened = stores::of(KINDS).open(&directory.path().join("data"));
@@ -244,10 +248,10 @@ fn renewal_ends_many_session_certificates() {
     let left = store.write_blocking(|tx| tx.few_or_end::<SessionCertificate>("fingerprint", &SHOWN.1)).unwrap();
     assert_eq!(left.len(), 0, "they are too many for one transaction");
     let count = |tx: &Read<'_>| Ok((tx.count::<SessionCertificate>()?, tx.count::<ApiSession>()?));
-    assert_eq!((found(&store), store.read(count).unwrap().0), (0, MANY as u64), "nobody waits until they are gone");
+    assert_eq!((found(&store), store.read(count).unwrap().0), (0, MANY as u64), "the transaction does not wait for the deletion");
     clear(&store, 7);
     assert_eq!(store.read(count).unwrap(), (0, MANY as u64), "the sessions go on");
-    // Those that are opened between an end and the clearing stay, also if there are two ends before it.
+    // Sessions opened between an end and the deletion stay, also with two ends before it.
     let reopen = |n: usize| {
         let open = move |tx: &Tx<'_>| {
             let mut opened =
@@ -267,7 +271,7 @@ fn renewal_ends_many_session_certificates() {
         let standing = store.read(|tx| tx.linked::<ApiSession>("identity", "ann")).unwrap();
         assert_eq!(standing.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), [format!("new-{n}")]);
     }
-    // What is left of the others is not deleted a second time by whoever comes in between.
+    // A deletion in between must not delete the rest of the others a second time.
     assert!(store.clear_ended(MANY).unwrap());
     let half = store.read(count).unwrap().1;
     assert!((2..200).contains(&half), "{half}");
@@ -277,7 +281,7 @@ fn renewal_ends_many_session_certificates() {
     assert_eq!(of_ann(&store), ["new-1"], "one is not many");
 }
 
-/// What somebody asks, with the lists of sessions counted.
+/// Facts that count the lists of sessions read.
 struct Counted<'f> {
     facts: &'f dyn Facts,
     lists: Cell<usize>,
@@ -318,26 +322,26 @@ impl Facts for Counted<'_> {
 fn cached_identity_ends_with_sessions() {
     let directory = TempDir::new().unwrap();
     let opened = stores::of(KINDS).open(&directory.path().join("data"));
-    let looks = Cache::<serde_json::Value>::following(&opened, |_| true, 10);
+    let cache = Cache::<serde_json::Value>::following(&opened, |_| true, 10);
     let store = filled_with_ann(opened);
-    let look = || {
-        let at = looks.now();
+    let cached_view = || {
+        let at = cache.now();
         let made = store.read(|tx| {
             let counted = Counted { facts: tx, lists: Cell::default() };
-            let noting = DependencyRecorder::new(&counted);
-            let ann = noting.get(&Id::<Identity>::from_text("ann"))?;
-            let shown = serde_json::to_value(Identity::view(&ann, &noting)?).unwrap();
-            looks.keep("ann", Arc::new(shown), noting.marks().unwrap(), at);
+            let recorder = DependencyRecorder::new(&counted);
+            let ann = recorder.get(&Id::<Identity>::from_text("ann"))?;
+            let shown = serde_json::to_value(Identity::view(&ann, &recorder)?).unwrap();
+            cache.keep("ann", Arc::new(shown), recorder.marks().unwrap(), at);
             Ok(counted.lists.get())
         });
-        (made.unwrap(), looks.find("ann").unwrap()["hasApiSession"].clone())
+        (made.unwrap(), cache.find("ann").unwrap()["hasApiSession"].clone())
     };
-    assert_eq!(look(), (0, json!(true)));
+    assert_eq!(cached_view(), (0, json!(true)));
     assert!(store.write_blocking(|tx| tx.few_or_end::<ApiSession>("identity", "ann")).unwrap().is_empty());
-    assert!(looks.find("ann").is_none(), "it has none any more");
-    assert_eq!(look().1, json!(false));
+    assert!(cache.find("ann").is_none(), "the cached view showed sessions that have ended");
+    assert_eq!(cached_view().1, json!(false));
     clear(&store, 50);
-    assert_eq!(look(), (0, json!(false)));
+    assert_eq!(cached_view(), (0, json!(false)));
 }
 
 #[test]
@@ -366,7 +370,7 @@ fn cascades_end_many_records_at_once() {
     };
     let (sessions, certificates, left) = store.read(found).unwrap();
     assert_eq!((sessions, certificates), (0, 0));
-    assert!(left > 0, "nobody waited for all of them");
+    assert!(left > 0, "the transaction did not wait for all of them");
     assert_eq!(store.check(&Progress::default()).unwrap().findings, []);
     clear(&store, 40);
     assert_eq!(store.read(found).unwrap(), (0, 0, 0));
@@ -385,7 +389,7 @@ fn cascade_targets_can_end_together() {
 
 #[test]
 fn sessions_from_before_endings_are_read() {
-    // Version 2 was the same without the era at the end, a zero in one byte.
+    // Version 2 lacked the epoch at the end, which is a zero in one byte.
     let state = State { passed_at: Some(Timestamp::from_millis(3)), ..State::default() };
     let mut opened = Record::new(Id::from_text("s"), Timestamp::from_millis(1), session("ann", "internal", 0));
     opened.state = state;
@@ -402,21 +406,21 @@ fn sessions_from_before_endings_are_read() {
 
 #[test]
 fn concurrent_logins_obey_the_quota() {
-    const COMING: usize = 12;
+    const CALLERS: usize = 12;
     let server = TestServer::with(Clock::system(), |config| config.sessions.per_identity = 3);
-    let (id, bearer) = server.enrolled("hydra");
+    let (id, client) = server.enrolled("hydra");
     let at_once = || {
-        let together = Barrier::new(COMING);
+        let together = Barrier::new(CALLERS);
         let enter = || {
-            // A connection of its own, ready before all go off.
-            let caller = bearer.clone();
+            // A connection per caller, open before all of them log in at once.
+            let caller = client.clone();
             caller.get("//version").expect(200);
             together.wait();
             caller.ask("POST", "/authenticate?method=cert").send()
         };
         let answers = thread::scope(|scope| {
-            let coming: Vec<_> = (0..COMING).map(|_| scope.spawn(enter)).collect();
-            coming.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+            let logins: Vec<_> = (0..CALLERS).map(|_| scope.spawn(enter)).collect();
+            logins.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
         });
         let (open, full): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
         full.into_iter().for_each(|answer| _ = answer.refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
@@ -425,8 +429,8 @@ fn concurrent_logins_obey_the_quota() {
     let open = at_once();
     assert_eq!(open.len(), 3);
     assert_eq!(server.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 3);
-    // Whoever was turned away took no place.
-    server.nobody().with_token(&open[0]).delete("/current-api-session").expect(200);
+    // A rejected log-in took no place.
+    server.anonymous().with_token(&open[0]).delete("/current-api-session").expect(200);
     assert_eq!(at_once().len(), 1);
 }
 
@@ -462,7 +466,7 @@ fn idle_sessions_are_found_directly() {
         ids
     };
     let use_one = |n: usize| assert!(sessions.resolve(&store, &token("ann", n), clock.now()).unwrap().is_some());
-    // What a clock does that somebody puts forward or back is no idling.
+    // A clock that is set forward or back does not count as idling.
     for days in [-300, 300] {
         clock.set(now.plus_minutes(days * 24 * 60));
         assert_eq!(over(), [""; 0]);
@@ -471,7 +475,7 @@ fn idle_sessions_are_found_directly() {
     assert_eq!(over(), [""; 0], "an hour is not over before its end");
     clock.advance(Duration::from_secs(1));
     assert_eq!(over(), ["0"], "the hour began before this process did");
-    assert_eq!(over(), ["0"], "it is told until it is gone");
+    assert_eq!(over(), ["0"], "it is reported until it is deleted");
     store.write_blocking(|tx| tx.delete(&Id::<ApiSession>::from_text("0"))).unwrap();
     use_one(1);
     clock.advance(HOUR);
@@ -480,7 +484,7 @@ fn idle_sessions_are_found_directly() {
     opened.last_activity_at = now.plus_minutes(-600);
     store.write_blocking(move |tx| tx.insert(Record::new(Id::from_text("2"), now, opened))).unwrap();
     clock.advance(Duration::from_secs(1));
-    assert_eq!(over(), ["1"], "the other has only begun");
+    assert_eq!(over(), ["1"], "the timeout of the other has only begun");
     clock.advance(HOUR);
     assert_eq!(over(), ["1", "2"]);
 }

@@ -1,5 +1,5 @@
-//! What an operator may rely on who has little disk: every member that requests fill as they like is bounded, the refusal names the member
-//! and the key that bounds it, and what whoever uses services makes is bounded so closely that one identity cannot grow the file.
+//! Members of records that requests fill freely are bounded in entries and bytes; the error names the member and the configuration key.
+//! What clients may write is bounded more tightly, so that one identity cannot grow the file.
 
 use overkeep::{clock::Clock, config::Members, entity::Amount, entity::Most};
 use serde_json::{Map, Value as Json, json};
@@ -12,7 +12,7 @@ fn small() -> TestServer {
     TestServer::with(Clock::system(), |config| config.members = SMALL)
 }
 
-/// A map of so many entries.
+/// A map with this many entries.
 fn map(entries: usize) -> Json {
     (0..entries).map(|entry| (format!("k{entry}"), json!(entry))).collect::<Map<_, _>>().into()
 }
@@ -63,7 +63,7 @@ fn open_members_are_bounded() {
             admin.post(path, with(member, fits)).expect(201);
             refused_for(admin.post(path, with(member, many.clone())), member, "members.entries");
             refused_for(admin.post(path, with(member, large.clone())), member, "members.bytes");
-            // What only creation sets is not looked at by the other two.
+            // PUT and PATCH ignore members that only creation sets.
             if !(path == "/edge-routers" && member == "appData") {
                 refused_for(admin.put(&at, with(member, many)), member, "members.entries");
                 refused_for(admin.patch(&at, with(member, large)), member, "members.bytes");
@@ -94,7 +94,7 @@ fn oversized_records_may_only_shrink() {
     let judged = |given: Amount, before: Amount| given.check("tags", before, &most).is_ok();
     assert!(judged(amount(64, 4096), amount(0, 0)));
     assert!(!judged(amount(65, 4096), amount(0, 0)) && !judged(amount(64, 4097), amount(0, 0)));
-    assert!(judged(amount(70, 9000), amount(70, 9000)), "it stays as it is");
+    assert!(judged(amount(70, 9000), amount(70, 9000)), "an unchanged oversized member is accepted");
     assert!(judged(amount(65, 5000), amount(70, 9000)), "it shrinks");
     assert!(!judged(amount(71, 9000), amount(70, 9000)) && !judged(amount(70, 9001), amount(70, 9000)));
 }
@@ -141,11 +141,11 @@ fn service_sessions_per_identity_are_bounded() {
     open(1).expect(201);
     open(2).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
     // Sessions of the same identity count together, whichever API session opened them.
-    let again = server.again("busy");
+    let again = server.log_in_again("busy");
     again.post("/sessions", json!({ "serviceId": services[2], "type": "Dial" })).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
     user.delete(&format!("/sessions/{first}")).expect(200);
     open(2).expect(201);
-    // What ends with an API session gives its room back.
+    // Deleting an API session frees the quota of its sessions.
     user.at(Base::Client).delete("/current-api-session").expect(200);
     for service in &services[..2] {
         again.post("/sessions", json!({ "serviceId": service, "type": "Dial" })).expect(201);

@@ -1,4 +1,4 @@
-//! Metrics, their listener, and what is said of things that end.
+//! Metrics, their listener, and warnings about what expires.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::Path, time::Duration};
 
@@ -10,8 +10,8 @@ use crate::{
     harness::{Base, TestServer, fresh},
 };
 
-/// A controller with a listener for metrics.
-fn watched(clock: Clock) -> TestServer {
+/// A controller with a metrics listener.
+fn with_metrics(clock: Clock) -> TestServer {
     TestServer::with(clock, |config| {
         config.metrics.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         config.router.enabled = true;
@@ -35,7 +35,7 @@ fn text(server: &TestServer) -> String {
     text
 }
 
-/// The value of a series, by its name and labels as they stand in the text.
+/// The value of a series, by its name and labels as the text has them.
 fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
@@ -47,11 +47,11 @@ fn names(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn what_happens_is_counted() {
-    let server = watched(Clock::system());
+    let server = with_metrics(Clock::system());
     let name = fresh("somebody");
     server.user(&name, json!({}));
     server
-        .nobody()
+        .anonymous()
         .ask("POST", "/authenticate?method=password")
         .json(&json!({ "username": name, "password": "not the right one" }))
         .send()
@@ -80,11 +80,11 @@ fn what_happens_is_counted() {
 
 #[test]
 fn clients_add_no_series() {
-    let server = watched(Clock::system());
+    let server = with_metrics(Clock::system());
     let series = |text: &str| text.lines().filter(|line| line.starts_with("overkeep_http_requests_total")).count();
     let ask = |n: usize| {
         server.admin.get(&format!("/services/{n}")).expect(404);
-        server.nobody().get(&format!("/nothing/at/{n}?x={n}")).expect(404);
+        server.anonymous().get(&format!("/nothing/at/{n}?x={n}")).expect(404);
         server.admin.ask("GET", &format!("/identities/{n}")).header(&format!("x-{n}"), "y").send().expect(404);
     };
     ask(0);
@@ -95,7 +95,7 @@ fn clients_add_no_series() {
 
 #[test]
 fn both_formats_are_well_formed() {
-    let server = watched(Clock::system());
+    let server = with_metrics(Clock::system());
     let (status, media, open) = ask(&server, "GET", "/metrics", "application/openmetrics-text; version=1.0.0, text/plain;q=0.5");
     assert_eq!((status, media.as_str()), (200, "application/openmetrics-text; version=1.0.0; charset=utf-8"));
     assert!(open.ends_with("# EOF\n") && open.contains("# UNIT overkeep_data_file_bytes bytes\n"), "{open}");
@@ -113,17 +113,17 @@ fn both_formats_are_well_formed() {
 
 #[test]
 fn the_listener_answers_nothing_else() {
-    let server = watched(Clock::system());
+    let server = with_metrics(Clock::system());
     assert_eq!(ask(&server, "GET", "/edge/management/v1/identities", "*/*").0, 404);
     assert_eq!(ask(&server, "GET", "/", "*/*").0, 404);
     assert_eq!(ask(&server, "DELETE", "/metrics", "*/*").0, 405);
-    server.nobody().get("//metrics").expect(404);
+    server.anonymous().get("//metrics").expect(404);
 }
 
 #[test]
 fn alerts_name_metrics_that_exist() {
-    let server = watched(Clock::system());
-    server.nobody().ask("POST", "/authenticate?method=cert").json(&json!({})).send().expect(401);
+    let server = with_metrics(Clock::system());
+    server.anonymous().ask("POST", "/authenticate?method=cert").json(&json!({})).send().expect(401);
     server.look_after();
     let text = text(&server);
     let typed: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
@@ -147,7 +147,7 @@ fn alerts_name_metrics_that_exist() {
 
 #[test]
 fn what_ends_is_told_before() {
-    let server = watched(Clock::manual(Clock::system().now()));
+    let server = with_metrics(Clock::manual(Clock::system().now()));
     let name = fresh("enrolling");
     let id = server.identity(&name, json!({ "enrollment": { "ott": true } }));
     assert_eq!(on_host(&server, &["expiring", "--within", "1h"]).good(), "nothing ends within this time");
@@ -161,5 +161,5 @@ fn what_ends_is_told_before() {
     let all = on_host(&server, &["expiring", "--within", "36500d"]);
     assert!(all.status == 3 && all.out.contains("controller-certificate"), "{}", all.out);
     on_host(&server, &["expiring", "--within", "soon"]).bad(1, &["within"]);
-    server.nobody().at(Base::Overkeep).get("/expiring").expect(401);
+    server.anonymous().at(Base::Overkeep).get("/expiring").expect(401);
 }

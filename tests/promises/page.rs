@@ -1,4 +1,4 @@
-//! The page for administrators is served whole, small, and under a strict content security policy.
+//! The administration page is complete, small, and served with a strict content security policy.
 
 use std::{fs, io::Read, path::Path};
 
@@ -6,12 +6,12 @@ use flate2::{Compression, read::GzEncoder};
 
 use crate::harness::{Wire, shared};
 
-/// The most bytes that all files of the page may take, compressed.
-const MOST: usize = 300_000;
+/// Maximum size of all page files together, compressed, in bytes.
+const MAX_BYTES: usize = 300_000;
 
-/// Head and body of the answer to a GET with these further headers.
-fn got(path: &str, headers: &str) -> (String, String) {
-    let mut wire = Wire::to(&shared().nobody());
+/// Head and body of the answer to a GET with these additional headers.
+fn get(path: &str, headers: &str) -> (String, String) {
+    let mut wire = Wire::to(&shared().anonymous());
     wire.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n{headers}connection: close\r\n\r\n").as_bytes()).unwrap();
     let answer = wire.read().0;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -35,7 +35,7 @@ fn assets() -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Where a file is served. The list of vendored files is for the gate only.
+/// The path that a file is served at. `SOURCES`, which lists the vendored files, is not served.
 fn address(name: &str) -> Option<String> {
     match name {
         "index.html" => Some("/".into()),
@@ -52,7 +52,7 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 fn all_page_files_are_served() {
     for (name, content) in assets() {
         let Some(path) = address(&name) else { continue };
-        let (head, body) = got(&path, "accept: text/html\r\n");
+        let (head, body) = get(&path, "accept: text/html\r\n");
         assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
         assert_eq!(body, String::from_utf8(content).unwrap(), "{path}");
         let media = match name.rsplit('.').next().unwrap() {
@@ -64,14 +64,14 @@ fn all_page_files_are_served() {
         };
         assert_eq!(header(&head, "content-type"), Some(media), "{path}");
     }
-    assert!(got("/page/nothing.js", "").0.starts_with("HTTP/1.1 404"));
+    assert!(get("/page/nothing.js", "").0.starts_with("HTTP/1.1 404"));
 }
 
 #[test]
 fn page_runs_only_own_files() {
     for (name, content) in assets() {
         let Some(path) = address(&name) else { continue };
-        let (head, _) = got(&path, "accept: text/html\r\n");
+        let (head, _) = get(&path, "accept: text/html\r\n");
         let policy: Vec<&str> = header(&head, "content-security-policy").unwrap().split("; ").collect();
         for directive in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'"] {
             assert!(policy.contains(&directive), "{path}: {policy:?} lacks {directive}");
@@ -94,14 +94,14 @@ fn page_runs_only_own_files() {
 #[test]
 fn known_files_are_not_resent() {
     for path in ["/", "/page/main.js"] {
-        let (head, body) = got(path, "accept: text/html\r\n");
+        let (head, body) = get(path, "accept: text/html\r\n");
         let tag = header(&head, "etag").unwrap();
         assert!(!body.is_empty() && header(&head, "cache-control") == Some("no-cache"), "{head}");
-        let (again, nothing) = got(path, &format!("accept: text/html\r\nif-none-match: \"other\", {tag}\r\n"));
+        let (again, nothing) = get(path, &format!("accept: text/html\r\nif-none-match: \"other\", {tag}\r\n"));
         assert!(again.starts_with("HTTP/1.1 304") && nothing.is_empty() && header(&again, "etag") == Some(tag), "{again}");
-        assert!(got(path, "accept: text/html\r\nif-none-match: W/\"other\"\r\n").0.starts_with("HTTP/1.1 200"));
+        assert!(get(path, "accept: text/html\r\nif-none-match: W/\"other\"\r\n").0.starts_with("HTTP/1.1 200"));
     }
-    let (head, _) = got("/page/page.css", "accept-encoding: gzip\r\n");
+    let (head, _) = get("/page/page.css", "accept-encoding: gzip\r\n");
     assert_eq!((header(&head, "content-encoding"), header(&head, "vary")), (Some("gzip"), Some("accept-encoding")), "{head}");
 }
 
@@ -113,5 +113,5 @@ fn all_files_together_are_small() {
         out.len()
     };
     let size: usize = assets().iter().map(|(_, content)| packed(content)).sum();
-    assert!((10_000..=MOST).contains(&size), "{size} bytes compressed, {MOST} at most");
+    assert!((10_000..=MAX_BYTES).contains(&size), "{size} bytes compressed, {MAX_BYTES} at most");
 }

@@ -1,4 +1,4 @@
-//! What somebody may rely on who sets a new password: whoever came in with the old one is out, and the history tells it.
+//! A password change ends all other sessions of the old password, and the history records who ended them.
 
 use serde_json::{Value as Json, json};
 
@@ -9,7 +9,7 @@ use crate::{
 
 const OTHER: &str = "another-password-of-a-test";
 
-/// The id of somebody's password.
+/// The id of a caller's password authenticator.
 fn password_of(who: &Caller) -> String {
     who.get("/current-identity/authenticators").expect(200).data()[0]["id"].as_str().unwrap().to_owned()
 }
@@ -19,11 +19,11 @@ fn session_of(who: &Caller) -> String {
 }
 
 #[track_caller]
-fn is_out(who: &Caller) {
+fn assert_logged_out(who: &Caller) {
     who.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
 }
 
-/// The rows of the history about the end of a session: who ended it.
+/// Who ended a session, from the rows of the history.
 fn ended_by(server: &TestServer, session: &str) -> Vec<Json> {
     let rows = server.admin.at(Base::Overkeep).list("/history", &format!(r#"id = "{session}" and action = "logout""#), "").expect(200);
     rows.data().as_array().unwrap().iter().map(|row| row["by"]["identity"].clone()).collect()
@@ -33,7 +33,7 @@ fn ended_by(server: &TestServer, session: &str) -> Vec<Json> {
 fn own_password_change_keeps_own_session() {
     let (server, name) = (shared(), fresh("renewer"));
     let (id, own) = server.user(&name, json!({}));
-    let others = [server.again(&name), server.again(&name)];
+    let others = [server.log_in_again(&name), server.log_in_again(&name)];
     let sessions = others.each_ref().map(session_of);
     let path = format!("/current-identity/authenticators/{}", password_of(&own));
 
@@ -44,13 +44,13 @@ fn own_password_change_keeps_own_session() {
 
     own.patch(&path, json!({ "password": OTHER, "currentPassword": PASSWORD })).expect(200);
     session_of(&own);
-    others.iter().for_each(is_out);
+    others.iter().for_each(assert_logged_out);
     for session in sessions {
         assert_eq!(ended_by(server, &session), [json!(id)]);
     }
-    let newest = server.nobody().log_in(&renamed, OTHER);
+    let newest = server.anonymous().log_in(&renamed, OTHER);
     newest.put(&path, json!({ "username": renamed, "password": PASSWORD, "currentPassword": OTHER })).expect(200);
-    is_out(&own);
+    assert_logged_out(&own);
     session_of(&newest);
 }
 
@@ -63,27 +63,27 @@ fn administrator_password_change_ends_sessions() {
     server.admin.patch(&path, json!({ "tags": { "shift": "night" } })).expect(200);
     let session = session_of(&first);
     server.admin.patch(&path, json!({ "password": OTHER })).expect(200);
-    is_out(&first);
+    assert_logged_out(&first);
     assert_eq!(ended_by(server, &session), [json!(admin)]);
-    let second = server.nobody().log_in(&name, OTHER);
+    let second = server.anonymous().log_in(&name, OTHER);
     server.admin.put(&path, json!({ "username": name, "password": PASSWORD })).expect(200);
-    is_out(&second);
+    assert_logged_out(&second);
     authenticate(&name, OTHER).refused(401, "INVALID_AUTH", "");
 }
 
 #[test]
 fn other_credentials_keep_their_sessions() {
     let server = shared();
-    let (id, bearer) = server.enrolled("two-ways");
-    let by_certificate = bearer.log_in_by_certificate();
+    let (id, client) = server.enrolled("two-ways");
+    let by_certificate = client.log_in_by_certificate();
     let name = fresh("two-ways");
     server.give_password(&id, &name);
-    let by_password = server.again(&name);
+    let by_password = server.log_in_again(&name);
     let own = by_password.get("/current-identity/authenticators").expect(200);
     let password = own.data().as_array().unwrap().iter().find(|each| each["method"] == "updb").unwrap()["id"].as_str().unwrap().to_owned();
     let change = json!({ "password": OTHER, "currentPassword": PASSWORD });
     by_certificate.patch(&format!("/current-identity/authenticators/{password}"), change).expect(200);
-    is_out(&by_password);
+    assert_logged_out(&by_password);
     session_of(&by_certificate);
 }
 
@@ -91,26 +91,26 @@ fn other_credentials_keep_their_sessions() {
 fn administrator_keeps_own_session() {
     let (server, name) = (shared(), fresh("chief"));
     let (_, own) = server.user(&name, json!({ "isAdmin": true }));
-    let (own, other) = (own.at(Base::Management), server.again(&name));
+    let (own, other) = (own.at(Base::Management), server.log_in_again(&name));
     own.patch(&format!("/authenticators/{}", password_of(&own)), json!({ "password": OTHER })).expect(200);
-    is_out(&other);
+    assert_logged_out(&other);
     own.get("/identities?limit=1").expect(200);
 }
 
 #[test]
 fn caller_survives_mass_session_end() {
-    // More than are deleted one by one.
+    // More sessions than are deleted one by one.
     let (server, name) = (TestServer::start(), "crowd");
     let (who, own) = server.user(name, json!({}));
     let service = server.service("crowd", json!({}));
     server.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{service}")]);
     server.router_between(&who, &service);
     let session = own.post("/sessions", json!({ "serviceId": service, "type": "Dial" })).expect(201).id();
-    let others: Vec<Caller> = (0..210).map(|_| server.again(name)).collect();
+    let others: Vec<Caller> = (0..210).map(|_| server.log_in_again(name)).collect();
     let change = json!({ "password": OTHER, "currentPassword": PASSWORD });
     own.patch(&format!("/current-identity/authenticators/{}", password_of(&own)), change).expect(200);
     for _ in 0..2 {
-        others.iter().for_each(is_out);
+        others.iter().for_each(assert_logged_out);
         session_of(&own);
         own.get(&format!("/sessions/{session}")).expect(200);
         server.look_after();

@@ -1,4 +1,4 @@
-//! Keys, requests, certificates, chains, tokens and TLS, held against the `openssl` program wherever a format is shared.
+//! Keys, requests, certificates, chains, tokens and TLS, compared with the `openssl` program wherever a format is shared.
 
 use overkeep::pki::jwt::{self, Signer, Verifier};
 use overkeep::pki::tls::{ServerLeaf, server_config};
@@ -31,7 +31,7 @@ fn material() -> Material {
     Material::generate(&hosts(), now()).unwrap()
 }
 
-/// A folder in which `openssl` works.
+/// A directory in which `openssl` runs.
 struct OpensslDirectory(tempfile::TempDir);
 
 impl OpensslDirectory {
@@ -59,7 +59,7 @@ impl OpensslDirectory {
         self.try_openssl(args, input.as_ref()).unwrap_or_else(|error| panic!("openssl {args:?}: {error}"))
     }
 
-    /// A new key: the PEM text, and the file it is in.
+    /// Generates a key. Returns the path of its PEM file.
     fn key(&self, name: &str, kind: &[&str]) -> String {
         self.put(name, self.openssl(&[&["genpkey"], kind].concat(), ""))
     }
@@ -68,7 +68,7 @@ impl OpensslDirectory {
         self.openssl(&[&["req", "-new", "-utf8", "-key", key, "-subj", subject], more].concat(), "")
     }
 
-    /// A certificate without extensions, which makes it one of version 1.
+    /// A certificate without extensions, which openssl issues as version 1.
     fn version_1(&self, csr: &str, ca: &Material) -> Certificate {
         let (cert, key) = (self.put("v1-ca.pem", &ca.intermediate.certificate), self.put("v1-ca.key", &ca.intermediate.key));
         let made = self.openssl(&["x509", "-req", "-days", "2", "-CA", &cert, "-CAkey", &key, "-set_serial", "7"], csr);
@@ -311,7 +311,7 @@ fn client_until(authority: &Authority, csr: &Csr, now: i64) -> overkeep::pki::Re
     authority.issue_client(csr, csr.names(), Validity::years(1, now))
 }
 
-// -- what the controller owns --------------------------------------------------------------------------------------------
+// -- material of the controller-------------------------------------------------------------------------------------------
 
 #[test]
 fn stored_material_serves() {
@@ -351,8 +351,8 @@ fn renewed_leaf_keeps_its_key() {
     assert_eq!(Material::generate(&AlternativeNames::default(), now()).unwrap_err(), Error::BadName);
 }
 
-/// Fingerprints of what is held at a time, and what took its place if it was due: the intermediate and the leaf.
-fn prints(material: &Material) -> [String; 2] {
+/// SHA-1 fingerprints of the intermediate and the leaf.
+fn fingerprints(material: &Material) -> [String; 2] {
     [&material.intermediate, &material.server].map(|held| Certificate::only(&held.certificate).unwrap().fingerprint())
 }
 
@@ -365,12 +365,12 @@ fn certificates_are_renewed_in_time() {
     for day in (0..30 * 365).step_by(61) {
         let at = start + day * DAY;
         if let Some(next) = material.due(&hosts(), at).unwrap() {
-            let ([signed, leaf], [signs, next_leaf]) = (prints(&material), prints(&next));
+            let ([signed, leaf], [signs, next_leaf]) = (fingerprints(&material), fingerprints(&next));
             leaves += usize::from(leaf != next_leaf);
             intermediates += usize::from(signed != signs);
             old.push(Certificate::only(&material.server.certificate).unwrap());
             material = next;
-            assert_eq!(material.due(&hosts(), at), Ok(None), "once is enough");
+            assert_eq!(material.due(&hosts(), at), Ok(None), "a second renewal right after is not due");
         }
         let authority = Authority::open(&material).unwrap();
         let leaf = Certificate::only(&material.server.certificate).unwrap();
@@ -383,7 +383,7 @@ fn certificates_are_renewed_in_time() {
     assert!(leaves >= 40, "every eight months: {leaves}");
     assert_eq!(intermediates, 3, "after 6.7, 13.3 and 20 years; the last one ends with the root");
     let key = KeyedCertificate::open(&material.server).unwrap().certificate().public_key().clone();
-    assert!(old.iter().all(|leaf| *leaf.public_key() == key), "with the same key all the time");
+    assert!(old.iter().all(|leaf| *leaf.public_key() == key), "every leaf has the same key");
 }
 
 #[test]
@@ -400,14 +400,14 @@ fn old_intermediate_certificates_stay_valid() {
     let fresh = client(&new, &csr, Validity::years(1, at));
     assert_eq!((new.issued(&issued), new.issued(&fresh), old.issued(&fresh)), (true, true, false));
     for alone in [&issued, &fresh] {
-        let judge = Verification {
+        let verify = Verification {
             anchors: new.cas(),
             intermediates: new.cas(),
             now: at,
             purpose: Purpose::Client,
             leaf_dates: LeafDates::Enforce,
         };
-        assert!(judge.anchor_of(std::slice::from_ref(alone)).is_ok());
+        assert!(verify.anchor_of(std::slice::from_ref(alone)).is_ok());
     }
     let names = |now: i64| new.trusted(now).map(Certificate::fingerprint).collect::<Vec<_>>();
     let [signs, root, retired] = new.cas() else { panic!("three authorities") };
@@ -425,7 +425,7 @@ fn old_intermediate_certificates_stay_valid() {
 fn wrong_clock_leaves_valid_certificates() {
     let start = now();
     let made = Material::generate(&hosts(), start).unwrap();
-    assert_eq!(made.due(&hosts(), start - YEAR), Ok(None), "no clock is right that is behind the first start");
+    assert_eq!(made.due(&hosts(), start - YEAR), Ok(None), "a clock before the first start is wrong and renews nothing");
     for ahead in [2, 7, 12, 25] {
         let wrong = made.due(&hosts(), start + ahead * YEAR).unwrap().unwrap();
         let right = wrong.due(&hosts(), start + DAY).unwrap().unwrap();
@@ -436,7 +436,7 @@ fn wrong_clock_leaves_valid_certificates() {
         assert!(authority.cas().contains(first.certificate()), "what the first one issued is still good");
         assert_eq!(right.due(&hosts(), start + DAY), Ok(None));
     }
-    // Put back after a renewal, wrongly: the next leaf serves those whose clock is right, too.
+    // After a renewal the clock is set back by mistake: the next leaf is valid for clients with a correct clock, too.
     let renewed = made.due(&hosts(), start + 9 * YEAR / 12).unwrap().unwrap();
     let behind = renewed.due(&hosts(), start + YEAR / 12).unwrap().unwrap();
     let leaf = Certificate::only(&behind.server.certificate).unwrap();
@@ -469,7 +469,7 @@ fn keys_of_all_tools_are_read() {
         assert!(old.contains(&format!("BEGIN {label} PRIVATE KEY")), "{old}");
         assert_eq!(PrivateKey::from_pem(&old).unwrap().public(), new.public());
         let locked = context.openssl(&[&[program, "-in", &file, "-aes128", "-passout", "pass:secret"], more].concat(), "");
-        assert_eq!(PrivateKey::from_pem(&locked).unwrap_err(), Error::BadKey, "one with a password is of no use");
+        assert_eq!(PrivateKey::from_pem(&locked).unwrap_err(), Error::BadKey, "an encrypted key is rejected");
     }
     let with_parameters = context.openssl(&["ecparam", "-name", "prime256v1", "-genkey"], "");
     assert!(with_parameters.contains("BEGIN EC PARAMETERS"));
@@ -543,7 +543,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn judge(&self, presented: &[&Certificate]) -> Result<String, Error> {
+    fn verify(&self, presented: &[&Certificate]) -> Result<String, Error> {
         let Self { anchors, known: intermediates, now, purpose, leaf_dates } = *self;
         let presented: Vec<Certificate> = presented.iter().map(|certificate| (*certificate).clone()).collect();
         Verification { anchors, intermediates, now, purpose, leaf_dates }.anchor_of(&presented).map(Certificate::fingerprint)
@@ -562,30 +562,30 @@ fn clients_need_path_dates_and_use() {
     let anchors = [Certificate::only(&other.root.certificate).unwrap(), root.clone()];
     let case = |now, purpose, leaf_dates| Case { anchors: &anchors, known: &[], now, purpose, leaf_dates };
     let any = case(now, Purpose::Any, LeafDates::Enforce);
-    assert_eq!(any.judge(&[&leaf, between]), Ok(root.fingerprint()));
-    assert_eq!(any.judge(&[&leaf]), Err(Error::Untrusted), "nobody knows the intermediate");
-    assert_eq!(Case { known: std::slice::from_ref(between), ..any }.judge(&[&leaf]), Ok(root.fingerprint()));
-    assert_eq!(any.judge(&[&foreign, between]), Err(Error::Untrusted));
-    assert_eq!(any.judge(&[]), Err(Error::Untrusted));
-    assert_eq!(case(now, Purpose::Any, LeafDates::Enforce).judge(&[&server, between]), Ok(root.fingerprint()));
-    assert_eq!(case(now, Purpose::Client, LeafDates::Enforce).judge(&[&server, between]), Err(Error::WrongUsage));
-    assert_eq!(case(now, Purpose::Client, LeafDates::Enforce).judge(&[&leaf, between]), Ok(root.fingerprint()));
+    assert_eq!(any.verify(&[&leaf, between]), Ok(root.fingerprint()));
+    assert_eq!(any.verify(&[&leaf]), Err(Error::Untrusted), "the intermediate is missing");
+    assert_eq!(Case { known: std::slice::from_ref(between), ..any }.verify(&[&leaf]), Ok(root.fingerprint()));
+    assert_eq!(any.verify(&[&foreign, between]), Err(Error::Untrusted));
+    assert_eq!(any.verify(&[]), Err(Error::Untrusted));
+    assert_eq!(case(now, Purpose::Any, LeafDates::Enforce).verify(&[&server, between]), Ok(root.fingerprint()));
+    assert_eq!(case(now, Purpose::Client, LeafDates::Enforce).verify(&[&server, between]), Err(Error::WrongUsage));
+    assert_eq!(case(now, Purpose::Client, LeafDates::Enforce).verify(&[&leaf, between]), Ok(root.fingerprint()));
 
-    // an intermediate alone may be the anchor; a leaf never, whoever lists it
+    // An intermediate alone may be an anchor; a leaf never is, even if it is listed.
     let listed = [between.clone(), server.clone()];
     let only = Case { anchors: &listed, known: &[], now, purpose: Purpose::Any, leaf_dates: LeafDates::Enforce };
-    assert_eq!(only.judge(&[&leaf]), Ok(between.fingerprint()));
-    assert_eq!(Case { anchors: &listed[1..], ..only }.judge(&[&server]), Err(Error::Untrusted));
+    assert_eq!(only.verify(&[&leaf]), Ok(between.fingerprint()));
+    assert_eq!(Case { anchors: &listed[1..], ..only }.verify(&[&server]), Err(Error::Untrusted));
 
-    // dates: of the leaf by choice, of the authorities always
+    // `LeafDates` decides about the dates of the leaf; those of authorities always count.
     let later = now + 2 * YEAR;
-    assert_eq!(case(later, Purpose::Any, LeafDates::Enforce).judge(&[&leaf, between]), Err(Error::Expired));
-    assert_eq!(case(later, Purpose::Client, LeafDates::Ignore).judge(&[&leaf, between]), Ok(root.fingerprint()));
-    assert_eq!(case(later, Purpose::Client, LeafDates::Ignore).judge(&[&server, between]), Err(Error::WrongUsage));
-    assert_eq!(case(later, Purpose::Any, LeafDates::Ignore).judge(&[&foreign, between]), Err(Error::Untrusted));
-    assert_eq!(case(now - DAY, Purpose::Any, LeafDates::Enforce).judge(&[&leaf, between]), Err(Error::Expired), "not valid yet");
-    assert_eq!(case(now + 11 * YEAR, Purpose::Any, LeafDates::Ignore).judge(&[&leaf, between]), Err(Error::Untrusted), "intermediate");
-    assert_eq!(Case { now: now + 11 * YEAR, leaf_dates: LeafDates::Ignore, ..only }.judge(&[&leaf]), Err(Error::Untrusted), "anchor");
+    assert_eq!(case(later, Purpose::Any, LeafDates::Enforce).verify(&[&leaf, between]), Err(Error::Expired));
+    assert_eq!(case(later, Purpose::Client, LeafDates::Ignore).verify(&[&leaf, between]), Ok(root.fingerprint()));
+    assert_eq!(case(later, Purpose::Client, LeafDates::Ignore).verify(&[&server, between]), Err(Error::WrongUsage));
+    assert_eq!(case(later, Purpose::Any, LeafDates::Ignore).verify(&[&foreign, between]), Err(Error::Untrusted));
+    assert_eq!(case(now - DAY, Purpose::Any, LeafDates::Enforce).verify(&[&leaf, between]), Err(Error::Expired), "not valid yet");
+    assert_eq!(case(now + 11 * YEAR, Purpose::Any, LeafDates::Ignore).verify(&[&leaf, between]), Err(Error::Untrusted), "intermediate");
+    assert_eq!(Case { now: now + 11 * YEAR, leaf_dates: LeafDates::Ignore, ..only }.verify(&[&leaf]), Err(Error::Untrusted), "anchor");
 }
 
 #[test]
@@ -597,14 +597,14 @@ fn version_1_certificates_are_clients_only() {
     let old = context.version_1(&csr, &material);
     let case =
         Case { anchors: std::slice::from_ref(root), known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce };
-    assert_eq!(case.judge(&[&old, between]), Ok(root.fingerprint()));
-    assert_eq!(case.judge(&[between]), Ok(root.fingerprint()), "an authority's certificate as a client");
-    assert_eq!(case.judge(&[&old]), Err(Error::Untrusted));
+    assert_eq!(case.verify(&[&old, between]), Ok(root.fingerprint()));
+    assert_eq!(case.verify(&[between]), Ok(root.fingerprint()), "an authority's certificate as a client");
+    assert_eq!(case.verify(&[&old]), Err(Error::Untrusted));
     let late = Case { now: now + 3 * DAY, ..case };
-    assert_eq!(late.judge(&[&old, between]), Err(Error::Expired));
-    assert_eq!(Case { leaf_dates: LeafDates::Ignore, ..late }.judge(&[&old, between]), Ok(root.fingerprint()));
+    assert_eq!(late.verify(&[&old, between]), Err(Error::Expired));
+    assert_eq!(Case { leaf_dates: LeafDates::Ignore, ..late }.verify(&[&old, between]), Ok(root.fingerprint()));
 
-    // the same issuer name with another key proves nothing
+    // The same issuer name with another key proves nothing.
     let text = |certificate: &Certificate, args: &[&str]| context.shows(certificate, args).replace("subject=", "");
     let name = format!("/{}", text(between, &["-subject", "-nameopt", "RFC2253"]));
     let fake_key = context.key("fake", P256);
@@ -615,51 +615,51 @@ fn version_1_certificates_are_clients_only() {
     };
     let forgery = context.version_1(&csr, &forged);
     assert_eq!(forgery.issuer(), between.subject());
-    assert_eq!(case.judge(&[&forgery, between]), Err(Error::Untrusted));
-    assert_eq!(case.judge(&[&forgery, &Certificate::only(&forged.intermediate.certificate).unwrap()]), Err(Error::Untrusted));
+    assert_eq!(case.verify(&[&forgery, between]), Err(Error::Untrusted));
+    assert_eq!(case.verify(&[&forgery, &Certificate::only(&forged.intermediate.certificate).unwrap()]), Err(Error::Untrusted));
 
-    // neither version 1 nor an ordinary leaf signs for others, and a path length is kept
+    // Neither version 1 nor an ordinary leaf signs other certificates, and a path length is enforced.
     let mut below = material.clone();
     below.intermediate =
         overkeep::pki::Credential { certificate: old.pem(), key: std::fs::read_to_string(context.0.path().join("k")).unwrap().into() };
-    assert_eq!(case.judge(&[&context.version_1(&csr, &below), &old, between]), Err(Error::Untrusted));
+    assert_eq!(case.verify(&[&context.version_1(&csr, &below), &old, between]), Err(Error::Untrusted));
     below.intermediate = material.server.clone();
     let server = Certificate::only(&material.server.certificate).unwrap();
-    assert_eq!(case.judge(&[&context.version_1(&csr, &below), &server, between]), Err(Error::Untrusted));
+    assert_eq!(case.verify(&[&context.version_1(&csr, &below), &server, between]), Err(Error::Untrusted));
     let (sub_key, ca, ca_key) =
         (context.key("sub", P256), context.put("ca", between.pem()), context.put("ca.key", &material.intermediate.key));
-    let marks = context.put("ext", "basicConstraints=critical,CA:TRUE\n");
-    let args = ["x509", "-req", "-days", "9", "-CA", &ca, "-CAkey", &ca_key, "-set_serial", "9", "-extfile", &marks];
+    let extensions = context.put("ext", "basicConstraints=critical,CA:TRUE\n");
+    let args = ["x509", "-req", "-days", "9", "-CA", &ca, "-CAkey", &ca_key, "-set_serial", "9", "-extfile", &extensions];
     let sub = context.openssl(&args, context.csr(&sub_key, "/CN=sub", &[]));
     below.intermediate = overkeep::pki::Credential { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap().into() };
     let sub = Certificate::only(&sub).unwrap();
     let deep = context.version_1(&csr, &below);
-    assert_eq!(case.judge(&[&deep, &sub, between]), Err(Error::Untrusted), "the intermediate allows none below it");
-    assert_eq!(Case { anchors: std::slice::from_ref(&sub), ..case }.judge(&[&deep]), Ok(sub.fingerprint()));
+    assert_eq!(case.verify(&[&deep, &sub, between]), Err(Error::Untrusted), "the intermediate allows none below it");
+    assert_eq!(Case { anchors: std::slice::from_ref(&sub), ..case }.verify(&[&deep]), Ok(sub.fingerprint()));
 }
 
 #[test]
 fn anchors_obey_their_own_limits() {
     let (context, now) = (OpensslDirectory::new(), now());
     let key = |name: &str| context.key(name, P256);
-    let root = |marks: &str| {
+    let root = |extensions: &str| {
         let (key, config) =
-            (key("root"), context.put("config", format!("[req]\ndistinguished_name=n\nx509_extensions=x\n[n]\n[x]\n{marks}")));
+            (key("root"), context.put("config", format!("[req]\ndistinguished_name=n\nx509_extensions=x\n[n]\n[x]\n{extensions}")));
         let args = ["req", "-x509", "-new", "-key", &key, "-subj", "/CN=root", "-days", "9", "-config", &config];
         let pem = context.openssl(&args, "");
         context.put("root.pem", &pem);
         Certificate::only(&pem).unwrap()
     };
-    let below = |who: &str, by: &str, marks: &str| {
-        let (signer, marks) = (format!("{by}.pem"), context.put("marks", marks));
-        let args = ["x509", "-req", "-days", "9", "-CA", &signer, "-CAkey", by, "-set_serial", "7", "-extfile", &marks];
+    let below = |who: &str, by: &str, extensions: &str| {
+        let (signer, extensions) = (format!("{by}.pem"), context.put("marks", extensions));
+        let args = ["x509", "-req", "-days", "9", "-CA", &signer, "-CAkey", by, "-set_serial", "7", "-extfile", &extensions];
         let pem = context.openssl(&args, context.csr(&key(who), &format!("/CN={who}"), &[]));
         context.put(&format!("{who}.pem"), &pem);
         Certificate::only(&pem).unwrap()
     };
-    let judged = |root: &Certificate, presented: &[&Certificate]| {
+    let verified = |root: &Certificate, presented: &[&Certificate]| {
         let anchors = std::slice::from_ref(root);
-        Case { anchors, known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce }.judge(presented)
+        Case { anchors, known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce }.verify(presented)
     };
     const CA: &str = "basicConstraints=critical,CA:TRUE\n";
     const LEAF: &str = "basicConstraints=CA:FALSE\n";
@@ -667,32 +667,36 @@ fn anchors_obey_their_own_limits() {
     let free = root(CA);
     let sub = below("sub", "root", CA);
     let leaf = below("leaf", "sub", LEAF);
-    assert_eq!(judged(&free, &[&leaf, &sub]), Ok(free.fingerprint()));
+    assert_eq!(verified(&free, &[&leaf, &sub]), Ok(free.fingerprint()));
 
     let short = root("basicConstraints=critical,CA:TRUE,pathlen:0\n");
     let (sub, direct) = (below("sub", "root", CA), below("direct", "root", LEAF));
-    assert_eq!(judged(&short, &[&below("leaf", "sub", LEAF), &sub]), Err(Error::Untrusted), "no authority may stand below it");
-    assert_eq!(judged(&short, &[&direct]), Ok(short.fingerprint()));
+    assert_eq!(verified(&short, &[&below("leaf", "sub", LEAF), &sub]), Err(Error::Untrusted), "path length 0 allows no authority below");
+    assert_eq!(verified(&short, &[&direct]), Ok(short.fingerprint()));
     let reissue = ["req", "-x509", "-new", "-key", "root", "-subj", "/CN=root", "-days", "9", "-addext", "keyUsage=keyCertSign"];
     let free = Certificate::only(&context.openssl(&reissue, "")).unwrap();
     let both = [short.clone(), free.clone()];
     let case = Case { anchors: &both, known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce };
-    assert_eq!(case.judge(&[&below("leaf", "sub", LEAF), &sub]), Ok(free.fingerprint()), "another of its name and key allows it");
+    assert_eq!(
+        case.verify(&[&below("leaf", "sub", LEAF), &sub]),
+        Ok(free.fingerprint()),
+        "another anchor with this name and key allows it"
+    );
 
     let servers = root(&format!("{CA}extendedKeyUsage=serverAuth\n"));
-    assert_eq!(judged(&servers, &[&below("direct", "root", LEAF)]), Err(Error::Untrusted), "it vouches for servers alone");
+    assert_eq!(verified(&servers, &[&below("direct", "root", LEAF)]), Err(Error::Untrusted), "the anchor is for server certificates only");
 
-    // Policies nobody asks for are no reason to refuse, wherever they stand; what nobody knows is one.
+    // Critical certificate policies are accepted anywhere in the chain; an unknown critical extension is rejected.
     let policies = "certificatePolicies=critical,1.2.3.4\n";
     let strict = root(&format!("{CA}{policies}"));
     let sub = below("sub", "root", &format!("{CA}{policies}"));
-    for marks in [LEAF.to_owned(), format!("{LEAF}{policies}")] {
-        assert_eq!(judged(&strict, &[&below("leaf", "sub", &marks), &sub]), Ok(strict.fingerprint()));
+    for extensions in [LEAF.to_owned(), format!("{LEAF}{policies}")] {
+        assert_eq!(verified(&strict, &[&below("leaf", "sub", &extensions), &sub]), Ok(strict.fingerprint()));
     }
     let unknown = below("leaf", "sub", &format!("{LEAF}1.2.3.4.5=critical,ASN1:NULL\n"));
-    assert_eq!(judged(&strict, &[&unknown, &sub]), Err(Error::Untrusted));
+    assert_eq!(verified(&strict, &[&unknown, &sub]), Err(Error::Untrusted));
     let explicit = below("leaf", "sub", &format!("{LEAF}policyConstraints=critical,requireExplicitPolicy:0\n"));
-    assert_eq!(judged(&strict, &[&explicit, &sub]), Err(Error::Untrusted));
+    assert_eq!(verified(&strict, &[&explicit, &sub]), Err(Error::Untrusted));
 }
 
 // -- tokens --------------------------------------------------------------------------------------------------------------
@@ -722,7 +726,7 @@ fn tokens_verify_with_the_leaf() {
         for bad in [format!("{head}.{other}.{signature}"), format!("{head}.{body}.{cut}"), format!("{head}.{body}."), String::new()] {
             assert!(matches!(verifier.verify::<serde_json::Value>(&bad), Err(Error::Token(_))), "{bad}");
         }
-        // {"alg":"HS256"} and {"alg":"none"}: a public key is no shared secret, and no signature is none
+        // {"alg":"HS256"} and {"alg":"none"}: a public key is not a shared secret, and a missing signature is not a signature.
         for head in ["eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJub25lIn0"] {
             assert!(verifier.verify::<serde_json::Value>(&format!("{head}.{body}.{signature}")).is_err());
         }
@@ -735,9 +739,9 @@ fn tokens_verify_with_the_leaf() {
 // -- TLS -----------------------------------------------------------------------------------------------------------------
 
 #[derive(Debug)]
-struct Shows(Arc<rustls::sign::CertifiedKey>);
+struct PresentsCertificate(Arc<rustls::sign::CertifiedKey>);
 
-impl rustls::client::ResolvesClientCert for Shows {
+impl rustls::client::ResolvesClientCert for PresentsCertificate {
     fn resolve(&self, _: &[&[u8]], _: &[rustls::SignatureScheme]) -> Option<Arc<rustls::sign::CertifiedKey>> {
         Some(self.0.clone())
     }
@@ -749,7 +753,7 @@ impl rustls::client::ResolvesClientCert for Shows {
 
 type Version = &'static rustls::SupportedProtocolVersion;
 
-/// A handshake in memory: fingerprints of what each side saw first of the other, and the protocol they agreed on.
+/// A handshake in memory: fingerprints of the first certificate that each side received, and the negotiated protocol.
 fn handshake(
     server: &Arc<rustls::ServerConfig>,
     root: &str,
@@ -767,7 +771,7 @@ fn handshake(
             let key = rustls::pki_types::PrivatePkcs8KeyDer::from(pem::parse(key).unwrap().into_contents());
             let key = rustls::crypto::ring::sign::any_supported_type(&key.into()).unwrap();
             let shows = rustls::sign::CertifiedKey::new(vec![certificate.der().clone()], key);
-            builder.with_client_cert_resolver(Arc::new(Shows(Arc::new(shows))))
+            builder.with_client_cert_resolver(Arc::new(PresentsCertificate(Arc::new(shows))))
         }
     };
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -800,16 +804,20 @@ fn handshake_admits_any_held_key() {
     let own = own.certificate().fingerprint();
     let stranger = std::fs::read_to_string(context.key("stranger", P256)).unwrap();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let meet = |shown: Option<(&Certificate, &str)>| handshake(&config, &material.root.certificate, version, shown);
-        assert_eq!(meet(None), Ok([String::new(), own.clone(), "http/1.1".into()]));
+        let connect = |shown: Option<(&Certificate, &str)>| handshake(&config, &material.root.certificate, version, shown);
+        assert_eq!(connect(None), Ok([String::new(), own.clone(), "http/1.1".into()]));
         for kind in [P256, P384, RSA, ED25519] {
             let file = context.key("k", kind);
             let (csr, key) = (context.csr(&file, "/CN=x", &[]), std::fs::read_to_string(&file).unwrap());
             let expired = client(&authority, &csr, Validity { not_before: 0, not_after: 1 });
             let self_signed = Certificate::only(&context.openssl(&["req", "-x509", "-new", "-key", &file, "-subj", "/CN=x"], "")).unwrap();
             for shown in [context.version_1(&csr, &material), expired, self_signed] {
-                assert_eq!(meet(Some((&shown, &key))), Ok([shown.fingerprint(), own.clone(), "http/1.1".into()]), "{kind:?} {version:?}");
-                assert!(meet(Some((&shown, &stranger))).is_err(), "{kind:?} {version:?}: the key is another's");
+                assert_eq!(
+                    connect(Some((&shown, &key))),
+                    Ok([shown.fingerprint(), own.clone(), "http/1.1".into()]),
+                    "{kind:?} {version:?}"
+                );
+                assert!(connect(Some((&shown, &stranger))).is_err(), "{kind:?} {version:?}: the key does not belong to the certificate");
             }
         }
     }
@@ -820,9 +828,9 @@ fn handshake_admits_any_held_key() {
     assert_eq!(seen[1], renewed.certificate().fingerprint(), "the next handshake shows the new leaf");
 }
 
-// -- anything may come in ------------------------------------------------------------------------------------------------
+// -- arbitrary input -----------------------------------------------------------------------------------------------------
 
-/// Reads bytes every way there is; only the absence of a panic counts.
+/// Parses bytes in every way; only the absence of a panic counts.
 pub fn read_every_way(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for text in [text.as_ref(), &pem::encode(&pem::Pem::new("CERTIFICATE", bytes))] {
@@ -869,9 +877,9 @@ pub fn samples() -> &'static [Vec<u8>] {
     })
 }
 
-// What clients in use really send and need.
+// What existing clients send and need.
 
-/// As the C client library writes it: a NULL behind the ECDSA algorithm, an old Netscape extension, an empty key usage.
+/// A request as the C client library writes it: a NULL after the ECDSA algorithm, a Netscape extension, an empty key usage.
 const FROM_THE_C_LIBRARY: &str = "-----BEGIN CERTIFICATE REQUEST-----
 MIIBWTCB/QIBADBrMQswCQYDVQQGEwJVUzELMAkGA1UECAwCTlkxETAPBgNVBAoM
 CE9wZW5aaXRpMScwJQYKCZImiZPyLGQBGRYXaHR0cHM6Ly8xMjcuMC4wLjE6MzMx
@@ -906,11 +914,11 @@ fn passphrase_derivation_is_deterministic() {
     };
     let opened = again(&|_| ()).seal(&right).unwrap();
     assert_eq!(opened.open("here", &sealed).unwrap(), b"a secret");
-    assert_eq!(opened.open("there", &sealed), Err(Error::BadSignature), "it is sealed for one place");
+    assert_eq!(opened.open("there", &sealed), Err(Error::BadSignature), "a sealed value opens only in its own place");
     assert_eq!(derivation.seal(&wrong).unwrap_err(), Error::BadSignature);
     let salted = again(&|stored| stored["salt"][0] = serde_json::json!(stored["salt"][0].as_u64().unwrap() ^ 1));
     assert_eq!(salted.seal(&right).unwrap_err(), Error::BadSignature);
-    // Who writes a file must not be able to have a gigabyte taken, or hours.
+    // A crafted file must not cause a derivation that takes gigabytes or hours.
     for cost in [21, 63, 255] {
         assert!(matches!(again(&|stored| stored["cost"] = cost.into()).seal(&right), Err(Error::Unsupported(_))), "{cost}");
     }

@@ -1,4 +1,4 @@
-//! An endpoint passes a posture check exactly when it is as the check demands, and nothing is kept of what does not exist.
+//! An endpoint passes a posture check exactly when its reported state meets the check, and nothing is kept of records that do not exist.
 
 use std::{
     sync::{Arc, Mutex},
@@ -75,7 +75,7 @@ fn operating_systems_match_family_and_range() {
             (false, vec![os("Windows", "10.0.1.5")]),
             (true, vec![os("Linux", "rolling")]),
             (false, vec![os("macOS", "10.0.0")]),
-            // One slot: what was said last counts.
+            // An endpoint has one state of its operating system: the last report counts.
             (false, vec![os("Linux", "6.1.0"), os("BeOS", "5.0.0")]),
         ],
     );
@@ -95,7 +95,7 @@ fn domains_and_addresses_ignore_case() {
         &demand(wanted),
         &[(true, vec![addresses(&["ff", "001b.4411.3ab7"])]), (false, vec![addresses(&["ff"])]), (false, vec![addresses(&[])])],
     );
-    // A text without any digit is no address, on neither side.
+    // A text without hexadecimal digits is not an address, neither in the check nor in the report.
     check(&demand(json!({ "typeId": "MAC", "macAddresses": ["zz"] })), &[(false, vec![addresses(&["zz", ""])])]);
 }
 
@@ -150,7 +150,7 @@ fn code(timeout: i64, wake: bool, unlock: bool) -> Demand {
     demand(json!({ "typeId": "MFA", "timeoutSeconds": timeout, "promptOnWake": wake, "promptOnUnlock": unlock }))
 }
 
-/// Seconds ago each thing happened.
+/// Evidence of events this many seconds ago.
 fn present(passed: Option<i64>, woken: Option<i64>, unlocked: Option<i64>) -> Evidence {
     let ago = |seconds: Option<i64>| seconds.map(|seconds| CalendarTime::at(NOW.minus(Duration::from_secs(seconds as u64))));
     let presence = Presence { passed_at: ago(passed), woken_at: ago(woken), unlocked_at: ago(unlocked) };
@@ -191,12 +191,12 @@ fn old_clients_see_no_timeout() {
     assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "1.2.3"))), 500);
     assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "0.24.9"))), -1);
     assert_eq!(remaining(passed.seen_by(&sdk("ziti-sdk-golang", "1.0.0"))), -1);
-    // That it counts for ever is only said, not meant.
+    // The answer says that such a code never expires, but old clients are still judged by the timeout.
     assert!(!judge(&wanted, "check", &present(Some(700), None, None)).passes);
 }
 
 proptest! {
-    /// Whoever is told that time remains gets in, and nobody else does.
+    /// A check passes exactly if time remains.
     #[test]
     fn remaining_times_are_correct(
         timeout in 1i64..2000, wake: bool, unlock: bool,
@@ -205,7 +205,7 @@ proptest! {
         let mut evidence = present(passed, woken, unlocked);
         evidence.knows_timeouts = true;
         let verdict = judge(&code(timeout, wake, unlock), "check", &evidence);
-        // In the very second in which the time runs out, either may be seen.
+        // In the second in which the time runs out, both results are right.
         let is_last = passed == Some(timeout);
         prop_assert!(is_last || verdict.passes == (verdict.remaining > 0), "{verdict:?}");
     }
@@ -233,7 +233,7 @@ fn an_endpoint_cannot_fill_the_memory() {
 struct TestServer {
     store: Store,
     posture: Posture,
-    doubts: Arc<Mutex<Vec<Trigger>>>,
+    triggers: Arc<Mutex<Vec<Trigger>>>,
     clock: Clock,
     _folder: TempDir,
 }
@@ -248,14 +248,15 @@ fn session() -> Id<ApiSession> {
 
 fn server() -> TestServer {
     let folder = TempDir::new().unwrap();
-    let following = stores::of(KINDS).open(&folder.path().join("data"));
-    let access = Access::following(&following, Clock::system()).unwrap();
+    let opened = stores::of(KINDS).open(&folder.path().join("data"));
+    let access = Access::following(&opened, Clock::system()).unwrap();
     let clock = Clock::manual(NOW);
-    let doubts = Arc::<Mutex<Vec<Trigger>>>::default();
-    let heard = doubts.clone();
-    let posture =
-        Posture::following(&following, access, clock.clone(), Config::default().posture, move |doubt| heard.lock().unwrap().push(doubt));
-    let store = following.start().unwrap();
+    let triggers = Arc::<Mutex<Vec<Trigger>>>::default();
+    let received = triggers.clone();
+    let posture = Posture::following(&opened, access, clock.clone(), Config::default().posture, move |trigger| {
+        received.lock().unwrap().push(trigger)
+    });
+    let store = opened.start().unwrap();
     let opened = ApiSession {
         token: "7b1c6f3e-0000-4000-8000-000000000000".into(),
         identity_id: identity(),
@@ -273,11 +274,11 @@ fn server() -> TestServer {
             tx.insert(Record::new(session(), NOW, opened))
         })
         .unwrap();
-    TestServer { store, posture, doubts, clock, _folder: folder }
+    TestServer { store, posture, triggers, clock, _folder: folder }
 }
 
 impl TestServer {
-    /// A one-time code is accepted in the session.
+    /// Records that a one-time code was accepted in the session.
     fn pass(&self) {
         let now = self.clock.now();
         let pass = move |tx: &Tx<'_>| {
@@ -321,7 +322,7 @@ fn code_age_ignores_clock_changes() {
     assert!(!passes());
     server.pass();
     let shown = server.posture.evidence("ann", Some("session")).presence.passed_at.unwrap().shown;
-    assert_eq!(shown, server.clock.now(), "what is shown is by the clock as it was put");
+    assert_eq!(shown, server.clock.now(), "the shown time follows the clock as it was set");
 }
 
 #[test]
@@ -345,10 +346,10 @@ fn codes_go_with_their_factor() {
     server.store.write_blocking(move |tx| tx.insert(record)).unwrap();
     assert!(server.posture.evidence("ann", Some("session")).presence.passed_at.is_some());
     let of_ann = [Trigger::Identity("ann".into())];
-    assert_eq!(std::mem::take(&mut *server.doubts.lock().unwrap()), of_ann, "a code counts for a time, which begins");
+    assert_eq!(std::mem::take(&mut *server.triggers.lock().unwrap()), of_ann, "the time in which the code counts begins");
     server.store.write_blocking(move |tx| tx.delete(&id)).unwrap();
     assert!(server.posture.evidence("ann", Some("session")).presence.passed_at.is_none());
-    assert_eq!(*server.doubts.lock().unwrap(), of_ann, "its sessions are looked at again");
+    assert_eq!(*server.triggers.lock().unwrap(), of_ann, "its sessions are reviewed again");
 }
 
 fn written<E: Entity>(id: &str, spec: Json) -> Record<E> {
@@ -371,14 +372,14 @@ fn dialing(id: &str) -> Record<Session> {
 #[test]
 fn new_sessions_trigger_reviews() {
     let server = server();
-    let doubts = |work: fn(&Tx<'_>) -> Result<()>| {
-        server.doubts.lock().unwrap().clear();
+    let triggers = |work: fn(&Tx<'_>) -> Result<()>| {
+        server.triggers.lock().unwrap().clear();
         server.store.write_blocking(work).unwrap();
-        server.doubts.lock().unwrap().clone()
+        server.triggers.lock().unwrap().clone()
     };
     let of = |id: &str| Trigger::Session(id.into());
     server.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
-    assert_eq!(doubts(|tx| tx.insert(dialing("before"))), [of("before")]);
+    assert_eq!(triggers(|tx| tx.insert(dialing("before"))), [of("before")]);
     server.store.write_blocking(|tx| tx.delete(&Id::<Session>::from_text("before"))).unwrap();
 
     let allow = |name: &str, checks: &[&str]| {
@@ -389,9 +390,9 @@ fn new_sessions_trigger_reviews() {
         server.store.write_blocking(move |tx| tx.insert(granted)).unwrap();
     };
     allow("policy", &[]);
-    assert_eq!(doubts(|tx| tx.insert(dialing("with it"))), []);
-    // Somebody takes the right away in the same transaction.
-    let taken = doubts(|tx| {
+    assert_eq!(triggers(|tx| tx.insert(dialing("with it"))), []);
+    // The right is taken away in the same transaction.
+    let taken = triggers(|tx| {
         tx.delete(&Id::<Session>::from_text("with it"))?;
         tx.insert(dialing("too late"))?;
         tx.delete(&Id::<ServicePolicy>::from_text("policy"))
@@ -401,14 +402,14 @@ fn new_sessions_trigger_reviews() {
     let check = written::<PostureCheck>("check", json!({ "name": "c", "typeId": "DOMAIN", "domains": ["corp"] }));
     server.store.write_blocking(|tx| tx.insert(check)).unwrap();
     allow("asking", &["@check"]);
-    let asked = doubts(|tx| {
+    let asked = triggers(|tx| {
         tx.delete(&Id::<Session>::from_text("too late"))?;
         tx.insert(dialing("with a check"))
     });
     assert_eq!(asked, [of("with a check")]);
-    // One policy is enough.
+    // One policy that grants the right is enough.
     allow("policy", &[]);
-    let free = doubts(|tx| {
+    let free = triggers(|tx| {
         tx.delete(&Id::<Session>::from_text("with a check"))?;
         tx.insert(dialing("without one"))
     });
@@ -427,7 +428,7 @@ fn session_state_comes_from_the_store() {
     assert!(matches!(&refused, Error::NotFound { field: Some(field), .. } if field == "apiSession"), "{refused}");
 }
 
-/// A service that its users reach while their endpoint is in the domain `corp`, and the check.
+/// A service that these users may dial while their endpoint is in the domain `corp`, and the id of its check.
 fn guarded(server: &crate::harness::TestServer, users: &[&str]) -> (String, String) {
     let service = server.service(&fresh("guarded"), json!({}));
     let check = within(server, "corp");
@@ -435,13 +436,13 @@ fn guarded(server: &crate::harness::TestServer, users: &[&str]) -> (String, Stri
     (service, check)
 }
 
-/// A check for endpoints in a domain.
+/// Creates a check for endpoints in a domain.
 fn within(server: &crate::harness::TestServer, domain: &str) -> String {
     let body = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": [domain] });
     server.admin.post("/posture-checks", body).expect(201).id()
 }
 
-/// A policy that lets users dial a service while a check passes.
+/// Creates a policy that lets users dial a service while a check passes.
 fn open_within(server: &crate::harness::TestServer, users: &[&str], service: &str, check: &str) {
     let users: Vec<String> = users.iter().map(|id| format!("@{id}")).collect();
     let policy = json!({
@@ -455,8 +456,8 @@ fn is_in(domain: &str) -> Json {
     json!({ "typeId": "DOMAIN", "id": "any", "domain": domain })
 }
 
-/// Waits for what happens a moment after a commit.
-fn soon(what: &str, happened: impl Fn() -> bool) {
+/// Waits for an effect that follows a commit.
+fn wait_for(what: &str, happened: impl Fn() -> bool) {
     let start = Instant::now();
     while !happened() {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}");
@@ -481,7 +482,7 @@ fn endpoint_state_grants_and_revokes() {
     let updated = || ann.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].clone();
     let before = updated();
     ann.post("/posture-response", is_in("corp")).expect(201);
-    assert_ne!(updated(), before, "its clients read again");
+    assert_ne!(updated(), before, "its clients are told to read their services again");
     assert_eq!(ann.get(&format!("/services/{service}")).expect(200).data()["postureQueries"][0]["isPassing"], true);
     assert_eq!(bob.get(&format!("/services/{service}")).expect(200).data()["postureQueries"][0]["isPassing"], false);
     let session = ann.post("/sessions", wanted.clone()).expect(201).id();
@@ -495,15 +496,15 @@ fn endpoint_state_grants_and_revokes() {
         "COULD_NOT_VALIDATE",
         "macAddresses",
     );
-    assert!(open(), "of a list with a wrong answer nothing is taken");
+    assert!(open(), "a list with one wrong response is rejected as a whole");
     ann.post("/posture-response", is_in("home")).expect(201);
     assert!(!open());
 }
 
 #[test]
 fn one_passing_policy_suffices() {
-    // Where nobody takes away policies, the last is looked at last.
-    let server = &crate::harness::TestServer::standing_still();
+    // With the clock standing still no policy is removed from memory, and the policy that passes comes last.
+    let server = &crate::harness::TestServer::with_manual_clock();
     let (id, ann) = server.user(&fresh("ann"), json!({}));
     let service = server.service(&fresh("service"), json!({}));
     server.router_between(&id, &service);
@@ -531,16 +532,16 @@ fn new_sessions_use_current_checks() {
     let check = within(server, "elsewhere");
     open_within(server, &[&id], &service, &check);
     ann.post("/posture-response", is_in("corp")).expect(201);
-    let asks_for = |domain: &str| {
+    let set_domain = |domain: &str| {
         let demand = json!({ "typeId": "DOMAIN", "domains": [domain] });
         server.admin.patch(&format!("/posture-checks/{check}"), demand).expect(200);
     };
     let open = || ann.post("/sessions", json!({ "serviceId": service }));
     open().refused(409, "INVALID_POSTURE", "");
-    asks_for("corp");
+    set_domain("corp");
     let session = open().expect(201).id();
     ann.delete(&format!("/sessions/{session}")).expect(200);
-    asks_for("elsewhere");
+    set_domain("elsewhere");
     open().refused(409, "INVALID_POSTURE", "");
     server.admin.delete(&format!("/posture-checks/{check}")).expect(200);
     open().expect(201);
@@ -559,7 +560,7 @@ fn sessions_end_with_their_right() {
     let is_open = |session: &str| boss.get(&format!("/sessions/{session}")).status == 200;
 
     server.admin.patch(&format!("/posture-checks/{check}"), json!({ "typeId": "DOMAIN", "domains": ["other"] })).expect(200);
-    soon("the check asks for another domain", || !is_open(&dial));
+    wait_for("the check asks for another domain", || !is_open(&dial));
     assert!(is_open(&host), "nothing is asked of those who host");
     server.admin.patch(&format!("/posture-checks/{check}"), json!({ "typeId": "MAC", "macAddresses": ["00"] })).refused(
         400,
@@ -567,7 +568,7 @@ fn sessions_end_with_their_right() {
         "typeId",
     );
     server.admin.delete(&format!("/service-policies/{bind}")).expect(200);
-    soon("an administrator's right is gone like anybody's", || !is_open(&host));
+    wait_for("an administrator's right is gone like anybody's", || !is_open(&host));
 }
 
 #[test]
@@ -592,5 +593,5 @@ fn failed_requests_take_bounded_memory() {
     let kept = kept();
     let of_last = &kept.data().as_array().unwrap().last().unwrap()["policyFailures"];
     assert!(kept.text.len() < 300 << 10 && kept.text.len() > 100 << 10, "{} bytes", kept.text.len());
-    assert!((1..3).contains(&of_last.as_array().unwrap().len()), "policies that do not fit are left out");
+    assert!((1..3).contains(&of_last.as_array().unwrap().len()), "policies beyond the limit are left out");
 }

@@ -1,10 +1,9 @@
-//! Whatever the disk does, what was acknowledged is there and nothing is there by halves.
+//! Whatever a disk does, everything acknowledged is in the file, and no transaction is there in part.
 //!
-//! A store of the controller's own kinds runs on a [`SimulatedDisk`], with a clock that is moved by hand. Random histories in groups of
-//! jobs run on it and, at the same time, on a store whose disk never fails: what that one has is what there must be. The power goes
-//! at any operation, or only the process is killed there, also while the file is made, opened or mended; or the disk stops working
-//! for a while. One number, the seed, decides everything: `OVERKEEP_SEEDS=n` tries n of them, from `OVERKEEP_FIRST_SEED` on,
-//! `OVERKEEP_SEED=n` the one that failed.
+//! A store with the controller's kinds runs on a [`SimulatedDisk`], with a manual clock. Random groups of jobs run on it and, at the same
+//! time, on a store whose disk never fails; the two must have the same content. Power is lost, or only the process is killed, at any
+//! operation, also while the file is created, opened or repaired; or the disk fails for a while. One number, the seed, decides
+//! everything: `OVERKEEP_SEEDS=n` runs n seeds, from `OVERKEEP_FIRST_SEED` on; `OVERKEEP_SEED=n` runs the one that failed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,31 +28,31 @@ use overkeep::{
 use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value as Json, json};
 
-use crate::simulated_disk::{Chance, SimulatedDisk, Trouble};
+use crate::simulated_disk::{DiskFault, Rng, SimulatedDisk};
 
 use crate::harness::stores;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// An operation count that an opening or two fit in.
+/// More operations than one or two openings of the file need.
 const FEW: usize = 60;
 
-// --- what is done --------------------------------------------------------------------------------------------------------
+// --- jobs ----------------------------------------------------------------------------------------------------------------
 
 /// One job of a client.
 #[derive(Debug, Clone)]
-enum Deed {
-    /// Creates or replaces a record; JSON is its spec.
-    Put(Sort, String, Json),
-    Delete(Sort, String),
-    /// What everything else refers to.
-    Begin,
-    /// Writes and thinks better of it.
-    Regret(String),
-    Note(String, Vec<u8>),
+enum Job {
+    /// Creates or replaces a record; the JSON is its spec.
+    Put(JobKind, String, Json),
+    Delete(JobKind, String),
+    /// Creates the records that all others refer to.
+    Setup,
+    /// Writes and then fails.
+    Rollback(String),
+    Setting(String, Vec<u8>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Sort {
+enum JobKind {
     Identity,
     Service,
     EdgeRouter,
@@ -62,96 +61,97 @@ enum Sort {
     EdgeRouterPolicy,
 }
 
-const SORTS: [Sort; 6] = [Sort::Identity, Sort::Service, Sort::EdgeRouter, Sort::Config, Sort::ServicePolicy, Sort::EdgeRouterPolicy];
+const JOB_KINDS: [JobKind; 6] =
+    [JobKind::Identity, JobKind::Service, JobKind::EdgeRouter, JobKind::Config, JobKind::ServicePolicy, JobKind::EdgeRouterPolicy];
 
 fn put<E: Entity>(tx: &Tx<'_>, id: &str, spec: &Json) -> Result<()> {
     let record = Record::<E>::new(Id::from_text(id), Facts::now(tx), serde_json::from_value(spec.clone()).unwrap());
     if tx.find(&record.id)?.is_some() { tx.put(record) } else { tx.insert(record) }
 }
 
-impl Deed {
-    fn random(chance: &mut Chance) -> Self {
-        let sort = *chance.pick(&SORTS);
-        let id = (*chance.pick(&NAMES)).to_owned();
-        let roles = |chance: &mut Chance, of: &[&str]| -> Vec<String> { (0..chance.below(4)).map(|_| (*chance.pick(of)).into()).collect() };
-        let attributes = |chance: &mut Chance| roles(chance, &["x", "y", "z"]);
-        let list = |chance: &mut Chance| roles(chance, &["#x", "#y", "#z", "@a", "@b", "@c"]);
-        match chance.below(100) {
-            0..20 => Self::Delete(sort, id),
-            20..25 => Self::Regret(id),
-            25..35 => Self::Note(id, (0..chance.below(9000)).map(|n| n as u8).collect()),
+impl Job {
+    fn random(rng: &mut Rng) -> Self {
+        let kind = *rng.pick(&JOB_KINDS);
+        let id = (*rng.pick(&NAMES)).to_owned();
+        let roles = |rng: &mut Rng, of: &[&str]| -> Vec<String> { (0..rng.below(4)).map(|_| (*rng.pick(of)).into()).collect() };
+        let attributes = |rng: &mut Rng| roles(rng, &["x", "y", "z"]);
+        let list = |rng: &mut Rng| roles(rng, &["#x", "#y", "#z", "@a", "@b", "@c"]);
+        match rng.below(100) {
+            0..20 => Self::Delete(kind, id),
+            20..25 => Self::Rollback(id),
+            25..35 => Self::Setting(id, (0..rng.below(9000)).map(|n| n as u8).collect()),
             _ => {
-                let name = format!("{sort:?} {id} {}", "long ".repeat(chance.below(80)));
-                let spec = match sort {
-                    Sort::Identity => {
-                        json!({ "name": name, "type": "Default", "isAdmin": false, "authPolicyId": "default", "roleAttributes": attributes(chance) })
+                let name = format!("{kind:?} {id} {}", "long ".repeat(rng.below(80)));
+                let spec = match kind {
+                    JobKind::Identity => {
+                        json!({ "name": name, "type": "Default", "isAdmin": false, "authPolicyId": "default", "roleAttributes": attributes(rng) })
                     }
-                    Sort::Service => {
-                        let configs: &[&str] = if chance.percent(30) { &["a"] } else { &[] };
-                        json!({ "name": name, "encryptionRequired": true, "roleAttributes": attributes(chance), "configs": configs })
+                    JobKind::Service => {
+                        let configs: &[&str] = if rng.percent(30) { &["a"] } else { &[] };
+                        json!({ "name": name, "encryptionRequired": true, "roleAttributes": attributes(rng), "configs": configs })
                     }
-                    Sort::EdgeRouter => json!({ "name": name, "roleAttributes": attributes(chance) }),
-                    Sort::Config => json!({ "name": name, "configTypeId": "t", "data": { "n": chance.below(1000) } }),
-                    Sort::ServicePolicy => {
-                        json!({ "name": name, "type": *chance.pick(&["Dial", "Bind"]), "semantic": *chance.pick(&["AllOf", "AnyOf"]),
-                        "identityRoles": list(chance), "serviceRoles": list(chance) })
+                    JobKind::EdgeRouter => json!({ "name": name, "roleAttributes": attributes(rng) }),
+                    JobKind::Config => json!({ "name": name, "configTypeId": "t", "data": { "n": rng.below(1000) } }),
+                    JobKind::ServicePolicy => {
+                        json!({ "name": name, "type": *rng.pick(&["Dial", "Bind"]), "semantic": *rng.pick(&["AllOf", "AnyOf"]),
+                        "identityRoles": list(rng), "serviceRoles": list(rng) })
                     }
-                    Sort::EdgeRouterPolicy => {
-                        json!({ "name": name, "semantic": "AnyOf", "identityRoles": list(chance), "edgeRouterRoles": list(chance) })
+                    JobKind::EdgeRouterPolicy => {
+                        json!({ "name": name, "semantic": "AnyOf", "identityRoles": list(rng), "edgeRouterRoles": list(rng) })
                     }
                 };
-                Self::Put(sort, id, spec)
+                Self::Put(kind, id, spec)
             }
         }
     }
 
     fn run(&self, tx: &Tx<'_>) -> Result<()> {
         match self {
-            Self::Put(sort, id, spec) => match sort {
-                Sort::Identity => put::<Identity>(tx, id, spec),
-                Sort::Service => put::<Service>(tx, id, spec),
-                Sort::EdgeRouter => put::<EdgeRouter>(tx, id, spec),
-                Sort::Config => put::<Config>(tx, id, spec),
-                Sort::ServicePolicy => put::<ServicePolicy>(tx, id, spec),
-                Sort::EdgeRouterPolicy => put::<EdgeRouterPolicy>(tx, id, spec),
+            Self::Put(kind, id, spec) => match kind {
+                JobKind::Identity => put::<Identity>(tx, id, spec),
+                JobKind::Service => put::<Service>(tx, id, spec),
+                JobKind::EdgeRouter => put::<EdgeRouter>(tx, id, spec),
+                JobKind::Config => put::<Config>(tx, id, spec),
+                JobKind::ServicePolicy => put::<ServicePolicy>(tx, id, spec),
+                JobKind::EdgeRouterPolicy => put::<EdgeRouterPolicy>(tx, id, spec),
             },
-            Self::Delete(sort, id) => match sort {
-                Sort::Identity => tx.delete(&Id::<Identity>::from_text(id)),
-                Sort::Service => tx.delete(&Id::<Service>::from_text(id)),
-                Sort::EdgeRouter => tx.delete(&Id::<EdgeRouter>::from_text(id)),
-                Sort::Config => tx.delete(&Id::<Config>::from_text(id)),
-                Sort::ServicePolicy => tx.delete(&Id::<ServicePolicy>::from_text(id)),
-                Sort::EdgeRouterPolicy => tx.delete(&Id::<EdgeRouterPolicy>::from_text(id)),
+            Self::Delete(kind, id) => match kind {
+                JobKind::Identity => tx.delete(&Id::<Identity>::from_text(id)),
+                JobKind::Service => tx.delete(&Id::<Service>::from_text(id)),
+                JobKind::EdgeRouter => tx.delete(&Id::<EdgeRouter>::from_text(id)),
+                JobKind::Config => tx.delete(&Id::<Config>::from_text(id)),
+                JobKind::ServicePolicy => tx.delete(&Id::<ServicePolicy>::from_text(id)),
+                JobKind::EdgeRouterPolicy => tx.delete(&Id::<EdgeRouterPolicy>::from_text(id)),
             },
-            Self::Begin => {
+            Self::Setup => {
                 tx.insert(builtin::auth_policy(Facts::now(tx)))?;
                 let spec = ConfigType { name: "t".into(), schema: None };
                 tx.insert(Record::new(Id::from_text("t"), Facts::now(tx), spec))
             }
-            Self::Regret(id) => {
-                tx.set_setting(id, Some(b"not to stay"))?;
-                Err(Error::Incomplete("thought better of it".into()))
+            Self::Rollback(id) => {
+                tx.set_setting(id, Some(b"rolled back"))?;
+                Err(Error::Incomplete("rolled back on purpose".into()))
             }
-            Self::Note(name, value) => tx.set_setting(name, Some(value)),
+            Self::Setting(name, value) => tx.set_setting(name, Some(value)),
         }
     }
 }
 
-/// Runs jobs as one group; their answers.
-fn commit(store: &Store, deeds: &[Deed]) -> Vec<Result<()>> {
+/// Runs jobs as one group. Returns their answers.
+fn commit(store: &Store, jobs: &[Job]) -> Vec<Result<()>> {
     let (release, wait) = channel::<()>();
     // While the first job waits, the others queue up behind it.
     let gate = store.write(move |_| {
         let _ = wait.recv();
         Ok(())
     });
-    let jobs = join_all(deeds.iter().cloned().map(|entry| store.write(move |tx| entry.run(tx))));
+    let jobs = join_all(jobs.iter().cloned().map(|entry| store.write(move |tx| entry.run(tx))));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (_, answers, ()) = runtime.block_on(async { tokio::join!(gate, jobs, async { drop(release) }) });
     answers
 }
 
-// --- what there is -------------------------------------------------------------------------------------------------------
+// --- content -------------------------------------------------------------------------------------------------------------
 
 type Dump = BTreeMap<String, Vec<u8>>;
 
@@ -196,27 +196,27 @@ fn rights(access: &Access) -> Vec<String> {
 
 /// A store on a disk that may fail, and one on a disk that does not.
 struct Pair {
-    drive: SimulatedDisk,
+    disk: SimulatedDisk,
     clock: Clock,
     store: Store,
     access: Access,
     shadow: Store,
-    /// When the last group was tried: if it was done after all, it was done then.
+    /// The time of the last attempted group: if it was committed after all, it was committed at this time.
     shadow_clock: Clock,
     shadow_access: Access,
 }
 
-fn open(drive: &SimulatedDisk, clock: &Clock) -> Result<OpenStore, OpenError> {
-    // So little memory that pages are written before the end of a transaction, and read again.
+fn open(disk: &SimulatedDisk, clock: &Clock) -> Result<OpenStore, OpenError> {
+    // The cache is so small that pages are written before the end of a transaction and read again.
     let options = Options { cache_bytes: 256 << 10, retry: Duration::from_millis(1), clock: clock.clone(), ..Options::default() };
-    Store::open_on(drive.clone(), KINDS, options)
+    Store::open_on(disk.clone(), KINDS, options)
 }
 
 fn shadow(clock: &Clock) -> OpenStore {
     stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).open_in_memory()
 }
 
-/// What became of a group.
+/// The result of a group.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
@@ -225,44 +225,44 @@ enum Outcome {
 }
 
 impl Pair {
-    /// Both empty; nothing if the power goes before the one on the drive is open.
-    fn new(drive: SimulatedDisk, clock: Clock) -> Option<Self> {
+    /// Both stores empty; `None` if power is lost before the store on the failing disk is open.
+    fn new(disk: SimulatedDisk, clock: Clock) -> Option<Self> {
         let shadow_clock = Clock::manual(clock.now());
         let shadow = shadow(&shadow_clock);
         let shadow_access = Access::following(&shadow, shadow_clock.clone()).unwrap();
-        let opened = open(&drive, &clock).inspect_err(|e| assert!(!drive.has_power(), "{e}")).ok()?;
+        let opened = open(&disk, &clock).inspect_err(|e| assert!(!disk.has_power(), "{e}")).ok()?;
         let access = Access::following(&opened, clock.clone()).ok()?;
         let (store, shadow) = (opened.start().unwrap(), shadow.start().unwrap());
-        Some(Self { drive, clock, store, access, shadow, shadow_clock, shadow_access })
+        Some(Self { disk, clock, store, access, shadow, shadow_clock, shadow_access })
     }
 
-    /// Runs a group on the drive, and if it was done, on the other, where it must have the same results.
-    fn run(&self, deeds: &[Deed]) -> Outcome {
+    /// Runs a group on the failing disk and, if it was acknowledged, on the other, where it must have the same results.
+    fn run(&self, jobs: &[Job]) -> Outcome {
         self.shadow_clock.set(self.clock.now());
-        let answers = commit(&self.store, deeds);
+        let answers = commit(&self.store, jobs);
         if answers.iter().any(|answer| matches!(answer, Err(Error::Storage(_) | Error::Internal(_)))) {
-            assert!(answers.iter().all(Result::is_err), "some of a group is acknowledged and some is not: {answers:?}");
+            assert!(answers.iter().all(Result::is_err), "a group was acknowledged in part: {answers:?}");
             return Outcome::Refused;
         }
-        assert_eq!(answers, commit(&self.shadow, deeds));
+        assert_eq!(answers, commit(&self.shadow, jobs));
         Outcome::Done
     }
 
-    /// What is read is what was acknowledged, and the engine agrees.
+    /// Both stores have the same content, and the engine agrees.
     fn agrees(&self) {
         same(&dump(&self.store).unwrap(), &dump(&self.shadow).unwrap());
         assert_eq!(rights(&self.access), rights(&self.shadow_access));
     }
 
-    /// After the power came back, or with the next process: all that was acknowledged is there, and `doubtful` as a whole or not at all.
-    fn comes_back(&mut self, drive: SimulatedDisk, doubtful: &[Deed]) {
+    /// After a restart everything acknowledged is there, and `doubtful` is there completely or not at all.
+    fn restarts(&mut self, disk: SimulatedDisk, doubtful: &[Job]) {
         let before = (dump(&self.shadow).unwrap(), rights(&self.shadow_access));
-        assert_eq!(rights(&self.access), before.1, "the engine knew of what was never acknowledged");
+        assert_eq!(rights(&self.access), before.1, "the engine had changes that were never acknowledged");
         self.store.close();
-        let opened = open(&drive, &self.clock).unwrap_or_else(|e| panic!("after the end: {e}"));
+        let opened = open(&disk, &self.clock).unwrap_or_else(|e| panic!("reopening failed: {e}"));
         self.access = Access::following(&opened, self.clock.clone()).unwrap();
         self.store = opened.start().unwrap();
-        self.drive = drive;
+        self.disk = disk;
         let findings = self.store.check(&Progress::default()).unwrap().findings;
         assert!(findings.is_empty(), "{findings:#?}");
         if dump(&self.store).unwrap() != before.0 {
@@ -272,7 +272,7 @@ impl Pair {
     }
 }
 
-/// The engine's listener holds the store, which ends only when it is told to.
+/// The engine's listener holds the store, which ends only when it is stopped.
 impl Drop for Pair {
     fn drop(&mut self) {
         self.store.close();
@@ -283,97 +283,97 @@ impl Drop for Pair {
 fn same(found: &Dump, expected: &Dump) {
     let keys = found.keys().chain(expected.keys());
     let differ: Vec<&String> = keys.filter(|key| found.get(*key) != expected.get(*key)).collect();
-    assert!(differ.is_empty(), "lost, changed or there without having been acknowledged: {differ:?}");
+    assert!(differ.is_empty(), "lost, changed or present without acknowledgement: {differ:?}");
 }
 
-fn group(chance: &mut Chance) -> Vec<Deed> {
-    (0..=chance.below(6)).map(|_| Deed::random(chance)).collect()
+fn group(rng: &mut Rng) -> Vec<Job> {
+    (0..=rng.below(6)).map(|_| Job::random(rng)).collect()
 }
 
-/// What a drive holds after a first start.
-static BEGUN: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let drive = SimulatedDisk::holding(Vec::new(), 0);
-    let store = open(&drive, &Clock::manual(Timestamp::from_millis(1_000))).and_then(OpenStore::start).unwrap();
-    assert_eq!(commit(&store, &[Deed::Begin]), [Ok(())]);
+/// The content of a disk after a first start.
+static FIRST_START: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let disk = SimulatedDisk::holding(Vec::new(), 0);
+    let store = open(&disk, &Clock::manual(Timestamp::from_millis(1_000))).and_then(OpenStore::start).unwrap();
+    assert_eq!(commit(&store, &[Job::Setup]), [Ok(())]);
     store.close();
-    drive.content()
+    disk.content()
 });
 
 /// A pair after the first start.
-fn begun(chance: &mut Chance) -> Pair {
+fn after_first_start(rng: &mut Rng) -> Pair {
     let clock = Clock::manual(Timestamp::from_millis(1_000));
-    let pair = Pair::new(SimulatedDisk::holding(BEGUN.clone(), chance.number()), clock).unwrap();
-    assert_eq!(commit(&pair.shadow, &[Deed::Begin]), [Ok(())]);
+    let pair = Pair::new(SimulatedDisk::holding(FIRST_START.clone(), rng.number()), clock).unwrap();
+    assert_eq!(commit(&pair.shadow, &[Job::Setup]), [Ok(())]);
     pair
 }
 
-// --- what goes wrong -----------------------------------------------------------------------------------------------------
+// --- faults --------------------------------------------------------------------------------------------------------------
 
-/// What is on a disk after the power went, or after the process alone was killed.
-fn after_the_end(drive: &SimulatedDisk, chance: &mut Chance) -> SimulatedDisk {
-    if chance.percent(40) { drive.after_kill() } else { drive.after_power_loss() }
+/// The disk after power loss, or after the process alone was killed.
+fn after_crash(disk: &SimulatedDisk, rng: &mut Rng) -> SimulatedDisk {
+    if rng.percent(40) { disk.after_kill() } else { disk.after_power_loss() }
 }
 
-/// The power goes in the middle of work, perhaps again while the store is opened, and work goes on. Or only the process ends there.
-fn power_fails(chance: &mut Chance) {
-    let mut pair = begun(chance);
-    for _ in 0..=chance.below(3) {
-        pair.drive.power_for(chance.below(8 * FEW) as u64);
+/// Power is lost during work, perhaps again while the store is opened, and work continues. Or only the process is killed.
+fn power_lost(rng: &mut Rng) {
+    let mut pair = after_first_start(rng);
+    for _ in 0..=rng.below(3) {
+        pair.disk.power_for(rng.below(8 * FEW) as u64);
         let mut doubtful = Vec::new();
-        for _ in 0..chance.below(12) {
-            doubtful = group(chance);
+        for _ in 0..rng.below(12) {
+            doubtful = group(rng);
             if pair.run(&doubtful) == Outcome::Refused {
-                assert!(!pair.drive.has_power(), "refused for no reason");
+                assert!(!pair.disk.has_power(), "a group was refused although the disk worked");
                 break;
             }
             doubtful.clear();
         }
-        let mut drive = after_the_end(&pair.drive, chance);
-        if chance.percent(30) {
-            drive.power_for(chance.below(2 * FEW) as u64);
-            if let Ok(store) = open(&drive, &pair.clock).and_then(OpenStore::start) {
+        let mut disk = after_crash(&pair.disk, rng);
+        if rng.percent(30) {
+            disk.power_for(rng.below(2 * FEW) as u64);
+            if let Ok(store) = open(&disk, &pair.clock).and_then(OpenStore::start) {
                 store.close();
             }
-            drive = after_the_end(&drive, chance);
+            disk = after_crash(&disk, rng);
         }
-        pair.comes_back(drive, &doubtful);
-        assert_eq!(pair.run(&group(chance)), Outcome::Done);
+        pair.restarts(disk, &doubtful);
+        assert_eq!(pair.run(&group(rng)), Outcome::Done);
         pair.agrees();
     }
 }
 
-/// The power goes while the file is made, or the process.
-fn power_fails_at_the_first_start(chance: &mut Chance) {
+/// Power is lost, or the process is killed, while the file is created.
+fn power_lost_at_first_start(rng: &mut Rng) {
     let clock = Clock::manual(Timestamp::from_millis(1_000));
-    let drive = SimulatedDisk::holding(Vec::new(), chance.number());
-    drive.power_for(chance.below(2 * FEW) as u64);
-    if let Some(mut pair) = Pair::new(drive.clone(), clock.clone()) {
-        let done = pair.run(&[Deed::Begin]);
-        let doubtful: &[Deed] = if done == Outcome::Done { &[] } else { &[Deed::Begin] };
-        let drive = after_the_end(&drive, chance);
-        pair.comes_back(drive, doubtful);
+    let disk = SimulatedDisk::holding(Vec::new(), rng.number());
+    disk.power_for(rng.below(2 * FEW) as u64);
+    if let Some(mut pair) = Pair::new(disk.clone(), clock.clone()) {
+        let done = pair.run(&[Job::Setup]);
+        let doubtful: &[Job] = if done == Outcome::Done { &[] } else { &[Job::Setup] };
+        let disk = after_crash(&disk, rng);
+        pair.restarts(disk, doubtful);
         return;
     }
-    // A file is made under another name and gets its own when it is whole: what is left of this one is thrown away.
-    let again = Pair::new(SimulatedDisk::holding(Vec::new(), chance.number()), clock).unwrap();
-    assert_eq!(again.run(&[Deed::Begin]), Outcome::Done);
+    // A file is created under a temporary name and renamed when it is complete: what is left of this one is discarded.
+    let again = Pair::new(SimulatedDisk::holding(Vec::new(), rng.number()), clock).unwrap();
+    assert_eq!(again.run(&[Job::Setup]), Outcome::Done);
 }
 
-const TROUBLES: [Trouble; 6] =
-    [Trouble::Reads, Trouble::Writes, Trouble::Flushes, Trouble::FlushesThenReads, Trouble::Lengths, Trouble::Full];
+const FAULTS: [DiskFault; 6] =
+    [DiskFault::Reads, DiskFault::Writes, DiskFault::Flushes, DiskFault::FlushesThenReads, DiskFault::Lengths, DiskFault::Full];
 
-/// The disk stops working for a while, in one way or another, and the power may go, or the process, before it works again or just as it does.
-fn disk_fails(chance: &mut Chance) {
-    let mut pair = begun(chance);
-    for _ in 0..=chance.below(3) {
-        for _ in 0..chance.below(4) {
-            assert_eq!(pair.run(&group(chance)), Outcome::Done);
+/// The disk fails for a while, and power may be lost, or the process killed, before it works again or just then.
+fn disk_fails(rng: &mut Rng) {
+    let mut pair = after_first_start(rng);
+    for _ in 0..=rng.below(3) {
+        for _ in 0..rng.below(4) {
+            assert_eq!(pair.run(&group(rng)), Outcome::Done);
         }
-        let mut trouble = *chance.pick(&TROUBLES);
-        pair.drive.trouble(trouble);
+        let mut fault = *rng.pick(&FAULTS);
+        pair.disk.fault(fault);
         let mut doubtful = Vec::new();
-        for _ in 0..=chance.below(8) {
-            doubtful = group(chance);
+        for _ in 0..=rng.below(8) {
+            doubtful = group(rng);
             if pair.run(&doubtful) == Outcome::Refused {
                 break;
             }
@@ -381,47 +381,47 @@ fn disk_fails(chance: &mut Chance) {
         }
         if !doubtful.is_empty() {
             assert!(!pair.store.is_alive());
-            assert_eq!(pair.run(&group(chance)), Outcome::Refused, "nothing is written before the disk works again");
+            assert_eq!(pair.run(&group(rng)), Outcome::Refused, "a group was written before the disk worked again");
         }
-        // One trouble follows another.
-        if chance.percent(30) {
-            trouble = *chance.pick(&TROUBLES);
-            pair.drive.trouble(trouble);
-            (0..=chance.below(3)).for_each(|_| tries_again(&pair));
+        // Another fault follows.
+        if rng.percent(30) {
+            fault = *rng.pick(&FAULTS);
+            pair.disk.fault(fault);
+            (0..=rng.below(3)).for_each(|_| retries(&pair));
             if pair.store.is_alive() {
                 doubtful.clear();
             }
         }
-        if matches!(trouble, Trouble::Reads | Trouble::FlushesThenReads) {
-            // Whatever is read is right.
+        if matches!(fault, DiskFault::Reads | DiskFault::FlushesThenReads) {
+            // Whatever can be read is right.
             let _ = dump(&pair.store).map(|found| same(&found, &dump(&pair.shadow).unwrap()));
         } else {
             pair.agrees();
         }
-        if chance.percent(30) {
-            let drive = after_the_end(&pair.drive, chance);
-            pair.comes_back(drive, &doubtful);
+        if rng.percent(30) {
+            let disk = after_crash(&pair.disk, rng);
+            pair.restarts(disk, &doubtful);
             continue;
         }
-        pair.drive.trouble(Trouble::None);
-        if chance.percent(30) {
-            pair.drive.power_for(chance.below(FEW) as u64);
-            tries_again(&pair);
-            if !pair.drive.has_power() {
-                let drive = after_the_end(&pair.drive, chance);
-                pair.comes_back(drive, &doubtful);
+        pair.disk.fault(DiskFault::None);
+        if rng.percent(30) {
+            pair.disk.power_for(rng.below(FEW) as u64);
+            retries(&pair);
+            if !pair.disk.has_power() {
+                let disk = after_crash(&pair.disk, rng);
+                pair.restarts(disk, &doubtful);
                 continue;
             }
-            pair.drive.power_for(u64::MAX);
+            pair.disk.power_for(u64::MAX);
         }
         recovers(&pair);
         pair.agrees();
     }
-    let drive = pair.drive.after_power_loss();
-    pair.comes_back(drive, &[]);
+    let disk = pair.disk.after_power_loss();
+    pair.restarts(disk, &[]);
 }
 
-/// A disk that works again is found to.
+/// The store notices that the disk works again.
 fn recovers(pair: &Pair) {
     until("the disk works again and the store does not", || {
         pair.clock.advance(Duration::from_millis(1));
@@ -429,11 +429,11 @@ fn recovers(pair: &Pair) {
     });
 }
 
-/// It is looked once more whether the disk works, and that goes well or not.
-fn tries_again(pair: &Pair) {
-    let failed = pair.drive.failed();
+/// The store tries the disk once more, with success or not.
+fn retries(pair: &Pair) {
+    let failed = pair.disk.failed();
     pair.clock.advance(Duration::from_millis(1));
-    until("nobody looks whether the disk works", || pair.store.is_alive() || pair.drive.failed() > failed || !pair.drive.has_power());
+    until("the store does not retry the disk", || pair.store.is_alive() || pair.disk.failed() > failed || !pair.disk.has_power());
 }
 
 fn until(complaint: &str, done: impl Fn() -> bool) {
@@ -444,50 +444,50 @@ fn until(complaint: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// The power goes while a damaged index is mended, or the process.
-fn power_fails_during_repair(chance: &mut Chance) {
+/// Power is lost, or the process is killed, while a damaged index is repaired.
+fn power_lost_during_repair(rng: &mut Rng) {
     const INDEX: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("index");
-    let mut pair = begun(chance);
+    let mut pair = after_first_start(rng);
     for _ in 0..4 {
-        assert_eq!(pair.run(&group(chance)), Outcome::Done);
+        assert_eq!(pair.run(&group(rng)), Outcome::Done);
     }
     pair.store.close();
-    let content = SimulatedDisk::holding(pair.drive.content(), 0);
+    let content = SimulatedDisk::holding(pair.disk.content(), 0);
     let database = Database::builder().create_with_backend(content.clone()).unwrap();
     let transaction = database.begin_write().unwrap();
     {
         let mut index = transaction.open_table(INDEX).unwrap();
         let keys: Vec<Vec<u8>> = index.iter().unwrap().map(|row| row.unwrap().0.value().to_vec()).collect();
-        for key in keys.iter().filter(|_| chance.percent(40)) {
+        for key in keys.iter().filter(|_| rng.percent(40)) {
             index.remove(key.as_slice()).unwrap();
         }
         index.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap();
     }
     transaction.commit().unwrap();
     drop(database);
-    let drive = SimulatedDisk::holding(content.content(), chance.number());
-    drive.power_for((FEW + chance.below(FEW)) as u64);
-    if let Ok(store) = open(&drive, &pair.clock).and_then(OpenStore::start) {
+    let disk = SimulatedDisk::holding(content.content(), rng.number());
+    disk.power_for((FEW + rng.below(FEW)) as u64);
+    if let Ok(store) = open(&disk, &pair.clock).and_then(OpenStore::start) {
         drop(store.repair(Unreadable::Stays, &Progress::default()));
         store.close();
     }
-    let drive = after_the_end(&drive, chance);
-    let store = open(&drive, &pair.clock).and_then(OpenStore::start).unwrap();
+    let disk = after_crash(&disk, rng);
+    let store = open(&disk, &pair.clock).and_then(OpenStore::start).unwrap();
     store.repair(Unreadable::Stays, &Progress::default()).unwrap();
     store.close();
-    let drive = drive.after_power_loss();
-    pair.comes_back(drive, &[]);
-    assert_eq!(pair.run(&group(chance)), Outcome::Done);
+    let disk = disk.after_power_loss();
+    pair.restarts(disk, &[]);
+    assert_eq!(pair.run(&group(rng)), Outcome::Done);
     pair.agrees();
 }
 
 fn history(seed: u64) {
-    let mut chance = Chance(seed);
-    match chance.below(10) {
-        0 => power_fails_at_the_first_start(&mut chance),
-        1 => power_fails_during_repair(&mut chance),
-        2..6 => disk_fails(&mut chance),
-        _ => power_fails(&mut chance),
+    let mut rng = Rng(seed);
+    match rng.below(10) {
+        0 => power_lost_at_first_start(&mut rng),
+        1 => power_lost_during_repair(&mut rng),
+        2..6 => disk_fails(&mut rng),
+        _ => power_lost(&mut rng),
     }
 }
 

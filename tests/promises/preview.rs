@@ -1,4 +1,4 @@
-//! A preview says what a change will do, and does nothing.
+//! A preview reports exactly what a change would do, and changes nothing.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,10 +15,10 @@ use overkeep::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Base, Dice, TestServer, fresh, stores};
+use crate::harness::{Base, Rng, TestServer, fresh, stores};
 
-/// Some of everything, by name, and what of it may use what.
-pub struct World {
+/// Records of several kinds by name, and who may use what.
+pub struct Scenario {
     pub server: TestServer,
     identities: Vec<String>,
     services: Vec<String>,
@@ -28,7 +28,7 @@ pub struct World {
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
 const PATHS: [&str; 3] = ["service-policies", "edge-router-policies", "service-edge-router-policies"];
-/// The member of a preview, and the kinds of its pairs.
+/// The member of a preview and the kinds of its pairs.
 const RELATIONS: [(&str, &str, &str); 4] = [
     ("dial", "identities", "services"),
     ("bind", "identities", "services"),
@@ -36,17 +36,17 @@ const RELATIONS: [(&str, &str, &str); 4] = [
     ("serviceRouters", "services", "edge-routers"),
 ];
 
-/// Who may use what, by ids, for each of the relations.
+/// Who may use what, as pairs of ids, per relation.
 pub type Pairs = [BTreeSet<(String, String)>; 4];
 
-fn roles(dice: &mut Dice) -> Vec<&'static str> {
-    ROLES.into_iter().filter(|_| dice.below(2) == 0).collect()
+fn roles(rng: &mut Rng) -> Vec<&'static str> {
+    ROLES.into_iter().filter(|_| rng.below(2) == 0).collect()
 }
 
-fn policy(path: &str, dice: &mut Dice) -> Json {
-    let mut list = || -> Vec<String> { roles(dice).iter().map(|role| format!("#{role}")).collect() };
+fn policy(path: &str, rng: &mut Rng) -> Json {
+    let mut list = || -> Vec<String> { roles(rng).iter().map(|role| format!("#{role}")).collect() };
     let (one, other) = (list(), list());
-    let (semantic, right) = (["AnyOf", "AllOf"][dice.below(2)], ["Dial", "Bind"][dice.below(2)]);
+    let (semantic, right) = (["AnyOf", "AllOf"][rng.below(2)], ["Dial", "Bind"][rng.below(2)]);
     match path {
         "service-policies" => {
             json!({ "name": fresh("policy"), "type": right, "semantic": semantic, "identityRoles": one, "serviceRoles": other })
@@ -56,32 +56,32 @@ fn policy(path: &str, dice: &mut Dice) -> Json {
     }
 }
 
-fn body(path: &str, dice: &mut Dice) -> Json {
+fn body(path: &str, rng: &mut Rng) -> Json {
     match path {
-        "identities" => json!({ "name": fresh("identity"), "type": "Device", "isAdmin": false, "roleAttributes": roles(dice) }),
-        "services" => json!({ "name": fresh("service"), "encryptionRequired": true, "roleAttributes": roles(dice) }),
-        "edge-routers" => json!({ "name": fresh("router"), "roleAttributes": roles(dice), "isTunnelerEnabled": dice.below(2) == 0 }),
-        _ => policy(path, dice),
+        "identities" => json!({ "name": fresh("identity"), "type": "Device", "isAdmin": false, "roleAttributes": roles(rng) }),
+        "services" => json!({ "name": fresh("service"), "encryptionRequired": true, "roleAttributes": roles(rng) }),
+        "edge-routers" => json!({ "name": fresh("router"), "roleAttributes": roles(rng), "isTunnelerEnabled": rng.below(2) == 0 }),
+        _ => policy(path, rng),
     }
 }
 
-impl World {
-    pub fn new(dice: &mut Dice) -> Self {
-        let server = TestServer::standing_still();
+impl Scenario {
+    pub fn new(rng: &mut Rng) -> Self {
+        let server = TestServer::with_manual_clock();
         let mut some = |path: &str, count| -> Vec<String> {
-            (0..count).map(|_| server.admin.post(&format!("/{path}"), body(path, dice)).expect(201).id()).collect()
+            (0..count).map(|_| server.admin.post(&format!("/{path}"), body(path, rng)).expect(201).id()).collect()
         };
         let (identities, services, routers) = (some("identities", 4), some("services", 3), some("edge-routers", 2));
         let policies = PATHS.into_iter().flat_map(|path| some(path, 3).into_iter().map(move |id| (path, id))).collect();
         Self { server, identities, services, routers, policies }
     }
 
-    /// What there is of a kind.
+    /// The ids of a kind.
     fn all(&self, path: &'static str) -> Vec<String> {
         self.server.admin.get(&format!("/{path}?limit=500")).expect(200).each("id").into_iter().map(str::to_owned).collect()
     }
 
-    /// What may be used, as other operations tell.
+    /// The permitted pairs, as other operations report them.
     pub fn pairs(&self) -> Pairs {
         let admin = &self.server.admin;
         let mut pairs = Pairs::default();
@@ -104,46 +104,46 @@ impl World {
         pairs
     }
 
-    /// A change of some kind.
-    fn change(&self, dice: &mut Dice) -> (&'static str, String, Json) {
-        let (kind, path, ids): (_, _, Vec<&String>) = match dice.below(4) {
+    /// A random change.
+    fn change(&self, rng: &mut Rng) -> (&'static str, String, Json) {
+        let (kind, path, ids): (_, _, Vec<&String>) = match rng.below(4) {
             0 => ("identities", "identities", self.identities.iter().collect()),
             1 => ("services", "services", self.services.iter().collect()),
             2 => ("edge-routers", "edge-routers", self.routers.iter().collect()),
             _ => {
-                let path = PATHS[dice.below(3)];
+                let path = PATHS[rng.below(3)];
                 (path, path, self.policies.iter().filter(|(of, _)| *of == path).map(|(_, id)| id).collect())
             }
         };
         let there = self.all(kind);
         let ids: Vec<&String> = ids.into_iter().filter(|id| there.contains(id)).collect();
-        let body = body(path, dice);
-        let Some(id) = ids.get(dice.below(ids.len() + 1)) else { return ("POST", format!("/{path}"), body) };
-        let method = ["PUT", "PATCH", "DELETE"][dice.below(3)];
+        let body = body(path, rng);
+        let Some(id) = ids.get(rng.below(ids.len() + 1)) else { return ("POST", format!("/{path}"), body) };
+        let method = ["PUT", "PATCH", "DELETE"][rng.below(3)];
         (method, format!("/{path}/{id}"), if method == "DELETE" { Json::Null } else { body })
     }
 }
 
-/// Asserts that a preview names what came and went, of ids that were there before.
-pub fn foretold(preview: &Json, before: &Pairs, after: &Pairs, what: &str) {
+/// Asserts that a preview names the gained and lost pairs, among ids that existed before.
+pub fn assert_predicted(preview: &Json, before: &Pairs, after: &Pairs, what: &str) {
     for (n, (member, who, other)) in RELATIONS.into_iter().enumerate() {
-        for (turn, from, to) in [("gained", &before[n], &after[n]), ("lost", &after[n], &before[n])] {
+        for (direction, from, to) in [("gained", &before[n], &after[n]), ("lost", &after[n], &before[n])] {
             let pairs: Vec<_> = to.difference(from).collect();
-            let tally = &preview[member][turn];
-            assert_eq!(tally["pairs"], pairs.len(), "{what}: {member} {turn}: {preview:#}");
+            let difference = &preview[member][direction];
+            assert_eq!(difference["pairs"], pairs.len(), "{what}: {member} {direction}: {preview:#}");
             let sides =
                 [("who", who, pairs.iter().map(|pair| &pair.0).collect()), ("what", other, pairs.iter().map(|pair| &pair.1).collect())];
             for (side, kind, ids) in sides {
                 let ids: BTreeSet<&String> = ids;
-                assert_eq!(tally[side]["count"], ids.len(), "{what}: {member} {turn} {side}");
-                let first = tally[side]["first"].as_array().unwrap();
+                assert_eq!(difference[side]["count"], ids.len(), "{what}: {member} {direction} {side}");
+                let first = difference[side]["first"].as_array().unwrap();
                 assert!(
                     first.iter().all(|named| named.get("entity").is_none_or(|entity| entity == kind) && named["name"] != ""),
                     "{what}: {first:?}"
                 );
                 if !what.starts_with("POST") && !what.contains("edge-routers") {
                     let named: BTreeSet<&str> = first.iter().map(|named| named["id"].as_str().unwrap()).collect();
-                    assert_eq!(named, ids.iter().map(|id| id.as_str()).collect(), "{what}: {member} {turn} {side}");
+                    assert_eq!(named, ids.iter().map(|id| id.as_str()).collect(), "{what}: {member} {direction} {side}");
                 }
             }
         }
@@ -152,33 +152,33 @@ pub fn foretold(preview: &Json, before: &Pairs, after: &Pairs, what: &str) {
 
 #[test]
 fn previews_are_exact_and_harmless() {
-    let mut dice = Dice::new(7);
-    let world = World::new(&mut dice);
-    let admin = &world.server.admin;
-    let (mut before, mut turned) = (world.pairs(), 0);
+    let mut rng = Rng::new(7);
+    let scenario = Scenario::new(&mut rng);
+    let admin = &scenario.server.admin;
+    let (mut before, mut effective) = (scenario.pairs(), 0);
     for n in 0..10 {
-        let (method, path, body) = world.change(&mut dice);
+        let (method, path, body) = scenario.change(&mut rng);
         let ask = |path: &str| {
             let asking = admin.ask(method, path);
             if body.is_null() { asking.send() } else { asking.json(&body).send() }
         };
         let preview = ask(&format!("{path}?preview=true")).expect(200).data().clone();
         if n % 4 == 0 {
-            assert_eq!(world.pairs(), before, "{method} {path}: the preview did something");
+            assert_eq!(scenario.pairs(), before, "{method} {path}: the preview changed something");
         }
         let done = ask(&path);
-        assert!(done.status < 300, "{}: {}", done.asked, done.text);
-        let after = world.pairs();
-        foretold(&preview, &before, &after, &format!("{method} {path}"));
-        turned += usize::from(before != after);
+        assert!(done.status < 300, "{}: {}", done.request, done.text);
+        let after = scenario.pairs();
+        assert_predicted(&preview, &before, &after, &format!("{method} {path}"));
+        effective += usize::from(before != after);
         before = after;
     }
-    assert!(turned > 2, "only {turned} of the changes changed anything");
+    assert!(effective > 2, "only {effective} of the changes had an effect");
 }
 
 #[test]
 fn preview_covers_many_policies() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let [goes, stays] = ["goes", "stays"].map(|name| server.identity(&fresh(name), json!({})));
     let services: Vec<String> = (0..3).map(|_| server.service(&fresh("service"), json!({}))).collect();
     for n in 0..150 {
@@ -207,14 +207,14 @@ fn previews_are_refused_like_changes() {
     admin.post("/services?preview=true", json!({ "name": fresh("service"), "encryptionRequired": true, "configs": ["none"] })).expect(404);
     admin.delete("/services/none?preview=true").refused(404, "NOT_FOUND", "");
     admin.ask("DELETE", &format!("/services/{service}?preview=true")).header("if-match", "\"old\"").send().expect(412);
-    server.nobody().at(Base::Management).delete(&format!("/services/{service}?preview=true")).expect(401);
-    // Whoever wants to look must not find it done.
+    server.anonymous().at(Base::Management).delete(&format!("/services/{service}?preview=true")).expect(401);
+    // A request for a preview that is not available must not carry out the change.
     admin.delete(&format!("/services/{service}?preview=yes")).refused(400, "COULD_NOT_VALIDATE", "preview");
     let identity = server.identity(&fresh("identity"), json!({}));
     let disable = format!("/identities/{identity}/disable?preview=true");
     admin.post(&disable, json!({ "durationMinutes": 0 })).refused(400, "COULD_NOT_VALIDATE", "preview");
     assert_eq!(admin.get(&format!("/identities/{identity}")).expect(200).data()["disabled"], false);
-    // One that would be done is not done either, and one that is not asked for is.
+    // `preview=false` carries out the change; any other value is rejected.
     admin.delete(&format!("/services/{service}?preview=true")).expect(200);
     admin.delete(&format!("/services/{service}?preview=false&preview=true")).expect(200);
     admin.get(&format!("/services/{service}")).expect(200);
@@ -224,7 +224,7 @@ fn previews_are_refused_like_changes() {
 
 #[test]
 fn clients_hear_nothing_of_a_preview() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let (identity, user) = server.user(&fresh("person"), json!({}));
     let service = server.service(&fresh("service"), json!({}));
     let policy = server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
@@ -239,15 +239,15 @@ fn clients_hear_nothing_of_a_preview() {
     assert_ne!(updates(), before);
 }
 
-/// So many identities, and as many services.
+/// The number of identities and of services.
 const MANY: usize = 3000;
 
 fn identity(name: &str) -> Record<Identity> {
     Record::new(Id::from_text(name), Timestamp::from_millis(0), Identity::named(name.to_owned()))
 }
 
-/// A store with very many who may use nothing, and what would be published if they might dial everything.
-async fn crowd() -> (Store, Access, Vec<Event>) {
+/// A store with many identities that may use nothing, and the events of a policy that lets all of them dial everything.
+async fn large_store() -> (Store, Access, Vec<Event>) {
     let now = Timestamp::from_millis(0);
     let opened = stores::of(KINDS).open_in_memory();
     let access = Access::following(&opened, Clock::system()).unwrap();
@@ -278,46 +278,46 @@ async fn crowd() -> (Store, Access, Vec<Event>) {
 
 #[tokio::test]
 async fn previews_yield_and_stop() {
-    let (_store, access, events) = crowd().await;
-    let ahead = RefCell::new(Vec::new());
+    let (_store, access, events) = large_store().await;
+    let remaining = RefCell::new(Vec::new());
     let difference = access.preview(&events, 1, |subjects| {
-        ahead.borrow_mut().push(subjects);
-        assert_eq!(access.ask(|engine| engine.count(Subject::Identity)), MANY, "somebody else asks");
+        remaining.borrow_mut().push(subjects);
+        assert_eq!(access.ask(|engine| engine.count(Subject::Identity)), MANY, "another caller can use the engine meanwhile");
         Ok(())
     });
     assert_eq!(difference.unwrap().dial.gained.pairs, (MANY * MANY) as u64);
-    let ahead = ahead.into_inner();
-    assert_eq!(ahead[0], MANY as u64, "one side is enough");
-    assert!(ahead.len() > 4 && ahead.is_sorted_by(|one, next| one >= next), "{ahead:?}");
+    let remaining = remaining.into_inner();
+    assert_eq!(remaining[0], MANY as u64, "the smaller side is enough");
+    assert!(remaining.len() > 4 && remaining.is_sorted_by(|one, next| one >= next), "{remaining:?}");
     let stopped = access.preview(&events, 1, |_| Err(Error::Busy { retry_after: 1 }));
     assert_eq!(stopped.unwrap_err(), Error::Busy { retry_after: 1 });
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn previews_see_concurrent_changes() {
-    let (store, access, events) = crowd().await;
-    // Somebody comes in the middle of it, then between any two of its steps.
+    let (store, access, events) = large_store().await;
+    // An identity is created in the middle of the preview, then between any two of its steps.
     for (before, most) in [(MANY, 1), (MANY + 1, usize::MAX)] {
-        let (steps, come) = (Cell::new(0), Cell::new(0));
+        let (steps, created) = (Cell::new(0), Cell::new(0));
         let difference = tokio::task::block_in_place(|| {
             access.preview(&events, 1, |_| {
                 steps.set(steps.get() + 1);
-                if steps.get() < 2 || come.get() == most {
+                if steps.get() < 2 || created.get() == most {
                     return Ok(());
                 }
-                come.set(come.get() + 1);
-                let new = identity(&format!("new {before} {}", come.get()));
+                created.set(created.get() + 1);
+                let new = identity(&format!("new {before} {}", created.get()));
                 store.write_blocking(move |tx| tx.insert(new))
             })
         });
-        assert!(come.get() > 0, "it ended before anybody came");
-        assert_eq!(difference.unwrap().dial.gained.pairs, ((before + come.get()) * MANY) as u64, "after {} steps", steps.get());
+        assert!(created.get() > 0, "the preview ended before an identity was created");
+        assert_eq!(difference.unwrap().dial.gained.pairs, ((before + created.get()) * MANY) as u64, "after {} steps", steps.get());
     }
 }
 
 #[test]
 fn a_preview_ends_no_session() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let (identity, user) = server.user(&fresh("person"), json!({}));
     let path = format!("/identities/{identity}");
     let open = || server.admin.get(&format!("/api-sessions?filter=identity%3D%22{identity}%22")).expect(200).each("id").len();

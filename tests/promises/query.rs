@@ -1,12 +1,12 @@
-//! What the filter language promises: the answers recorded from the original controller, with the deliberate differences, and
-//! properties that hold for any text and any condition.
+//! The filter language: answers recorded from the original controller, the deliberate differences, and properties that hold for any text
+//! and any condition.
 
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, thread};
 
 use overkeep::query::*;
 use proptest::prelude::*;
 
-/// A kind: its fields, and what its set `configs` refers to.
+/// The fields of a kind, and the kind that its set `configs` refers to.
 struct Words {
     fields: &'static [(&'static str, Type)],
     linked: Option<&'static Words>,
@@ -90,7 +90,7 @@ fn ask(rows: &[Row], text: &str) -> String {
     labels.join(" ")
 }
 
-/// Lines of `filter => labels`.
+/// Checks lines of `filter => labels`.
 fn check(rows: &[Row], table: &str) {
     let lines = table.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut wrong = Vec::new();
@@ -576,7 +576,7 @@ fn a_fault_says_what_and_where() {
     assert_eq!(parse_sort("bogus", &SERVICES).expect_err("bogus").parameter, Parameter::Sort);
 }
 
-/// How two records stand to each other in a list, by the definition of a sort. Ties remain, which the id decides.
+/// The order of two records by the definition of a sort. The id decides between equal records.
 pub fn order(sort: &[Sort], a: &dyn Subject, b: &dyn Subject) -> Ordering {
     let by = |each: &Sort| {
         let ascending = compare(&a.value(&each.symbol), &b.value(&each.symbol));
@@ -688,7 +688,7 @@ fn anchors_are_necessary_conditions() {
     }
 }
 
-/// Far less than any thread of ours has.
+/// A stack much smaller than any thread of Overkeep has.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().stack_size(512 * 1024).spawn(work).expect("thread");
     thread.join().expect("no overflow, no panic");
@@ -701,13 +701,13 @@ fn deep_filters_never_overflow() {
         assert!(nested(MAX_DEPTH, "true").is_ok_and(|query| query.predicate.matches(&Row::new(""))));
         let fault = nested(MAX_DEPTH + 1, "true").expect_err("too deep");
         assert_eq!(fault.to_string(), format!("nested deeper than {MAX_DEPTH} levels at line 1, column {}", MAX_DEPTH + 2));
-        assert!(parse(&vec!["(true)"; 2 * MAX_DEPTH].join(" and ")).is_ok(), "side by side is not nested");
+        assert!(parse(&vec!["(true)"; 2 * MAX_DEPTH].join(" and ")).is_ok(), "conditions side by side are not nested");
         for opening in ["(", "isEmpty(from configs where ", "not (", "true and ("] {
             assert!(parse(&opening.repeat(20_000)).is_err());
             assert!(parse(&opening.repeat(1_000)).is_err());
         }
         assert!(nested(100_000, "true").is_err());
-        // An even number of any link leaves true as it is.
+        // An even number of these prefixes leaves `true` unchanged.
         for (link, odd) in [("not ", false), ("true and ", true), ("false or ", true), ("true and not ", false)] {
             let most = (MAX_LENGTH - 4) / link.len();
             for (links, expected) in [(most & !1, true), ((most - 1) | 1, odd)] {
@@ -721,7 +721,7 @@ fn deep_filters_never_overflow() {
     });
 }
 
-/// A condition, evaluated here by its definition and not as the room does it.
+/// A condition, evaluated here by its definition and not by the code under test.
 #[derive(Clone, Debug)]
 enum Tree {
     Leaf(String, Vec<bool>),
@@ -740,7 +740,7 @@ impl Tree {
         }
     }
 
-    /// With all parentheses, or only those without which it would be read differently: around a left side that is not a leaf.
+    /// With all parentheses, or only with the necessary ones: around a left side that is not a leaf.
     fn print(&self, all: bool) -> String {
         let leaf = matches!(self, Tree::Leaf(..));
         let text = match self {
@@ -761,7 +761,7 @@ impl Tree {
 /// Name, cost, isSystem, roleAttributes.
 type Person = (Option<&'static str>, i64, Option<bool>, &'static [&'static str]);
 
-/// The records under the generated trees, in plain Rust.
+/// The records that the generated conditions are evaluated on.
 const PEOPLE: [Person; 5] = [
     (Some("a"), 1, Some(true), &["x"]),
     (Some("B b"), 2, Some(false), &["x", "y"]),
@@ -849,8 +849,8 @@ fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Pieces of the language in any order: much of it is nearly right.
-fn soup() -> impl Strategy<Value = String> {
+/// Pieces of the language in random order; much of it is nearly valid.
+fn nearly_valid() -> impl Strategy<Value = String> {
     let pieces = r#"name cost isSystem createdAt tags.x roleAttributes configs and or not in between contains icontains anyOf( allOf( count( isEmpty(
         from where sort by skip limit none asc ( ) [ ] , = != < "a" " \ 1 -2.5e3 null true datetime( datetime(2020-01-01T00:00:00Z) é"#;
     let pieces: Vec<_> = pieces.split_whitespace().collect();
@@ -858,7 +858,7 @@ fn soup() -> impl Strategy<Value = String> {
     prop::collection::vec(piece.prop_map(|(piece, gap)| format!("{piece}{gap}")), 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// Where neighbouring integers are one float.
+/// Integers around 2^53, where neighbours are the same float.
 fn number() -> impl Strategy<Value = Value<'static>> {
     let near = (1_i64 << 53) - 1..(1 << 53) + 3;
     prop_oneof![near.clone().prop_map(Value::Integer), near.prop_map(|n| Value::Float(n as f64))]
@@ -886,7 +886,7 @@ proptest! {
     }
 
     #[test]
-    fn nearly_right_text_never_panics(text in soup()) {
+    fn nearly_right_text_never_panics(text in nearly_valid()) {
         survives(&text);
     }
 

@@ -1,4 +1,4 @@
-//! Frames as routers and controllers really exchange them.
+//! Frames that real routers and controllers exchanged round-trip through the codec.
 
 use std::{
     env, fs,
@@ -39,20 +39,20 @@ fn recorded_frames_round_trip() {
             continue;
         }
         for line in fs::read_to_string(&file).unwrap().lines() {
-            let told: Json = serde_json::from_str(line).unwrap();
-            if told.get("hex_headers").is_none() {
+            let recorded: Json = serde_json::from_str(line).unwrap();
+            if recorded.get("hex_headers").is_none() {
                 continue;
             }
-            check(&told, &file.display().to_string());
+            check(&recorded, &file.display().to_string());
             count += 1;
         }
     }
     assert!(count > 500, "{count} frames");
 }
 
-fn check(told: &Json, place: &str) {
-    let (headers, body) = (bytes(&told["hex_headers"]), bytes(&told["hex_body"]));
-    let (content_type, sequence) = (number(&told["ct"]), number(&told["seq"]));
+fn check(recorded: &Json, place: &str) {
+    let (headers, body) = (bytes(&recorded["hex_headers"]), bytes(&recorded["hex_body"]));
+    let (content_type, sequence) = (number(&recorded["ct"]), number(&recorded["seq"]));
     let length = |bytes: &[u8]| i32::try_from(bytes.len()).unwrap().to_le_bytes();
     let head = [[3, 6, 9, 12], content_type.to_le_bytes(), sequence.to_le_bytes(), length(&headers), length(&body)].concat();
     let whole = [head, headers, body.clone()].concat();
@@ -61,7 +61,7 @@ fn check(told: &Json, place: &str) {
     let mut built = frame.headers().fold(Builder::new(content_type), |builder, (key, value)| builder.bytes(key, value)).body(frame.body());
     built.set_sequence(sequence);
     assert_eq!(built.as_bytes(), whole, "{place}");
-    for (key, shown) in told["headers"].as_object().into_iter().flatten() {
+    for (key, shown) in recorded["headers"].as_object().into_iter().flatten() {
         let found = frame.header(key.parse().unwrap()).unwrap_or_else(|| panic!("{place}: no header {key}"));
         let is_same = match shown {
             Json::Number(number) => {
@@ -73,8 +73,7 @@ fn check(told: &Json, place: &str) {
                 let texts: Vec<_> = texts.iter().map(|text| text.as_str().unwrap()).collect();
                 value::texts(found) == Ok(texts.clone()) && value::of_texts(&texts) == found
             }
-            // Where it is a map; others are messages of protobuf.
-            // The hello has messages of protobuf, the others maps.
+            // Headers of maps; the hello has protobuf messages instead.
             Json::Object(_) if content_type == 0 => !found.is_empty(),
             Json::Object(map) => {
                 value::bytes_by_number(found).is_ok_and(|entries| entries.len() == map.len())
@@ -83,6 +82,6 @@ fn check(told: &Json, place: &str) {
             Json::String(text) => text.strip_prefix("0x").map_or(found == text.as_bytes(), |hex| bytes(&hex.into()) == found),
             Json::Null => found.is_empty(),
         };
-        assert!(is_same, "{place}: header {key} of {content_type} is {found:02x?}, told as {shown}");
+        assert!(is_same, "{place}: header {key} of {content_type} is {found:02x?}, recorded as {shown}");
     }
 }

@@ -1,12 +1,12 @@
-//! What tools of operators and applications ask beyond the contract: the fabric, and operations of later descriptions.
+//! Requests of tools and applications beyond the contract: the fabric API, and operations of later API descriptions.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Authority, Base, Key, TestServer};
 
-/// Two routers of either kind, a service and a terminator of it; the ids of the edge router, the service and the terminator.
-fn furnished(server: &TestServer) -> (String, String, String) {
+/// Creates an edge router, a transit router, a service and a terminator; returns the ids of edge router, service and terminator.
+fn with_terminator(server: &TestServer) -> (String, String, String) {
     let admin = &server.admin;
     let gate =
         admin.post("/edge-routers", json!({ "name": "gate", "cost": 7, "noTraversal": true, "tags": { "site": "west" } })).expect(201).id();
@@ -20,7 +20,7 @@ fn furnished(server: &TestServer) -> (String, String, String) {
 #[test]
 fn fabric_lists_its_records() {
     let server = TestServer::start();
-    let (gate, service, terminator) = furnished(&server);
+    let (gate, service, terminator) = with_terminator(&server);
     let fabric = server.admin.at(Base::Fabric);
     let routers = fabric.get("/routers?sort=name").expect(200);
     assert_eq!((routers.each("name"), routers.total()), (vec!["gate", "relay"], 2));
@@ -66,7 +66,7 @@ fn fabric_lists_its_records() {
 #[test]
 fn fabric_paths_are_normalized() {
     let server = TestServer::start();
-    let (gate, ..) = furnished(&server);
+    let (gate, ..) = with_terminator(&server);
     let fabric = server.admin.at(Base::Fabric);
     assert_eq!(fabric.get("/fabric/v1//routers").expect(200).total(), 2);
     assert_eq!(fabric.get("/routers//").expect(200).total(), 2);
@@ -92,7 +92,7 @@ fn fabric_snapshot_stays_beside_file() {
     let made = fabric.post("/database/snapshot", json!({})).expect(200);
     let path = std::path::PathBuf::from(made.data()["path"].as_str().unwrap());
     assert!(path.exists() && path.parent() == server.data().parent(), "{path:?}");
-    // The same minute.
+    // A second snapshot within the same minute.
     fabric.post("/database", json!({})).expect(429);
     server.admin.post("/database/snapshot", json!({})).expect(429);
 }
@@ -136,8 +136,8 @@ fn posture_role_attributes_are_listed() {
 fn network_token_is_public() {
     let server = TestServer::start();
     for base in [Base::Management, Base::Client] {
-        let nobody = server.nobody().at(base);
-        let listed = nobody.get("/network-jwts").expect(200);
+        let anonymous = server.anonymous().at(base);
+        let listed = anonymous.get("/network-jwts").expect(200);
         assert_eq!(listed.data()[0]["name"], "default");
         let token = listed.data()[0]["token"].as_str().unwrap();
         let parts: Vec<&str> = token.split('.').collect();
@@ -147,7 +147,7 @@ fn network_token_is_public() {
         assert_eq!(claims["iss"], claims["sub"]);
         assert!(claims["iss"].as_str().unwrap().starts_with("https://") && claims.get("exp").is_none(), "{claims}");
         assert!(head["kid"].is_string() && parts.len() == 3, "{head}");
-        assert_eq!(nobody.get("/network-jwts").expect(200).data(), listed.data(), "it is signed once");
+        assert_eq!(anonymous.get("/network-jwts").expect(200).data(), listed.data(), "it is signed once");
     }
 }
 
@@ -164,11 +164,11 @@ fn certificates_tell_whether_renewable() {
     assert_eq!((of_identity(&id), extendable(&session)), (vec![(json!("cert"), json!(true))], json!(true)));
 
     let authority = Authority::new("theirs");
-    server.take_up(&authority);
+    server.add_ca(&authority);
     let (identity, key) = (server.identity("stranger", json!({})), Key::new());
     let pem = authority.issue(" ", &key);
     server.admin.post("/authenticators", json!({ "method": "cert", "identityId": identity, "certPem": pem })).expect(201);
-    let session = server.bearer(&pem, &key).log_in_by_certificate();
+    let session = server.with_certificate(&pem, &key).log_in_by_certificate();
     assert_eq!((of_identity(&identity), extendable(&session)), (vec![(json!("cert"), json!(false))], json!(false)));
 
     let (id, ann) = server.user("anna", json!({}));

@@ -1,4 +1,4 @@
-//! What clients ask for too early, twice, or without the right to it, and how they are refused.
+//! Which error a client gets if it asks too early, twice, or without the right to.
 
 use serde_json::{Value as Json, json};
 
@@ -14,7 +14,7 @@ fn sessions_name_the_first_obstacle() {
     let service = server.service(&fresh("service"), json!({}));
     let mut all = Differences::default();
     let wanted = |right: &str| json!({ "serviceId": service, "type": right });
-    let mut ask = |body: Json, expected| all.hold(&body.to_string(), &ann.post("/sessions", body.clone()), expected);
+    let mut ask = |body: Json, expected| all.check(&body.to_string(), &ann.post("/sessions", body.clone()), expected);
     ask(json!({}), Expected::Code(404, "NOT_FOUND"));
     ask(wanted("Dial"), Expected::Code(404, "NOT_FOUND"));
     server.service_policy("Bind", &[&format!("@{id}")], &[&format!("@{service}")]);
@@ -40,7 +40,7 @@ fn sessions_name_the_first_obstacle() {
 
     let routers = format!("/services/{service}/edge-routers");
     ann.ask("GET", &routers).header("session-token", "none").send().refused(401, "UNAUTHORIZED", "");
-    all.hold(
+    all.check(
         "opened by administrators",
         &ann.at(Base::Management).post("/sessions", wanted("Dial")),
         Expected::Code(405, "METHOD_NOT_ALLOWED"),
@@ -66,17 +66,17 @@ fn endpoints_answer_only_questions() {
         (os(json!({ "typeId": "os" })), Expected::Unread),
         (os(json!({ "version": 5 })), Expected::Unread),
     ] {
-        all.hold("alone", &ann.post("/posture-response", body.clone()), expected);
-        all.hold("with a good one", &ann.post("/posture-response-bulk", json!([os(json!({})), body])), expected);
+        all.check("alone", &ann.post("/posture-response", body.clone()), expected);
+        all.check("with a good one", &ann.post("/posture-response-bulk", json!([os(json!({})), body])), expected);
     }
     let changed_at = |who: &Caller| who.get("/current-api-session/service-updates").expect(200).data().clone();
     let before = changed_at(&ann);
     ann.post("/posture-response-bulk", json!([os(json!({})), { "id": "a" }])).expect(400);
-    assert_eq!(changed_at(&ann), before, "nothing of it was taken");
+    assert_eq!(changed_at(&ann), before, "none of the responses was accepted");
 
     for csr in ["", "no request"] {
         let answer = ann.post("/current-api-session/certificates", json!({ "csr": csr }));
-        all.hold(csr, &answer, Expected::Code(400, "COULD_NOT_PROCESS_CSR"));
+        all.check(csr, &answer, Expected::Code(400, "COULD_NOT_PROCESS_CSR"));
     }
 }
 
@@ -89,7 +89,7 @@ fn out_of_order_requests_are_refused() {
     let mut ask = |who: &Caller, method: &str, path: &str, body: &Json, expected| {
         let asking = who.ask(method, path);
         let bare = body.is_null();
-        all.hold(&body.to_string(), &if bare { asking.send() } else { asking.json(body).send() }, expected);
+        all.check(&body.to_string(), &if bare { asking.send() } else { asking.json(body).send() }, expected);
     };
     let none = Expected::Code(404, "NOT_FOUND");
     ask(&ann, "POST", "/authenticate/mfa", &code, Expected::Code(409, "MFA_NOT_ENROLLED"));
@@ -116,7 +116,7 @@ fn out_of_order_requests_are_refused() {
     ask(&server.admin, "PUT", &format!("/authenticators/{place}"), &wrong, cannot);
 
     let authority = Authority::new("verified");
-    let ca = server.take_up(&authority);
+    let ca = server.add_ca(&authority);
     let again = server.admin.ask("POST", &format!("/cas/{ca}/verify")).body("text/plain", authority.pem()).send();
-    all.hold("verified again", &again, Expected::Code(409, "CA_ALREADY_VERIFIED"));
+    all.check("verified again", &again, Expected::Code(409, "CA_ALREADY_VERIFIED"));
 }

@@ -1,5 +1,5 @@
-//! Every sort of thing that can go wrong in a data file, done on purpose to every kind there is: it is found, told by name, and mended where
-//! there is one right answer.
+//! Every kind of damage to a data file, applied to every kind of record: the check finds and names it, and the repair fixes it where there is
+//! one right answer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,11 +38,11 @@ const SETTINGS: &str = "settings";
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A data file that a controller made, with something of every kind in it, everything that can be referred to by something, and the
-/// certificate of an authority where there may be one.
-static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let place = TempDir::new().unwrap();
-    let config = configuration(&place);
+/// A data file that a controller created, with records of every kind, every reference set, and the certificate of an
+/// authority where one is possible.
+static SOUND_FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
     controller::start(&config, Clock::system()).unwrap().stop();
     let store = stores::of(KINDS).start(&config.data);
     store.write_blocking(fill).unwrap();
@@ -50,10 +50,10 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     fs::read(&config.data).unwrap()
 });
 
-fn configuration(place: &TempDir) -> Config {
-    let given = place.path().join("given");
+fn configuration(directory: &TempDir) -> Config {
+    let given = directory.path().join("given");
     fs::write(&given, PASSWORD).unwrap();
-    let mut config = Config { data: place.path().join("data"), admin_password_file: Some(given), ..Config::default() };
+    let mut config = Config { data: directory.path().join("data"), admin_password_file: Some(given), ..Config::default() };
     config.listen = "127.0.0.1:0".parse().unwrap();
     config.passwords.cost = 10;
     config
@@ -176,18 +176,18 @@ fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::error::Result<
     put::<Mfa>(tx, "an-mfa", json!({ "identityId": "an-identity", "sealed": [1, 2, 3], "isVerified": true }), json!({ "used": [] }))
 }
 
-/// A file on a disk in memory that nobody has open.
-struct Broken(SimulatedDisk);
+/// A damaged file on a disk in memory that nobody has open.
+struct Damaged(SimulatedDisk);
 
-impl Broken {
-    /// The whole file, and then this.
+impl Damaged {
+    /// The complete file with this change.
     fn by(change: impl FnOnce(&WriteTransaction)) -> Self {
-        let broken = Self(SimulatedDisk::holding(WHOLE.clone(), 0));
-        let database = broken.database();
+        let damaged = Self(SimulatedDisk::holding(SOUND_FILE.clone(), 0));
+        let database = damaged.database();
         let transaction = database.begin_write().unwrap();
         change(&transaction);
         transaction.commit().unwrap();
-        broken
+        damaged
     }
 
     fn database(&self) -> Database {
@@ -208,18 +208,18 @@ impl Broken {
         done
     }
 
-    /// What a check finds, what a repair then does, and what a check finds after that.
-    fn seen(&self) -> [Report; 3] {
+    /// The reports of a check, of a repair, and of a check after it.
+    fn reports(&self) -> [Report; 3] {
         let watch = Progress::default();
         self.with(|store| [store.check(&watch).unwrap(), store.repair(Unreadable::Stays, &watch).unwrap(), store.check(&watch).unwrap()])
     }
 }
 
-fn told(report: &Report) -> BTreeSet<&str> {
+fn descriptions(report: &Report) -> BTreeSet<&str> {
     report.findings.iter().map(|finding| finding.description.as_str()).collect()
 }
 
-fn unmended(report: &Report) -> BTreeSet<&str> {
+fn unfixed(report: &Report) -> BTreeSet<&str> {
     report.findings.iter().filter(|finding| !finding.fixed).map(|finding| finding.description.as_str()).collect()
 }
 
@@ -231,22 +231,22 @@ fn set(tx: &WriteTransaction, table: &str, key: &[u8], value: &[u8]) {
     tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table)).unwrap().insert(key, value).unwrap();
 }
 
-fn lose(tx: &WriteTransaction, table: &str, key: &[u8]) {
+fn remove(tx: &WriteTransaction, table: &str, key: &[u8]) {
     assert!(tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table)).unwrap().remove(key).unwrap().is_some());
 }
 
-/// A kind, and its records by id.
+/// A kind and its records by id.
 type Records = (&'static KindEntry, BTreeMap<String, Vec<u8>>);
 
 /// Every kind.
 static RECORDS: LazyLock<Vec<Records>> = LazyLock::new(|| {
-    let whole = Broken(SimulatedDisk::holding(WHOLE.clone(), 0));
+    let whole = Damaged(SimulatedDisk::holding(SOUND_FILE.clone(), 0));
     let text = |id: Vec<u8>| String::from_utf8(id).unwrap();
     let records = |entry: &KindEntry| whole.rows(&table(entry.kind.name)).into_iter().map(|(id, bytes)| (text(id), bytes)).collect();
     KINDS.iter().map(|entry| (entry, records(entry))).collect()
 });
 
-/// A record of each kind.
+/// One record of each kind.
 fn one_of_each() -> impl Iterator<Item = (&'static KindEntry, &'static str, &'static [u8])> {
     RECORDS.iter().map(|(entry, records)| {
         let (id, bytes) = records.iter().next_back().unwrap_or_else(|| panic!("there is no {}", entry.kind.name));
@@ -256,28 +256,28 @@ fn one_of_each() -> impl Iterator<Item = (&'static KindEntry, &'static str, &'st
 
 #[test]
 fn file_of_every_kind_is_sound() {
-    let whole = Broken::by(|_| ());
-    assert_eq!(whole.seen(), [const { Report { findings: Vec::new(), more: false, notes: Vec::new() } }; 3]);
+    let whole = Damaged::by(|_| ());
+    assert_eq!(whole.reports(), [const { Report { findings: Vec::new(), more: false, notes: Vec::new() } }; 3]);
 }
 
 #[test]
 fn damaged_records_are_named() {
-    // In the version, in the checksum, and in what it covers.
+    // A byte of the version, of the checksum, and of what the checksum covers.
     for at in [0, 3, 7] {
-        let broken = Broken::by(|tx| {
+        let damaged = Damaged::by(|tx| {
             for (entry, id, bytes) in one_of_each() {
                 let mut bytes = bytes.to_vec();
                 bytes[at] ^= 0x10;
                 set(tx, &table(entry.kind.name), id.as_bytes(), &bytes);
             }
         });
-        let [found, mended, left] = broken.seen();
-        for report in [&found, &mended, &left] {
-            assert_eq!(unmended(report).len(), KINDS.len(), "byte {at}: {report:?}");
+        let [found, fixed, left] = damaged.reports();
+        for report in [&found, &fixed, &left] {
+            assert_eq!(unfixed(report).len(), KINDS.len(), "byte {at}: {report:?}");
         }
         for (entry, id, _) in one_of_each() {
             assert!(
-                told(&found).iter().any(|text| text.contains(&format!("{} {id}", entry.kind.name))),
+                descriptions(&found).iter().any(|text| text.contains(&format!("{} {id}", entry.kind.name))),
                 "{} {id}: {found:?}",
                 entry.kind.name
             );
@@ -288,48 +288,48 @@ fn damaged_records_are_named() {
 #[test]
 fn missing_index_rows_return() {
     let mut expected = BTreeSet::new();
-    let broken = Broken::by(|tx| {
+    let damaged = Damaged::by(|tx| {
         for (entry, records) in RECORDS.iter() {
             let mut fields = BTreeSet::new();
             for (id, bytes) in records {
                 for own in (entry.parts)(id, bytes).unwrap().entries.iter().filter(|own| fields.insert(own.field)) {
-                    lose(tx, INDEX, &own.key);
+                    remove(tx, INDEX, &own.key);
                     expected.insert(format!("the index of {} lacks the {} {id}", own.field, entry.kind.name));
                 }
             }
         }
     });
-    let [found, mended, left] = broken.seen();
+    let [found, fixed, left] = damaged.reports();
     assert!(expected.len() > 60);
-    assert_eq!(told(&found), expected.iter().map(String::as_str).collect());
-    assert!(unmended(&mended).is_empty() && left == Report::default(), "{mended:?}, {left:?}");
-    assert_eq!(broken.rows(INDEX), Broken(SimulatedDisk::holding(WHOLE.clone(), 0)).rows(INDEX));
+    assert_eq!(descriptions(&found), expected.iter().map(String::as_str).collect());
+    assert!(unfixed(&fixed).is_empty() && left == Report::default(), "{fixed:?}, {left:?}");
+    assert_eq!(damaged.rows(INDEX), Damaged(SimulatedDisk::holding(SOUND_FILE.clone(), 0)).rows(INDEX));
 }
 
 #[test]
 fn surplus_rows_go_for_every_kind() {
     let mut expected = BTreeSet::new();
-    let broken = Broken::by(|tx| {
+    let damaged = Damaged::by(|tx| {
         for (entry, id, bytes) in one_of_each() {
             let entries = (entry.parts)(id, bytes).unwrap().entries;
             let Some(own) = entries.first() else { continue };
             let (kind, field) = (entry.kind.name, own.field);
             set(tx, INDEX, &[&own.key[..own.prefix], b"ghost"].concat(), b"");
             expected.insert(format!("the index of {field} has the {kind} ghost, which does not exist"));
-            set(tx, INDEX, &[&index_code(entry.kind, field), b"a value of nobody\0\0".as_slice(), id.as_bytes()].concat(), b"");
+            set(tx, INDEX, &[&index_code(entry.kind, field), b"an unused value\0\0".as_slice(), id.as_bytes()].concat(), b"");
             expected.insert(format!("the index of {field} has a value that the {kind} {id} does not have"));
         }
     });
-    let [found, mended, left] = broken.seen();
+    let [found, fixed, left] = damaged.reports();
     assert!(expected.len() > 40);
-    assert_eq!(told(&found), expected.iter().map(String::as_str).collect());
-    assert!(unmended(&mended).is_empty() && left == Report::default(), "{mended:?}, {left:?}");
+    assert_eq!(descriptions(&found), expected.iter().map(String::as_str).collect());
+    assert!(unfixed(&fixed).is_empty() && left == Report::default(), "{fixed:?}, {left:?}");
 }
 
 #[test]
 fn duplicate_unique_values_are_named() {
     let mut expected = BTreeSet::new();
-    let broken = Broken::by(|tx| {
+    let damaged = Damaged::by(|tx| {
         for (entry, id, bytes) in one_of_each() {
             let mut twin = bytes.to_vec();
             let mut sum = crc32fast::Hasher::new();
@@ -341,9 +341,9 @@ fn duplicate_unique_values_are_named() {
         }
     });
     let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
-    let [found, mended, left] = broken.seen();
-    assert!(expected.len() > 15 && told(&found).is_superset(&expected), "{found:?}");
-    assert_eq!((unmended(&mended), told(&left)), (expected.clone(), expected));
+    let [found, fixed, left] = damaged.reports();
+    assert!(expected.len() > 15 && descriptions(&found).is_superset(&expected), "{found:?}");
+    assert_eq!((unfixed(&fixed), descriptions(&left)), (expected.clone(), expected));
 }
 
 #[test]
@@ -357,25 +357,25 @@ fn every_dangling_reference_is_repaired() {
             };
             let named = records.iter().find_map(|(id, bytes)| Some((id, target(id, bytes)?)));
             let (id, gone) = named.unwrap_or_else(|| panic!("no {kind} has {} of {}", edge.field, edge.to.name));
-            let broken = Broken::by(|tx| lose(tx, &table(edge.to.name), gone.as_bytes()));
-            let [found, mended, left] = broken.seen();
-            let told_so = format!("the {kind} {id} refers by {} to the {} {gone}, which does not exist", edge.field, edge.to.name);
-            assert!(unmended(&found).contains(told_so.as_str()), "{told_so}: {found:?}");
-            let held = edge.rule == Rule::Restrict;
-            for report in [&mended, &left] {
-                assert_eq!(unmended(report).contains(told_so.as_str()), held, "{told_so}: {report:?}");
+            let damaged = Damaged::by(|tx| remove(tx, &table(edge.to.name), gone.as_bytes()));
+            let [found, fixed, left] = damaged.reports();
+            let description = format!("the {kind} {id} refers by {} to the {} {gone}, which does not exist", edge.field, edge.to.name);
+            assert!(unfixed(&found).contains(description.as_str()), "{description}: {found:?}");
+            let is_restricted = edge.rule == Rule::Restrict;
+            for report in [&fixed, &left] {
+                assert_eq!(unfixed(report).contains(description.as_str()), is_restricted, "{description}: {report:?}");
             }
-            let after = broken.rows(&table(kind)).remove(id.as_bytes());
-            assert_eq!(after.is_none(), edge.rule == Rule::Cascade && !held, "{told_so}");
+            let after = damaged.rows(&table(kind)).remove(id.as_bytes());
+            assert_eq!(after.is_none(), edge.rule == Rule::Cascade && !is_restricted, "{description}");
             if edge.rule == Rule::Clear {
-                assert_eq!(target(id, &after.unwrap()), None, "{told_so}");
+                assert_eq!(target(id, &after.unwrap()), None, "{description}");
             }
         }
     }
 }
 
-/// Writes a record that was changed without anybody's rules.
-fn alter<E: Entity>(tx: &WriteTransaction, id: &str, change: impl FnOnce(&mut Record<E>)) -> String {
+/// Writes a changed record without any validation.
+fn rewrite<E: Entity>(tx: &WriteTransaction, id: &str, change: impl FnOnce(&mut Record<E>)) -> String {
     let (_, records) = RECORDS.iter().find(|(entry, _)| entry.kind == E::KIND).unwrap();
     let mut record = decode::<E>(id, &records[id]).unwrap();
     change(&mut record);
@@ -387,45 +387,45 @@ fn alter<E: Entity>(tx: &WriteTransaction, id: &str, change: impl FnOnce(&mut Re
 fn records_that_contradict_themselves_are_named() {
     let other = "0".repeat(40);
     let roles = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect::<Roles>();
-    let mut flawed = Vec::new();
-    let broken = Broken::by(|tx| {
+    let mut expected_flaws = Vec::new();
+    let damaged = Damaged::by(|tx| {
         let certificate = "has a fingerprint that does not match its certificate";
-        flawed.extend(
+        expected_flaws.extend(
             [
-                alter::<Authenticator>(tx, "a-certificate", |r| {
+                rewrite::<Authenticator>(tx, "a-certificate", |r| {
                     let Credential::Cert { unverified, .. } = &mut r.spec.credential else { panic!("it is a certificate") };
                     unverified.as_mut().unwrap().fingerprint = other.clone();
                 }),
-                alter::<Ca>(tx, "a-ca", |r| r.state.fingerprint = other.clone()),
-                alter::<Controller>(tx, "a-controller", |r| r.spec.fingerprint = other.clone()),
-                alter::<EdgeRouter>(tx, "an-edge-router", |r| r.state.fingerprint = None),
-                alter::<ExternalJwtSigner>(tx, "a-signer", |r| r.state.fingerprint = None),
-                alter::<SessionCertificate>(tx, "a-session-certificate", |r| r.spec.certificate = "no PEM at all".into()),
-                alter::<TransitRouter>(tx, "a-transit-router", |r| r.state.unverified_fingerprint = Some(other.clone())),
+                rewrite::<Ca>(tx, "a-ca", |r| r.state.fingerprint = other.clone()),
+                rewrite::<Controller>(tx, "a-controller", |r| r.spec.fingerprint = other.clone()),
+                rewrite::<EdgeRouter>(tx, "an-edge-router", |r| r.state.fingerprint = None),
+                rewrite::<ExternalJwtSigner>(tx, "a-signer", |r| r.state.fingerprint = None),
+                rewrite::<SessionCertificate>(tx, "a-session-certificate", |r| r.spec.certificate = "no PEM at all".into()),
+                rewrite::<TransitRouter>(tx, "a-transit-router", |r| r.state.unverified_fingerprint = Some(other.clone())),
             ]
             .map(|named| named + certificate),
         );
-        flawed.extend([
-            alter::<Enrollment>(tx, "an-enrollment", |r| r.spec.identity_id = None) + "does not belong to exactly one identity or router",
-            alter::<EdgeRouterPolicy>(tx, "a-router-policy", |r| r.spec.identity_roles = roles(&["#all", "#others"]))
+        expected_flaws.extend([
+            rewrite::<Enrollment>(tx, "an-enrollment", |r| r.spec.identity_id = None) + "does not belong to exactly one identity or router",
+            rewrite::<EdgeRouterPolicy>(tx, "a-router-policy", |r| r.spec.identity_roles = roles(&["#all", "#others"]))
                 + "names #all together with other entries",
-            alter::<ServiceEdgeRouterPolicy>(tx, "a-service-router-policy", |r| r.spec.service_roles = roles(&["bare"]))
+            rewrite::<ServiceEdgeRouterPolicy>(tx, "a-service-router-policy", |r| r.spec.service_roles = roles(&["bare"]))
                 + "has a role entry that is neither an attribute nor an id",
-            alter::<ServicePolicy>(tx, "a-service-policy", |r| r.spec.posture_check_roles = roles(&["bare"]))
+            rewrite::<ServicePolicy>(tx, "a-service-policy", |r| r.spec.posture_check_roles = roles(&["bare"]))
                 + "has a role entry that is neither an attribute nor an id",
         ]);
     });
-    let expected: BTreeSet<&str> = flawed.iter().map(String::as_str).collect();
-    let [found, mended, left] = broken.seen();
-    assert!(told(&found).is_superset(&expected), "{found:?}");
-    assert_eq!((unmended(&mended), told(&left)), (expected.clone(), expected));
+    let expected: BTreeSet<&str> = expected_flaws.iter().map(String::as_str).collect();
+    let [found, fixed, left] = damaged.reports();
+    assert!(descriptions(&found).is_superset(&expected), "{found:?}");
+    assert_eq!((unfixed(&fixed), descriptions(&left)), (expected.clone(), expected));
 }
 
-/// What a check of the whole file says, keys and all.
-fn judged(broken: &Broken, clock: Clock) -> Report {
-    let store = stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).start_on(broken.0.clone());
-    let place = TempDir::new().unwrap();
-    let report = Maintenance::new(store.clone(), SealedKeys::default(), clock, &place.path().join("data"))
+/// The report of a check of the complete file, keys included.
+fn check_of(damaged: &Damaged, clock: Clock) -> Report {
+    let store = stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).start_on(damaged.0.clone());
+    let directory = TempDir::new().unwrap();
+    let report = Maintenance::new(store.clone(), SealedKeys::default(), clock, &directory.path().join("data"))
         .run(Work::Check, &Arc::default())
         .unwrap();
     store.close();
@@ -434,7 +434,7 @@ fn judged(broken: &Broken, clock: Clock) -> Report {
 
 #[test]
 fn mismatched_keys_are_named() {
-    let stored = Broken(SimulatedDisk::holding(WHOLE.clone(), 0)).rows(SETTINGS)[b"pki".as_slice()].clone();
+    let stored = Damaged(SimulatedDisk::holding(SOUND_FILE.clone(), 0)).rows(SETTINGS)[b"pki".as_slice()].clone();
     let own: Material = serde_json::from_slice(&stored).unwrap();
     let now = Clock::system().now();
     let other = Material::generate(&AlternativeNames::of_hosts(["localhost"]), now.seconds()).unwrap();
@@ -468,29 +468,29 @@ fn mismatched_keys_are_named() {
         (b"{}".to_vec(), &["the keys of the controller cannot be read"]),
     ];
     for (bytes, expected) in cases {
-        let broken = Broken::by(|tx| set(tx, SETTINGS, b"pki", &bytes));
-        let report = judged(&broken, Clock::system());
-        assert_eq!(unmended(&report), expected.iter().copied().collect());
+        let damaged = Damaged::by(|tx| set(tx, SETTINGS, b"pki", &bytes));
+        let report = check_of(&damaged, Clock::system());
+        assert_eq!(unfixed(&report), expected.iter().copied().collect());
     }
-    let broken = Broken::by(|tx| lose(tx, SETTINGS, b"pki"));
-    assert_eq!(unmended(&judged(&broken, Clock::system())), ["the keys of the controller are missing"].into());
+    let damaged = Damaged::by(|tx| remove(tx, SETTINGS, b"pki"));
+    assert_eq!(unfixed(&check_of(&damaged, Clock::system())), ["the keys of the controller are missing"].into());
 
-    // What only has ended is no damage.
-    let later = judged(&Broken::by(|_| ()), Clock::manual(now.plus(Duration::from_secs(40 * 365 * 24 * 3600))));
+    // Expired certificates alone are no damage.
+    let later = check_of(&Damaged::by(|_| ()), Clock::manual(now.plus(Duration::from_secs(40 * 365 * 24 * 3600))));
     assert!(later.findings.is_empty() && later.notes.len() == 3 && later.notes[0].contains("the root has expired"), "{later:?}");
 }
 
 #[test]
 fn administrators_check_and_repair() {
-    let place = TempDir::new().unwrap();
-    let config = configuration(&place);
-    let broken = Broken::by(|tx| {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let damaged = Damaged::by(|tx| {
         let (service, id) = (RECORDS.iter().find(|(entry, _)| entry.kind == Service::KIND).unwrap(), "a-service");
-        lose(tx, INDEX, &(service.0.parts)(id, &service.1[id]).unwrap().entries[0].key);
-        lose(tx, &table("postureCheck"), b"a-check");
-        alter::<TransitRouter>(tx, "a-transit-router", |r| r.state.unverified_fingerprint = None);
+        remove(tx, INDEX, &(service.0.parts)(id, &service.1[id]).unwrap().entries[0].key);
+        remove(tx, &table("postureCheck"), b"a-check");
+        rewrite::<TransitRouter>(tx, "a-transit-router", |r| r.state.unverified_fingerprint = None);
     });
-    fs::write(&config.data, broken.0.content()).unwrap();
+    fs::write(&config.data, damaged.0.content()).unwrap();
     let controller = controller::start(&config, Clock::system()).unwrap();
     let admin = trusting(&format!("https://{}", controller.bound())).log_in("admin", PASSWORD);
     let run = |path: &str| {
@@ -501,7 +501,7 @@ fn administrators_check_and_repair() {
             if answer.data()["inProgress"] == false {
                 return answer.data()["results"].as_array().unwrap().clone();
             }
-            assert!(begun.elapsed() < Duration::from_secs(30), "it does not end");
+            assert!(begun.elapsed() < Duration::from_secs(30), "the run does not end");
             std::thread::sleep(Duration::from_millis(10));
         }
     };
@@ -512,8 +512,8 @@ fn administrators_check_and_repair() {
         ("lacks the service a-service", "refers by postureCheckIds to the postureCheck a-check", "a-transit-router has a fingerprint");
     let found = run("check-data-integrity");
     assert!([lacks, dangles, flaw].iter().all(|text| has(&found, text, false)), "{found:?}");
-    let mended = run("fix-data-integrity");
-    assert!(has(&mended, lacks, true) && has(&mended, dangles, true) && has(&mended, flaw, false), "{mended:?}");
+    let fixed = run("fix-data-integrity");
+    assert!(has(&fixed, lacks, true) && has(&fixed, dangles, true) && has(&fixed, flaw, false), "{fixed:?}");
     let left = run("check-data-integrity");
     assert!(left.len() == 1 && has(&left, flaw, false), "{left:?}");
     controller.stop();
@@ -521,10 +521,10 @@ fn administrators_check_and_repair() {
 
 #[test]
 fn scrub_reports_damage_once() {
-    let drive = SimulatedDisk::holding(WHOLE.clone(), 0);
+    let drive = SimulatedDisk::holding(SOUND_FILE.clone(), 0);
     let store = stores::of(KINDS).start_on(drive.clone());
-    let (clock, watch, place) = (Clock::system(), Progress::default(), TempDir::new().unwrap());
-    let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &place.path().join("data"));
+    let (clock, watch, directory) = (Clock::system(), Progress::default(), TempDir::new().unwrap());
+    let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &directory.path().join("data"));
     let mut scrub = Scrub::of(&Config::default().integrity, maintenance, clock);
     assert_eq!(scrub.round(&watch).unwrap(), [""; 0]);
     store
@@ -534,32 +534,33 @@ fn scrub_reports_damage_once() {
             })
         })
         .unwrap();
-    assert_eq!(scrub.round(&watch).unwrap(), [""; 0], "what was written since is known");
+    assert_eq!(scrub.round(&watch).unwrap(), [""; 0], "the scrub does not know what was written since");
 
-    // A bit of a record that is in memory, so that nobody else would notice before the next start.
+    // Flips a bit of a record that is cached in memory, so that only the scrub notices it before the next start.
     let mut at = 0;
-    drive.spoil(|bytes| {
+    drive.corrupt(|bytes| {
         at = bytes.windows(11).rposition(|part| part == b"service 299").unwrap();
         bytes[at] ^= 4;
     });
-    assert_eq!(store.check(&watch).unwrap(), Report::default(), "memory has it as it was");
+    assert_eq!(store.check(&watch).unwrap(), Report::default(), "the cache holds the right bytes");
     let found = scrub.round(&watch).unwrap();
     let expected = format!("the disk no longer holds what was written at byte {} of the file", at / 4096 * 4096);
     assert_eq!(found, [expected.as_str()]);
-    assert_eq!(scrub.round(&watch).unwrap(), [""; 0], "it was told");
-    let told = |report: Report| -> Vec<(String, bool)> { report.findings.into_iter().map(|one| (one.description, one.fixed)).collect() };
-    assert_eq!(told(store.check(&watch).unwrap()), [(expected.clone(), false)], "whoever asks is told as well");
-    assert_eq!(told(store.repair(Unreadable::Stays, &watch).unwrap()), [(expected, false)]);
-    drive.spoil(|bytes| bytes[at] ^= 4);
-    assert_eq!(store.check(&watch).unwrap(), Report::default(), "it is whole again");
+    assert_eq!(scrub.round(&watch).unwrap(), [""; 0], "it was reported already");
+    let descriptions =
+        |report: Report| -> Vec<(String, bool)> { report.findings.into_iter().map(|one| (one.description, one.fixed)).collect() };
+    assert_eq!(descriptions(store.check(&watch).unwrap()), [(expected.clone(), false)], "a check reports it as well");
+    assert_eq!(descriptions(store.repair(Unreadable::Stays, &watch).unwrap()), [(expected, false)]);
+    drive.corrupt(|bytes| bytes[at] ^= 4);
+    assert_eq!(store.check(&watch).unwrap(), Report::default(), "the bytes are right again");
     assert_eq!(scrub.round(&watch).unwrap(), [""; 0]);
-    drive.spoil(|bytes| bytes[at] ^= 4);
-    assert_eq!(scrub.round(&watch).unwrap().len(), 1, "it was gone, and is back");
+    drive.corrupt(|bytes| bytes[at] ^= 4);
+    assert_eq!(scrub.round(&watch).unwrap().len(), 1, "the same damage returned");
     store.close();
 
-    // What only the rows show.
-    let broken = Broken::by(|tx| {
-        alter::<Enrollment>(tx, "an-enrollment", |r| r.spec.identity_id = None);
+    // Damage that is in the rows and not on the disk.
+    let damaged = Damaged::by(|tx| {
+        rewrite::<Enrollment>(tx, "an-enrollment", |r| r.spec.identity_id = None);
         set(tx, INDEX, b"nobody's", b"");
         set(tx, SETTINGS, b"pki", b"{}");
         let mut history = tx.open_table(TableDefinition::<&[u8], &[u8]>::new("history")).unwrap();
@@ -567,8 +568,8 @@ fn scrub_reports_damage_once() {
         *row.last_mut().unwrap() ^= 1;
         history.insert(key.as_slice(), row.as_slice()).unwrap();
     });
-    broken.with(|store| {
-        let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), Clock::system(), &place.path().join("data"));
+    damaged.with(|store| {
+        let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), Clock::system(), &directory.path().join("data"));
         let found = Scrub::of(&Config::default().integrity, maintenance, Clock::system()).round(&watch).unwrap();
         for part in
             ["an-enrollment does not belong to", "a row of the index cannot be read", "row 1 of the history", "the keys of the controller"]

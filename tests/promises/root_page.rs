@@ -1,5 +1,5 @@
-//! What is ours alone at the front door: questions without a body, the page for people, http where https is spoken, and a configuration that
-//! is read anew.
+//! Behaviour at the root path that is specific to Overkeep: HEAD requests, the page for browsers, plain http on the https port, and reloading
+//! the configuration.
 
 use std::{
     fs,
@@ -15,13 +15,13 @@ use tempfile::TempDir;
 
 use crate::harness::{TestServer, Wire, shared, trusting};
 
-/// What a request on a connection of its own is answered with.
+/// The answer to a request on a connection of its own.
 fn exchanged(text: &str) -> String {
     exchanged_with(shared(), text)
 }
 
 fn exchanged_with(server: &TestServer, text: &str) -> String {
-    let mut wire = Wire::to(&server.nobody());
+    let mut wire = Wire::to(&server.anonymous());
     wire.send(text.as_bytes()).unwrap();
     wire.read().0
 }
@@ -41,7 +41,7 @@ fn head_is_answered() {
     }
     for path in ["/version", "/services", "/edge/client/v1/version", "/edge/management/v1/", "/overkeep/v1/history"] {
         let head = exchanged(&format!("HEAD {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
-        assert!(head.starts_with("HTTP/1.1 405"), "{path} stays as it is recorded: {head}");
+        assert!(head.starts_with("HTTP/1.1 405"), "{path} must answer as recorded: {head}");
     }
 }
 
@@ -60,8 +60,8 @@ fn root_honours_accept() {
         let answer = ask(program);
         assert!(answer.contains("content-type: application/json") && answer.contains("apiVersions"), "{program}: {answer}");
     }
-    let elsewhere = exchanged("GET /edge/client/v1/ HTTP/1.1\r\nhost: a\r\naccept: text/html,*/*;q=0.8\r\nconnection: close\r\n\r\n");
-    assert!(elsewhere.contains("apiVersions"), "{elsewhere}");
+    let client_root = exchanged("GET /edge/client/v1/ HTTP/1.1\r\nhost: a\r\naccept: text/html,*/*;q=0.8\r\nconnection: close\r\n\r\n");
+    assert!(client_root.contains("apiVersions"), "{client_root}");
 }
 
 #[test]
@@ -76,14 +76,14 @@ fn plain_http_is_pointed_to_https() {
         socket.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("https://"), "{asked:?}: {answer:?}");
     }
-    // However much is sent behind it.
+    // However many bytes follow.
     let mut socket = TcpStream::connect(server.bound()).unwrap();
     drop(socket.write_all(&[b'A'; 100_000]));
     drop(socket.shutdown(Shutdown::Write));
     let mut answer = Vec::new();
     drop(socket.read_to_end(&mut answer));
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
-    // What is no text is for TLS to judge, and TLS goes on.
+    // Bytes that are not an HTTP request reach TLS, which answers with an alert and keeps listening.
     let mut socket = TcpStream::connect(server.bound()).unwrap();
     socket.write_all(b"\x16\x03\x01\x00\x02\xff\xff").unwrap();
     let mut alert = Vec::new();
@@ -92,11 +92,11 @@ fn plain_http_is_pointed_to_https() {
     server.admin.get("/current-identity").expect(200);
 }
 
-/// Whether something becomes so before long.
-fn becomes(mut so: impl FnMut() -> bool) -> bool {
+/// Whether a condition holds within a minute.
+fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(60) {
-        if so() {
+        if holds() {
             return true;
         }
         thread::sleep(Duration::from_millis(50));
@@ -106,19 +106,19 @@ fn becomes(mut so: impl FnMut() -> bool) -> bool {
 
 #[test]
 fn sighup_reloads_without_ending_anything() {
-    let place = TempDir::new().unwrap();
-    let write = |text: &str| fs::write(place.path().join("settings"), text).unwrap();
+    let directory = TempDir::new().unwrap();
+    let write = |text: &str| fs::write(directory.path().join("settings"), text).unwrap();
     write("[http]\ncors-origins = ['https://before.example.org']\n[passwords]\ncost = 10");
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
-    command.args(["run", "--config", "settings", "--data", "data", "--listen", "127.0.0.1:0"]).env_clear().current_dir(place.path());
-    let log = fs::File::create(place.path().join("log")).unwrap();
+    command.args(["run", "--config", "settings", "--data", "data", "--listen", "127.0.0.1:0"]).env_clear().current_dir(directory.path());
+    let log = fs::File::create(directory.path().join("log")).unwrap();
     let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
     let url = first.split_whitespace().find(|word| word.starts_with("https://")).unwrap().to_owned();
     lines.by_ref().take_while(|line| !line.starts_with("next:")).for_each(drop);
     let logged = |words: &[&str]| {
-        let log = fs::read_to_string(place.path().join("log")).unwrap();
+        let log = fs::read_to_string(directory.path().join("log")).unwrap();
         log.lines().any(|line| words.iter().all(|word| line.contains(word)))
     };
     let hangup = || assert!(Command::new("kill").args(["-HUP", &process.id().to_string()]).status().unwrap().success());
@@ -130,27 +130,27 @@ fn sighup_reloads_without_ending_anything() {
     assert!(allowed("https://before.example.org") && !allowed("https://after.example.org"));
 
     hangup();
-    assert!(becomes(|| logged(&["the configuration has not changed"])));
+    assert!(eventually(|| logged(&["the configuration has not changed"])));
     write(
         "[http]\ncors-origins = ['https://after.example.org']\nmax-open-body-bytes = 16384\nworkers = 3\n[log]\nlevel = 'debug'\n[passwords]\ncost = 10",
     );
     hangup();
-    assert!(becomes(|| allowed("https://after.example.org")));
+    assert!(eventually(|| allowed("https://after.example.org")));
     assert!(!allowed("https://before.example.org"));
-    assert!(becomes(|| logged(&["http.cors-origins", "before.example.org", "after.example.org", "INFO"])));
-    assert!(becomes(|| logged(&["log.level", "INFO"]) && logged(&["DEBUG"])), "the level is another now");
+    assert!(eventually(|| logged(&["http.cors-origins", "before.example.org", "after.example.org", "INFO"])));
+    assert!(eventually(|| logged(&["log.level", "INFO"]) && logged(&["DEBUG"])), "the log level did not change");
     assert!(logged(&["http.workers", "WARN", "needs a restart"]));
     let large = json!({ "username": "x".repeat(20_000), "password": "y" });
-    assert_eq!(caller.post("/authenticate?method=password", large).status, 413, "the bound is another now");
+    assert_eq!(caller.post("/authenticate?method=password", large).status, 413, "the limit did not change");
 
     write("[http]\ncors-origins = ['not an origin']");
     hangup();
-    assert!(becomes(|| logged(&["the configuration is invalid", "http.cors-origins", "WARN"])));
-    fs::remove_file(place.path().join("settings")).unwrap();
+    assert!(eventually(|| logged(&["the configuration is invalid", "http.cors-origins", "WARN"])));
+    fs::remove_file(directory.path().join("settings")).unwrap();
     hangup();
-    assert!(becomes(|| logged(&["the configuration is invalid", "No such file"])));
-    assert!(allowed("https://after.example.org"), "what is refused changes nothing");
-    assert!(process.try_wait().unwrap().is_none(), "nothing of that ended it");
+    assert!(eventually(|| logged(&["the configuration is invalid", "No such file"])));
+    assert!(allowed("https://after.example.org"), "a rejected configuration changed something");
+    assert!(process.try_wait().unwrap().is_none(), "the process ended");
     assert!(Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap().success());
     assert!(process.wait().unwrap().success());
 }

@@ -1,4 +1,4 @@
-//! A router is no controller: no certificate of a router has a name under which clients reach the controller.
+//! No certificate of a router contains a name of the controller.
 
 use overkeep::clock::Clock;
 use serde_json::{Value as Json, json};
@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use crate::harness::{Answer, Key, TestServer, fresh};
 
 const ADVERTISED: [&str; 5] = ["127.0.0.1:1280", "overlay.example.org:1280", "192.0.2.7:1280", "[2001:db8::1]:1280", "localhost:1280"];
-/// Names of the controller as clients may compare them, and wildcards that stand for one.
+/// Names of the controller as clients may compare them, and wildcards that match one.
 const CONTROLLERS: [&str; 12] = [
     "*",
     "overlay.example.org",
@@ -40,7 +40,7 @@ fn server(allowed: bool) -> TestServer {
     })
 }
 
-/// A router that is to enroll: its id, and the path to do that.
+/// A router to be enrolled: its id and its enrollment path.
 fn router(server: &TestServer, kind: &str) -> (String, String) {
     let id = server.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
     let shown = server.admin.get(&format!("/{kind}/{id}")).expect(200);
@@ -49,7 +49,7 @@ fn router(server: &TestServer, kind: &str) -> (String, String) {
     (id, format!("/enroll?method={method}&token={token}"))
 }
 
-/// The two requests of a router with these names in the client's and the server's.
+/// The certificate requests of a router with these names for the client and the server certificate.
 fn requests(key: &Key, id: &str, client: &[&str], server: &[&str]) -> Json {
     json!({ "certCsr": key.request_with(id, client), "serverCertCsr": key.request_with(id, server) })
 }
@@ -57,7 +57,11 @@ fn requests(key: &Key, id: &str, client: &[&str], server: &[&str]) -> Json {
 #[track_caller]
 fn refused(answer: Answer, field: &str) {
     let answer = answer.refused(400, "COULD_NOT_VALIDATE", field);
-    assert!(answer.text.contains("enrollment.routers-may-name-controller"), "it says how to allow it: {}", answer.text);
+    assert!(
+        answer.text.contains("enrollment.routers-may-name-controller"),
+        "the error does not name the key that allows it: {}",
+        answer.text
+    );
 }
 
 #[test]
@@ -66,15 +70,15 @@ fn router_certificates_exclude_controller_names() {
     for kind in ["edge-routers", "transit-routers"] {
         let (key, (id, path)) = (Key::new(), router(&server, kind));
         for name in CONTROLLERS {
-            refused(server.nobody().post(&path, requests(&key, &id, &[], &["router.example.org", name])), "serverCertCsr");
-            refused(server.nobody().post(&path, requests(&key, &id, &[name], &[])), "certCsr");
+            refused(server.anonymous().post(&path, requests(&key, &id, &[], &["router.example.org", name])), "serverCertCsr");
+            refused(server.anonymous().post(&path, requests(&key, &id, &[name], &[])), "certCsr");
         }
         let called = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request_as("overlay.example.org") });
-        refused(server.nobody().post(&path, called), "serverCertCsr");
-        let issued = server.nobody().post(&path, requests(&key, &id, &OTHERS, &OTHERS)).expect(200);
+        refused(server.anonymous().post(&path, called), "serverCertCsr");
+        let issued = server.anonymous().post(&path, requests(&key, &id, &OTHERS, &OTHERS)).expect(200);
 
-        // The same when it renews what it has.
-        let router = server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+        // The same names in a renewal.
+        let router = server.with_certificate(issued.data()["cert"].as_str().unwrap(), &key);
         for name in CONTROLLERS {
             refused(router.post("/enroll/extend/router", requests(&key, &id, &[], &[name])), "serverCertCsr");
             refused(router.post("/enroll/extend/router", requests(&key, &id, &[name], &[])), "certCsr");
@@ -88,7 +92,7 @@ fn shared_names_need_permission() {
     let server = server(true);
     let (key, (id, path)) = (Key::new(), router(&server, "edge-routers"));
     let both = ["overlay.example.org", "192.0.2.7"];
-    let issued = server.nobody().post(&path, requests(&key, &id, &both, &both)).expect(200);
-    let router = server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+    let issued = server.anonymous().post(&path, requests(&key, &id, &both, &both)).expect(200);
+    let router = server.with_certificate(issued.data()["cert"].as_str().unwrap(), &key);
     router.post("/enroll/extend/router", requests(&key, &id, &both, &both)).expect(200);
 }

@@ -1,10 +1,10 @@
-//! Bodies made out of schemas: the least that passes, everything that may be said, and what is wrong with each member in turn.
+//! Bodies generated from schemas: a minimal valid one, a complete one, and one fault per member.
 
 use std::fmt;
 
 use serde_json::{Map, Value as Json, json};
 
-/// One step to a place in a body.
+/// One step of the path to a value in a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     Member(String),
@@ -26,7 +26,7 @@ impl From<&str> for Step {
     }
 }
 
-/// The forms of a schema, none of which has forms of its own at the top.
+/// The alternatives of a schema, none of which has alternatives at the top.
 pub fn forms(schema: &Json) -> Vec<Json> {
     if schema["type"] == "array" {
         let whole = |items| json!({ "type": "array", "items": items, "minItems": 1 });
@@ -45,21 +45,21 @@ pub fn forms(schema: &Json) -> Vec<Json> {
     several.iter().map(with_common).collect()
 }
 
-/// A schema without what is said around it: of several it is the first that is more than null.
+/// The first alternative of a schema that is not null.
 fn plain(schema: &Json) -> &Json {
     let several = ["anyOf", "oneOf"].into_iter().find_map(|word| schema[word].as_array());
     several.map_or(schema, |forms| plain(forms.iter().find(|form| form["type"] != "null").unwrap()))
 }
 
-/// The JSON type that a schema is about.
+/// The JSON type of a schema.
 fn kind(schema: &Json) -> &str {
     let types = &schema["type"];
     let first = || types.as_array()?.iter().find(|one| **one != "null")?.as_str();
     types.as_str().or_else(first).unwrap_or("string")
 }
 
-/// A value that passes: with what is required alone, or with all there may be.
-pub fn least(schema: &Json, all: bool) -> Json {
+/// A valid value: with the required members only, or with all.
+pub fn minimal_body(schema: &Json, all: bool) -> Json {
     let schema = plain(schema);
     if let Some(value) = schema.get("const") {
         return value.clone();
@@ -71,9 +71,11 @@ pub fn least(schema: &Json, all: bool) -> Json {
         "object" => {
             let required = |name: &str| is_required(schema, name);
             let members = schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| all || required(name));
-            Json::Object(members.map(|(name, member)| (name.clone(), least(member, all))).collect::<Map<_, _>>())
+            Json::Object(members.map(|(name, member)| (name.clone(), minimal_body(member, all))).collect::<Map<_, _>>())
         }
-        "array" if all || schema["minItems"].as_u64().is_some_and(|least| least > 0) => json!([least(&schema["items"], all)]),
+        "array" if all || schema["minItems"].as_u64().is_some_and(|minimal_body| minimal_body > 0) => {
+            json!([minimal_body(&schema["items"], all)])
+        }
         "array" => json!([]),
         "boolean" => json!(true),
         "integer" | "number" => json!(schema["minimum"].as_i64().unwrap_or_default()),
@@ -89,7 +91,7 @@ fn is_required(schema: &Json, name: &str) -> bool {
     schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name))
 }
 
-/// A body with something else, or nothing, at a place.
+/// A body with another value, or none, at a path.
 pub fn put(mut body: Json, path: &[Step], value: Option<Json>) -> Json {
     let Some((last, before)) = path.split_last() else { return value.unwrap_or_default() };
     let mut at = &mut body;
@@ -108,24 +110,24 @@ pub fn put(mut body: Json, path: &[Step], value: Option<Json>) -> Json {
     body
 }
 
-/// Something wrong at one place of a body.
+/// A fault at one place of a body.
 pub struct Probe {
     pub path: Vec<Step>,
-    /// None: it is missing.
+    /// `None`: the value is missing.
     pub value: Option<Json>,
     pub fault: Fault,
 }
 
-/// What is wrong with a value.
+/// The kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is of another JSON type, or of none that is known: the body cannot be read.
+    /// A value of another JSON type or of an unknown format: the body cannot be parsed.
     Kind,
-    /// It is of the right type and breaks a rule.
+    /// A value of the right type that breaks a rule.
     Rule,
 }
 
-/// Everything that may be wrong with a body of a schema, one thing at a time.
+/// All single faults of a body of this schema.
 pub fn probes(schema: &Json, body: &Json) -> Vec<Probe> {
     let mut found = Vec::new();
     within(schema, body, &mut Vec::new(), &mut found);
@@ -139,11 +141,11 @@ fn within(schema: &Json, body: &Json, path: &mut Vec<Step>, found: &mut Vec<Prob
         let mut add = |value, fault| found.push(Probe { path: path.clone(), value, fault });
         if is_required(schema, name) {
             add(None, Fault::Rule);
-            // In a map or a list null may stand for an empty one.
+            // A nullable map or list may be null.
             if !member["type"].as_array().is_some_and(|types| types.contains(&json!("null"))) {
                 add(Some(Json::Null), Fault::Rule);
             }
-            // One of several words is none of them; elsewhere a blank counts as absent, or is a rule of its kind.
+            // A blank is not one of the allowed values; elsewhere a blank counts as absent, or a rule of the kind decides.
             if plain(member).get("enum").is_some() {
                 add(Some(json!("")), Fault::Rule);
             }
@@ -161,7 +163,7 @@ fn within(schema: &Json, body: &Json, path: &mut Vec<Step>, found: &mut Vec<Prob
     }
 }
 
-/// Values that a schema does not let pass.
+/// Values that a schema rejects.
 fn of_kind(schema: &Json, add: &mut impl FnMut(Option<Json>, Fault)) {
     let others: &[Json] = match kind(schema) {
         "object" => &[json!("x"), json!([])],
@@ -175,7 +177,7 @@ fn of_kind(schema: &Json, add: &mut impl FnMut(Option<Json>, Fault)) {
         add(Some(json!("nonsense")), Fault::Rule);
     }
     if schema.get("const").is_some() {
-        // Which kind of body it is, is told by this alone.
+        // This member alone decides which form the body has.
         add(Some(json!("nonsense")), Fault::Kind);
         add(Some(json!("")), Fault::Rule);
     }

@@ -1,4 +1,4 @@
-//! Keys that a passphrase seals: who has a copy of the file does not have them, and who has the passphrase never loses them.
+//! Keys sealed with a passphrase: a copy of the file does not reveal them, and nothing that happens while they are sealed loses them.
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, thread, time::Instant};
 
@@ -20,29 +20,29 @@ const PASSPHRASE: &str = "correct horse battery staple";
 const ANOTHER: &str = "Tr0ub4dor&3 and his friends";
 const SEALED: &str = "the keys in the data file are sealed; set passphrase-file to the file with their passphrase";
 const WRONG: &str = "the passphrase is not the one that sealed the keys in the data file";
-const NOT_LOOKED_AT: &str = "not checked";
+const NOT_CHECKED: &str = "not checked";
 
-/// With files that hold two passphrases.
+/// Adds files with two passphrases.
 fn with_passphrases(kept: DataFile) -> DataFile {
     kept.keep_secret("passphrase", &format!("{PASSPHRASE}\n"));
     kept.keep_secret("another", ANOTHER);
     kept
 }
 
-/// A file whose keys are sealed, beside them.
+/// A data file with sealed keys, and the passphrase files beside it.
 fn sealed() -> DataFile {
     let kept = with_passphrases(DataFile::new());
     kept.ends("passphrase set passphrase", 0, "sealed with the passphrase in passphrase");
     kept
 }
 
-/// What the file holds of this.
+/// Reads from the file with this passphrase.
 fn opened<T>(kept: &DataFile, passphrase: Option<&str>, read: impl FnOnce(&Store, &SealedKeys) -> T) -> T {
     let store = stores::of(KINDS).look(&kept.path("data"));
     read(&store, &SealedKeys::of(&store, passphrase.map(Passphrase::new).as_ref()).unwrap())
 }
 
-/// The private keys in the file, in pieces as they would stand in it.
+/// The private keys in the file, split into the lines of their PEM text.
 fn keys(kept: &DataFile, passphrase: Option<&str>) -> Vec<String> {
     let material =
         opened(kept, passphrase, |store, sealed_keys| store.read(|read| certificates::stored(read, sealed_keys)).unwrap().unwrap());
@@ -52,14 +52,14 @@ fn keys(kept: &DataFile, passphrase: Option<&str>) -> Vec<String> {
     pieces
 }
 
-/// A byte is a sign, so that bytes can be looked for as text.
-fn signs(bytes: &[u8]) -> String {
+/// Maps each byte to a character, so that bytes can be searched as text.
+fn as_text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
-/// How many of these are somewhere in a file.
+/// How many of these pieces are in a file.
 fn found(kept: &DataFile, file: &str, pieces: &[String]) -> usize {
-    let text = signs(&kept.bytes(file));
+    let text = as_text(&kept.bytes(file));
     pieces.iter().filter(|piece| text.contains(piece.as_str())).count()
 }
 
@@ -77,9 +77,9 @@ fn sealing_leaves_no_plain_keys() {
     let record = opened(&kept, None, |store, sealed_keys| {
         store.read(|read| change::stored_seal(read, sealed_keys)).unwrap().unwrap().seal("a record", b"a secret").unwrap()
     });
-    pieces.push(signs(&key));
-    assert_eq!(found(&kept, "data", &pieces), pieces.len(), "what is looked for can be found");
-    assert!(found(&kept, "data", &before) > pieces.len() / 2, "what is not needed any more as well");
+    pieces.push(as_text(&key));
+    assert_eq!(found(&kept, "data", &pieces), pieces.len(), "the search finds unsealed keys");
+    assert!(found(&kept, "data", &before) > pieces.len() / 2, "the search finds replaced keys as well");
 
     kept.ends("passphrase set passphrase", 0, "copies that were made before");
     kept.ends("snapshot copy", 0, "");
@@ -104,7 +104,7 @@ fn sealed_file_needs_its_passphrase() {
     let authorities = trusting(&format!("https://{}", controller.bound())).get("/.well-known/est/cacerts").expect(200).text;
     kept.ends("snapshot copy", 0, "format 3 of release");
     let said = kept.run("check");
-    assert!(said.status == 0 && !said.out.contains(NOT_LOOKED_AT), "a running controller has the keys: {said:?}");
+    assert!(said.status == 0 && !said.out.contains(NOT_CHECKED), "a running controller has the keys: {said:?}");
     kept.ends("pki renew-key", 0, "a new key");
     kept.ends("passphrase set another --passphrase-file passphrase", 1, "in use by another process");
     controller.stop();
@@ -117,14 +117,14 @@ fn sealed_file_needs_its_passphrase() {
     kept.ends("run --listen 127.0.0.1:0 --passphrase-file missing", 1, "passphrase-file: missing: No such file");
     kept.ends("admin reset-password admin", 1, SEALED);
     assert!(rows(&kept.path("data")) == before, "a refused start wrote something");
-    let mut loud = kept.command("run --listen 127.0.0.1:0 --passphrase-file another");
-    let said = format!("{:?}", loud.env("OVERKEEP_LOG_LEVEL", "trace").output().unwrap());
+    let mut verbose = kept.command("run --listen 127.0.0.1:0 --passphrase-file another");
+    let said = format!("{:?}", verbose.env("OVERKEEP_LOG_LEVEL", "trace").output().unwrap());
     assert!(said.contains(WRONG) && ![PASSPHRASE, ANOTHER].iter().any(|secret| said.contains(secret)), "{said}");
     kept.ends("admin list --passphrase-file passphrase", 0, "Default Admin");
 
     // On another machine.
     fs::remove_file(kept.path("data")).unwrap();
-    kept.ends("restore copy", 0, NOT_LOOKED_AT);
+    kept.ends("restore copy", 0, NOT_CHECKED);
     let controller = kept.start_with(Some("passphrase")).unwrap();
     let admin = log_in(&controller, &password);
     assert_eq!(admin.get("/.well-known/est/cacerts").expect(200).text, authorities);
@@ -155,9 +155,9 @@ fn keyless_commands_need_no_passphrase() {
     let kept = sealed();
     kept.ends("snapshot copy", 0, "");
     for line in ["check", "check copy", "repair", "restore --verify-only copy"] {
-        kept.ends(line, 0, NOT_LOOKED_AT);
+        kept.ends(line, 0, NOT_CHECKED);
         let said = kept.run(&format!("{line} --passphrase-file passphrase"));
-        assert!(said.status == 0 && !said.out.contains(NOT_LOOKED_AT), "{line}: {said:?}");
+        assert!(said.status == 0 && !said.out.contains(NOT_CHECKED), "{line}: {said:?}");
     }
     kept.ends("check copy --passphrase-file another", 1, WRONG);
     let bytes = kept.bytes("data");
@@ -165,14 +165,14 @@ fn keyless_commands_need_no_passphrase() {
     assert!(kept.bytes("data") == bytes);
     kept.ends("history verify", 0, "nothing is wrong");
     kept.ends("compact", 0, "bytes now");
-    // One that was made before, when the owner believes that all are sealed.
+    // An unsealed copy from before, although a passphrase is given.
     with_passphrases(DataFile::new()).ends("check --passphrase-file passphrase", 0, "the keys are not sealed");
 }
 
 #[test]
 fn damaged_sealed_key_is_found() {
     let kept = sealed();
-    // No snapshot any more, of which everything that is changed shows.
+    // Without a snapshot manifest, which would reveal every change.
     kept.start_with(Some("passphrase")).unwrap().stop();
     for (setting, says) in [("pki", "the keys of the controller cannot be read"), ("seal", "the key that seals secrets of records")] {
         kept.tamper("data", "settings", |settings| {

@@ -1,5 +1,5 @@
-//! What somebody may rely on who secures a log-in with codes or with tokens: a code counts once and only for its owner, guessing is
-//! slowed down, and of an external signer only what it signs itself, now, for us.
+//! Log-ins with one-time codes and external tokens: a code counts once and only for its owner, guessing is slowed down, and an external
+//! signer is trusted only for tokens that it signed itself, that are valid now, and that are for this controller.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -45,7 +45,7 @@ fn attempt(address: &str, session: &str, code: &str) -> Attempt {
     Attempt { code: code.into(), session: Id::from_text(session), address: Some(address.parse().unwrap()) }
 }
 
-/// Somebody with codes, and the app that makes them.
+/// An identity with one-time codes, and the app that generates them.
 struct Owner {
     codes: Codes,
     record: Record<Mfa>,
@@ -110,11 +110,11 @@ fn codes_count_two_steps_around() {
 #[test]
 fn codes_complete_one_session() {
     use Purpose::{Enter, Remove, Renew, Show, Verify};
-    // What a code was used for, in which session, and whether that may be.
+    // The uses of one code in order: purpose, session, and whether the use is allowed.
     let chains: [&[(Purpose, &str, bool)]; 10] = [
         &[(Enter, "a", true), (Enter, "b", false), (Enter, "a", false)],
         &[(Enter, "a", true), (Renew, "a", false), (Renew, "b", false), (Remove, "b", false), (Remove, "a", true)],
-        // As established clients do.
+        // The sequence of existing clients.
         &[(Verify, "a", true), (Show, "a", true), (Renew, "a", true), (Show, "a", true), (Show, "a", true)],
         &[(Verify, "a", true), (Enter, "b", true), (Enter, "c", false), (Show, "c", true), (Show, "b", false)],
         &[(Verify, "a", true), (Enter, "b", true), (Remove, "b", true)],
@@ -142,7 +142,7 @@ fn every_code_use_is_counted() {
     ann.show(Purpose::Verify, &again(&code), 0).unwrap();
     for _ in 0..9 {
         assert!(ann.show(Purpose::Show, &again(&code), 0).is_ok());
-        assert_eq!(ann.show(Purpose::Show, &again(&wrong), 0), Err(WRONG), "a code that was used makes up for nothing");
+        assert_eq!(ann.show(Purpose::Show, &again(&wrong), 0), Err(WRONG), "a reused code resets the count of wrong codes");
     }
     assert!(ann.show(Purpose::Show, &again(&code), 0).is_ok());
     assert_eq!(ann.show(Purpose::Enter, &again(&code), 0), Err(WRONG));
@@ -153,8 +153,8 @@ fn every_code_use_is_counted() {
 fn repeatable_code_uses_are_remembered() {
     let step = at(0).seconds().unsigned_abs() / 30;
     let used = [step - 3, step - 2, step + 2].map(|step| Used { step, session: Id::from_text("s"), purpose: Purpose::Enter });
-    let kept: Vec<u64> = recent(used.to_vec(), at(0)).iter().map(|used| used.step).collect();
-    assert_eq!(kept, [step - 2, step + 2]);
+    let remembered: Vec<u64> = recent(used.to_vec(), at(0)).iter().map(|used| used.step).collect();
+    assert_eq!(remembered, [step - 2, step + 2]);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn guessing_locks_out_one_session() {
     assert_eq!(ann.enter_from("192.0.2.1", "thief", &recovery[0], 0), Err(Error::Busy { retry_after: 300 }));
     assert!(ann.enter_from("192.0.2.1", "owner", &right, 0).is_ok());
     assert!(ann.enter_from("192.0.2.1", "second", &recovery[0], 0).is_ok());
-    // However long it goes on in that session.
+    // However many guesses are made in one session.
     for guess in 1..50 {
         let (at, session) = (guess * 300, format!("owner-{guess}"));
         let (right, wrong) = (ann.code(at), ann.wrong(at));
@@ -186,16 +186,16 @@ fn distributed_guessing_is_cut_off() {
     let wrong = ann.wrong(60);
     let mut looked_at = 0;
     for guess in 0..2000 {
-        // Sessions of their own, in networks of their own: the first 64 bits tell those apart.
+        // Each guess has its own session, in changing networks (the first 64 bits of an address).
         let (address, session) = (format!("2001:db8:0:{}::{guess:x}", guess % 40), format!("thief-{guess}"));
         looked_at += usize::from(ann.enter_from(&address, &session, &wrong, 60) == Err(WRONG));
     }
     assert_eq!(looked_at, 300);
     let (second, third) = (ann.code(60), ann.code(90));
-    assert!(ann.enter_from("192.0.2.1", "home", &second, 60).is_ok(), "where a right code came from");
+    assert!(ann.enter_from("192.0.2.1", "home", &second, 60).is_ok(), "a network from which a right code came is not locked out");
     assert!(matches!(ann.enter_from("198.51.100.7", "away", &third, 60), Err(Error::Busy { .. })));
-    assert!(ann.enter_from("198.51.100.7", "away", &recovery[0], 60).is_ok(), "a recovery code, from anywhere");
-    assert!(ann.enter_from("198.51.100.7", "away-again", &third, 60).is_ok(), "and that place is known then");
+    assert!(ann.enter_from("198.51.100.7", "away", &recovery[0], 60).is_ok(), "a recovery code works from any network");
+    assert!(ann.enter_from("198.51.100.7", "away-again", &third, 60).is_ok(), "and its network is known from then on");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn recovery_codes_work_once() {
     ann.codes.renew(&mut ann.record.spec).unwrap();
     assert_eq!(ann.enter(&all[4], 0), Err(WRONG));
     let code = ann.code(0);
-    assert!(ann.enter(&code, 0).is_ok(), "the app's codes go on");
+    assert!(ann.enter(&code, 0).is_ok(), "codes of the app still work");
 }
 
 #[test]
@@ -239,12 +239,12 @@ fn whoever_guesses_codes_has_to_wait() {
         assert_eq!(ann.enter(&wrong, 0), Err(WRONG));
     }
     let right = ann.code(0);
-    assert_eq!(ann.enter(&right, 10), Err(Error::Busy { retry_after: 290 }), "not even a right one is looked at");
-    assert_eq!(ann.enter("", 10), Err(WRONG), "no code is no guess");
+    assert_eq!(ann.enter(&right, 10), Err(Error::Busy { retry_after: 290 }), "even a right code is rejected");
+    assert_eq!(ann.enter("", 10), Err(WRONG), "an empty code counts as a guess");
     let right = ann.code(late);
     assert!(ann.enter(&right, late).is_ok());
     for _ in 0..20 {
-        assert_eq!(ann.enter(&wrong_late, late), Err(WRONG), "a right one makes up for all before");
+        assert_eq!(ann.enter(&wrong_late, late), Err(WRONG), "a right code resets the count");
     }
     ann.codes.forgive(&Id::from_text("ann"));
     assert_eq!(ann.enter(&wrong_late, late), Err(WRONG));
@@ -290,7 +290,7 @@ fn code_limits_are_configurable() {
     assert_eq!(ann.enter(&wrong, 303), Err(Error::Busy { retry_after: 24 * 60 * 60 - 303 }));
 }
 
-/// An external signer: its certificate and what it signs.
+/// An external signer with its certificate.
 pub struct Signer {
     pub certificate: KeyedCertificate,
 }
@@ -310,7 +310,7 @@ impl Signer {
         jwt::Signer::new(&self.certificate).unwrap().sign(claims).unwrap()
     }
 
-    /// The key set that holds the key under its id.
+    /// The key set with this key under its id.
     pub fn keys(&self) -> Json {
         let der = STANDARD.encode(self.certificate.certificate().der());
         json!({ "keys": [{ "kty": "RSA", "n": "", "e": "", "kid": self.kid(), "x5c": [der] }] })
@@ -359,7 +359,7 @@ fn tokens_do_not_choose_algorithms() {
     for algorithm in ["none", "HS256", "HS512", "EdDSA"] {
         let header = URL_SAFE_NO_PAD.encode(json!({ "alg": algorithm, "typ": "JWT", "kid": idp.kid() }).to_string());
         let signed = format!("{header}.{body}");
-        // A verifier that took the public key for a shared secret would let this one pass.
+        // A verifier that used the public key as a shared secret would accept this token.
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, idp.certificate.certificate().public_key().der());
         let tag = URL_SAFE_NO_PAD.encode(ring::hmac::sign(&key, signed.as_bytes()).as_ref());
         assert!(verifier.verify::<Json>(&format!("{signed}.{tag}")).is_err(), "{algorithm}");
@@ -370,26 +370,26 @@ fn tokens_do_not_choose_algorithms() {
 
 /// How the endpoint of a key set answers.
 #[derive(Clone)]
-pub enum Manner {
+pub enum AnswerMode {
     Keys(String),
-    /// Takes the connection and says nothing.
+    /// Accepts the connection and does not answer.
     Silent,
-    /// Sends whoever asks to another endpoint.
-    Elsewhere(String),
+    /// Redirects to another endpoint.
+    Redirect(String),
 }
 
-/// An endpoint of a key set, counting who asks.
+/// An endpoint of a key set that counts requests.
 pub struct Endpoint {
     pub url: String,
-    manner: Arc<Mutex<Manner>>,
-    asked: Arc<Mutex<usize>>,
+    answer_mode: Arc<Mutex<AnswerMode>>,
+    request_count: Arc<Mutex<usize>>,
 }
 
-pub fn endpoint(manner: Manner) -> Endpoint {
+pub fn endpoint(answer_mode: AnswerMode) -> Endpoint {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/keys", listener.local_addr().unwrap());
-    let (manner, asked) = (Arc::new(Mutex::new(manner)), Arc::new(Mutex::new(0)));
-    let (how, count) = (manner.clone(), asked.clone());
+    let (answer_mode, request_count) = (Arc::new(Mutex::new(answer_mode)), Arc::new(Mutex::new(0)));
+    let (how, count) = (answer_mode.clone(), request_count.clone());
     thread::spawn(move || {
         let mut open = Vec::new();
         for stream in listener.incoming() {
@@ -398,41 +398,43 @@ pub fn endpoint(manner: Manner) -> Endpoint {
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
             let _head: Vec<String> = lines.map_while(std::result::Result::ok).take_while(|line| !line.is_empty()).collect();
             let answer = match how.lock().unwrap().clone() {
-                Manner::Silent => {
+                AnswerMode::Silent => {
                     open.push(stream);
                     continue;
                 }
-                Manner::Keys(keys) => format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{keys}", keys.len()),
-                Manner::Elsewhere(to) => format!("HTTP/1.1 302 Found\r\nconnection: close\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"),
+                AnswerMode::Keys(keys) => format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{keys}", keys.len()),
+                AnswerMode::Redirect(to) => {
+                    format!("HTTP/1.1 302 Found\r\nconnection: close\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n")
+                }
             };
             stream.write_all(answer.as_bytes()).ok();
         }
     });
-    Endpoint { url, manner, asked }
+    Endpoint { url, answer_mode, request_count }
 }
 
 impl Endpoint {
-    pub fn asked(&self) -> usize {
-        *self.asked.lock().unwrap()
+    pub fn request_count(&self) -> usize {
+        *self.request_count.lock().unwrap()
     }
 
-    fn be(&self, manner: Manner) {
-        *self.manner.lock().unwrap() = manner;
+    fn set_mode(&self, answer_mode: AnswerMode) {
+        *self.answer_mode.lock().unwrap() = answer_mode;
     }
 }
 
 /// A store with an identity `ann` and a signer that keeps its keys at an endpoint.
-pub struct Realm {
+pub struct TokenLogin {
     pub store: Store,
     pub tokens: Tokens,
     pub runtime: tokio::runtime::Runtime,
 }
 
-fn realm(jwks: &str) -> Realm {
-    realm_with(jwks, |_| ())
+fn token_login(jwks: &str) -> TokenLogin {
+    token_login_with(jwks, |_| ())
 }
 
-pub fn realm_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> Realm {
+pub fn token_login_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> TokenLogin {
     let mut config = Config::default();
     adapt(&mut config);
     let store = stores::of(KINDS).in_memory();
@@ -459,10 +461,10 @@ pub fn realm_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> Realm {
         })
         .unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    Realm { store, tokens: Tokens::new(&config.tokens, config.key_sets), runtime }
+    TokenLogin { store, tokens: Tokens::new(&config.tokens, config.key_sets), runtime }
 }
 
-impl Realm {
+impl TokenLogin {
     pub fn enter(&self, token: &str, seconds: i64) -> bool {
         let entered = self.runtime.block_on(self.tokens.login(&self.store, at(seconds), token));
         match entered {
@@ -478,19 +480,19 @@ impl Realm {
 #[test]
 fn cancelled_fetch_serves_others() {
     let idp = signer();
-    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
-    let realm = realm(&keys.url);
+    let keys = endpoint(AnswerMode::Keys(idp.keys().to_string()));
+    let token_login = token_login(&keys.url);
     let token = idp.token(&claims());
-    let answering = keys.manner.clone();
+    let answering = keys.answer_mode.clone();
     let held = answering.lock().unwrap();
-    let gave_up = realm.runtime.block_on(async {
-        let login = realm.tokens.login(&realm.store, at(0), &token);
+    let gave_up = token_login.runtime.block_on(async {
+        let login = token_login.tokens.login(&token_login.store, at(0), &token);
         tokio::time::timeout(Duration::from_millis(300), login).await.is_err()
     });
-    assert!(gave_up, "the endpoint does not answer yet");
+    assert!(gave_up, "the endpoint answered too early");
     drop(held);
-    assert!(realm.enter(&token, 0), "the set that was asked for is there for whoever comes next");
-    assert_eq!(keys.asked(), 1);
+    assert!(token_login.enter(&token, 0), "the fetch of a cancelled log-in serves the next one");
+    assert_eq!(keys.request_count(), 1);
 }
 
 pub fn claims() -> Json {
@@ -500,16 +502,16 @@ pub fn claims() -> Json {
 #[test]
 fn only_valid_tokens_let_in() {
     let idp = signer();
-    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
-    let realm = realm(&keys.url);
+    let keys = endpoint(AnswerMode::Keys(idp.keys().to_string()));
+    let token_login = token_login(&keys.url);
     let changed = |name: &str, value: Json| {
         let mut claims = claims();
         claims[name] = value;
         idp.token(&claims)
     };
-    assert!(realm.enter(&idp.token(&claims()), 0));
-    assert!(realm.enter(&changed("aud", json!(["other", "overlay"])), 0));
-    assert!(realm.enter(&changed("nbf", json!(NOW + 10)), 0), "the signer's clock is a little ahead");
+    assert!(token_login.enter(&idp.token(&claims()), 0));
+    assert!(token_login.enter(&changed("aud", json!(["other", "overlay"])), 0));
+    assert!(token_login.enter(&changed("nbf", json!(NOW + 10)), 0), "the clock of a signer may be a little ahead");
     let refused = [
         ("exp", json!(NOW)),
         ("exp", json!("never")),
@@ -526,122 +528,125 @@ fn only_valid_tokens_let_in() {
         ("sub", json!(["ann"])),
     ];
     for (name, value) in refused {
-        assert!(!realm.enter(&changed(name, value.clone()), 0), "{name}: {value}");
+        assert!(!token_login.enter(&changed(name, value.clone()), 0), "{name}: {value}");
     }
     let mut endless = claims();
     endless.as_object_mut().unwrap().remove("exp");
-    assert!(!realm.enter(&idp.token(&endless), 0), "a token without `exp` would be good for ever");
+    assert!(!token_login.enter(&idp.token(&endless), 0), "a token without `exp` was accepted");
     let good = idp.token(&claims());
     for broken in ["", ".", "..", "a.b.c", good.rsplit_once('.').unwrap().0, &"x".repeat(100_000)] {
-        assert!(!realm.enter(broken, 0), "{broken:.40}");
+        assert!(!token_login.enter(broken, 0), "{broken:.40}");
     }
 }
 
 #[test]
 fn token_limits_are_configurable() {
     let idp = signer();
-    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
-    let realm = realm_with(&keys.url, |config| config.tokens = config::Tokens { max_bytes: 1024, ahead: Span::seconds(60) });
+    let keys = endpoint(AnswerMode::Keys(idp.keys().to_string()));
+    let token_login = token_login_with(&keys.url, |config| config.tokens = config::Tokens { max_bytes: 1024, ahead: Span::seconds(60) });
     let with = |name: &str, value: Json| {
         let mut claims = claims();
         claims[name] = value;
         idp.token(&claims)
     };
-    assert!(realm.enter(&with("nbf", json!(NOW + 60)), 0) && !realm.enter(&with("nbf", json!(NOW + 61)), 0));
+    assert!(token_login.enter(&with("nbf", json!(NOW + 60)), 0) && !token_login.enter(&with("nbf", json!(NOW + 61)), 0));
     let (fits, long) = (with("padding", json!("x".repeat(300))), with("padding", json!("x".repeat(1000))));
-    assert!(fits.len() < 1024 && realm.enter(&fits, 0) && !realm.enter(&long, 0));
+    assert!(fits.len() < 1024 && token_login.enter(&fits, 0) && !token_login.enter(&long, 0));
 }
 
 #[test]
 fn unknown_keys_are_fetched_rarely() {
     let (old, new) = (signer(), signer());
-    let keys = endpoint(Manner::Keys(old.keys().to_string()));
-    let realm = realm(&keys.url);
-    assert!(realm.enter(&old.token(&claims()), 0));
+    let keys = endpoint(AnswerMode::Keys(old.keys().to_string()));
+    let token_login = token_login(&keys.url);
+    assert!(token_login.enter(&old.token(&claims()), 0));
     for _ in 0..10 {
-        assert!(!realm.enter(&new.token(&claims()), 0));
+        assert!(!token_login.enter(&new.token(&claims()), 0));
     }
-    assert_eq!(keys.asked(), 1);
-    keys.be(Manner::Keys(new.keys().to_string()));
-    assert!(realm.enter(&new.token(&claims()), 1));
-    assert!(!realm.enter(&old.token(&claims()), 1), "the set is replaced, not added to");
-    assert_eq!(keys.asked(), 2);
+    assert_eq!(keys.request_count(), 1);
+    keys.set_mode(AnswerMode::Keys(new.keys().to_string()));
+    assert!(token_login.enter(&new.token(&claims()), 1));
+    assert!(!token_login.enter(&old.token(&claims()), 1), "the new set replaces the old one");
+    assert_eq!(keys.request_count(), 2);
 }
 
 #[test]
 fn withdrawn_keys_stop_working() {
     let idp = signer();
-    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
-    let realm = realm(&keys.url);
+    let keys = endpoint(AnswerMode::Keys(idp.keys().to_string()));
+    let token_login = token_login(&keys.url);
     let good = idp.token(&claims());
-    assert!(realm.enter(&good, 0));
-    keys.be(Manner::Silent);
-    assert!(realm.enter(&good, 30), "an endpoint that is away for a moment is no harm");
-    assert!(!realm.enter(&good, 301));
-    keys.be(Manner::Keys(idp.keys().to_string()));
-    assert!(realm.enter(&good, 310));
-    keys.be(Manner::Silent);
-    assert!(!realm.enter(&good, -301), "nor does a clock that is put back keep it alive");
+    assert!(token_login.enter(&good, 0));
+    keys.set_mode(AnswerMode::Silent);
+    assert!(token_login.enter(&good, 30), "an endpoint that is briefly unavailable does no harm");
+    assert!(!token_login.enter(&good, 301));
+    keys.set_mode(AnswerMode::Keys(idp.keys().to_string()));
+    assert!(token_login.enter(&good, 310));
+    keys.set_mode(AnswerMode::Silent);
+    assert!(!token_login.enter(&good, -301), "a clock that is set back does not keep a withdrawn key alive");
 }
 
 #[test]
 fn dead_endpoint_delays_no_other() {
     let idp = signer();
-    let keys = endpoint(Manner::Silent);
-    let realm = realm(&keys.url);
+    let keys = endpoint(AnswerMode::Silent);
+    let token_login = token_login(&keys.url);
     let good = idp.token(&claims());
     let start = Instant::now();
-    assert!(!realm.enter(&good, 0));
+    assert!(!token_login.enter(&good, 0));
     let first = start.elapsed();
     assert!(first < Duration::from_secs(6), "{first:?}");
     let start = Instant::now();
     for _ in 0..10 {
-        assert!(!realm.enter(&good, 4));
+        assert!(!token_login.enter(&good, 4));
     }
     let others = start.elapsed();
     assert!(others * 3 < first, "{others:?} after {first:?}");
-    assert_eq!(keys.asked(), 1);
+    assert_eq!(keys.request_count(), 1);
 }
 
 #[test]
 fn key_set_answers_are_bounded() {
     let idp = signer();
-    let other = endpoint(Manner::Keys(idp.keys().to_string()));
-    let keys = endpoint(Manner::Elsewhere(other.url.clone()));
-    let realm = realm(&keys.url);
-    assert!(!realm.enter(&idp.token(&claims()), 0));
-    assert_eq!(other.asked(), 0);
-    keys.be(Manner::Keys(format!("{}{}", idp.keys(), " ".repeat(1 << 20))));
-    assert!(!realm.enter(&idp.token(&claims()), 10));
-    keys.be(Manner::Keys(idp.keys().to_string()));
-    assert!(realm.enter(&idp.token(&claims()), 20));
+    let other = endpoint(AnswerMode::Keys(idp.keys().to_string()));
+    let keys = endpoint(AnswerMode::Redirect(other.url.clone()));
+    let token_login = token_login(&keys.url);
+    assert!(!token_login.enter(&idp.token(&claims()), 0));
+    assert_eq!(other.request_count(), 0);
+    keys.set_mode(AnswerMode::Keys(format!("{}{}", idp.keys(), " ".repeat(1 << 20))));
+    assert!(!token_login.enter(&idp.token(&claims()), 10));
+    keys.set_mode(AnswerMode::Keys(idp.keys().to_string()));
+    assert!(token_login.enter(&idp.token(&claims()), 20));
 }
 
 #[test]
 fn key_set_fetching_is_configurable() {
     let (idp, other) = (signer(), signer());
-    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
+    let keys = endpoint(AnswerMode::Keys(idp.keys().to_string()));
     let (pause, lifetime) = (Span::seconds(100), Span::seconds(1000));
     let set = config::KeySets { pause, lifetime, pause_after_failure: Span::seconds(200), refresh: lifetime, ..Config::default().key_sets };
-    let realm = realm_with(&keys.url, |config| config.key_sets = set.clone());
+    let token_login = token_login_with(&keys.url, |config| config.key_sets = set.clone());
     let (good, unknown) = (idp.token(&claims()), other.token(&claims()));
-    assert!(realm.enter(&good, 0) && !realm.enter(&unknown, 99));
-    assert_eq!(keys.asked(), 1, "not again within the pause");
-    keys.be(Manner::Elsewhere(String::new()));
-    assert!(!realm.enter(&unknown, 100) && realm.enter(&good, 1000), "it failed, and the set of before goes on to count");
-    assert!(!realm.enter(&good, 1001) && !realm.enter(&good, 1200), "its life is over, and so soon nobody asks again");
-    keys.be(Manner::Keys(idp.keys().to_string()));
-    assert!(!realm.enter(&good, 1200) && realm.enter(&good, 1201));
-    keys.be(Manner::Keys(format!("{}{}", idp.keys(), " ".repeat(1024))));
-    let small = realm_with(&keys.url, |config| config.key_sets = config::KeySets { max_bytes: 1024, ..set });
-    assert!(!small.enter(&good, 0), "larger than is taken");
+    assert!(token_login.enter(&good, 0) && !token_login.enter(&unknown, 99));
+    assert_eq!(keys.request_count(), 1, "it was fetched again within the pause");
+    keys.set_mode(AnswerMode::Redirect(String::new()));
+    assert!(!token_login.enter(&unknown, 100) && token_login.enter(&good, 1000), "after a failed fetch the previous set stays valid");
+    assert!(
+        !token_login.enter(&good, 1001) && !token_login.enter(&good, 1200),
+        "its lifetime is over, and the pause after a failure lasts"
+    );
+    keys.set_mode(AnswerMode::Keys(idp.keys().to_string()));
+    assert!(!token_login.enter(&good, 1200) && token_login.enter(&good, 1201));
+    keys.set_mode(AnswerMode::Keys(format!("{}{}", idp.keys(), " ".repeat(1024))));
+    let small = token_login_with(&keys.url, |config| config.key_sets = config::KeySets { max_bytes: 1024, ..set });
+    assert!(!small.enter(&good, 0), "a key set above the maximum size was accepted");
 }
 
 pub fn authenticate(username: &str, password: &str) -> Answer {
-    shared().nobody().post("/authenticate?method=password", json!({ "username": username, "password": password }))
+    shared().anonymous().post("/authenticate?method=password", json!({ "username": username, "password": password }))
 }
 
-/// An auth policy that locks out for half an hour after three wrong passwords, and its id.
+/// An auth policy that locks out for half an hour after three wrong passwords. Returns its id.
 pub fn locking() -> String {
     locking_in(shared())
 }
@@ -670,7 +675,7 @@ fn wrong_passwords_lock_out() {
         for _ in 0..2 {
             authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
         }
-        server.again(&name);
+        server.log_in_again(&name);
     }
     open.get("/current-identity").expect(200);
     for _ in 0..3 {
@@ -682,7 +687,7 @@ fn wrong_passwords_lock_out() {
     assert!(shown.data()["disabled"] == true && shown.data()["disabledUntil"].is_string(), "{}", shown.text);
     server.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
     authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
-    server.again(&name).get("/current-identity").expect(200);
+    server.log_in_again(&name).get("/current-identity").expect(200);
 }
 
 #[test]
@@ -712,7 +717,7 @@ fn guessing_codes_ends_in_429() {
     assert!(picture.header("content-type") == "image/png" && picture.raw > 500);
     first.post("/current-identity/mfa/verify", code(0)).expect(200);
 
-    let (one, two) = (server.again(&name), server.again(&name));
+    let (one, two) = (server.log_in_again(&name), server.log_in_again(&name));
     one.get("/current-identity").refused(401, "UNAUTHORIZED", "");
     let right = code(0);
     one.post("/authenticate/mfa", right.clone()).expect(200);
@@ -725,17 +730,17 @@ fn guessing_codes_ends_in_429() {
     }
     let stopped = two.post("/authenticate/mfa", code(-100)).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
     assert!((1..=300).contains(&stopped.header("retry-after").parse::<u32>().unwrap()));
-    let (three, four) = (server.again(&name), server.again(&name));
+    let (three, four) = (server.log_in_again(&name), server.log_in_again(&name));
     three.post("/authenticate/mfa", code(1)).expect(200);
     four.post("/authenticate/mfa", json!({ "code": shown.data()["recoveryCodes"][0] })).expect(200);
-    // A code that showed the recovery codes completes no session any more.
+    // A code that was used to show the recovery codes completes no session.
     let path = "/current-identity/mfa/recovery-codes";
     let used = code(2);
     one.ask("GET", path).header("mfa-validation-code", used["code"].as_str().unwrap()).send().expect(200);
-    server.again(&name).post("/authenticate/mfa", used).refused(400, "MFA_INVALID_TOKEN", "");
+    server.log_in_again(&name).post("/authenticate/mfa", used).refused(400, "MFA_INVALID_TOKEN", "");
     server.admin.delete(&format!("/identities/{id}/mfa")).expect(200);
     two.post("/authenticate/mfa", code(0)).refused(409, "MFA_NOT_ENROLLED", "");
-    server.again(&name).get("/current-identity").expect(200);
+    server.log_in_again(&name).get("/current-identity").expect(200);
 }
 
 #[test]
@@ -749,28 +754,28 @@ fn partial_sessions_set_up_no_factor() {
     let signer = external_signer(server, &fresh("second"), more);
     let policy = auth_policy(server, json!({ "secondary": { "requireTotp": false, "requireExtJwtSigner": signer } }));
     let name = fresh("half");
-    let (id, half) = server.user(&name, json!({ "authPolicyId": policy }));
+    let (id, partial) = server.user(&name, json!({ "authPolicyId": policy }));
     let now = server.clock.now().seconds();
     let token = idp.token(&json!({ "iss": issuer, "aud": "overkeep", "sub": id, "iat": now, "exp": now + 600 }));
     let bearer = format!("Bearer {token}");
     let path = "/current-identity/mfa";
-    let whole = |method: &str, path: &str| half.ask(method, path).header("authorization", &bearer);
+    let with_token = |method: &str, path: &str| partial.ask(method, path).header("authorization", &bearer);
 
-    half.post(path, Json::Null).refused(401, "UNAUTHORIZED", "");
-    half.get(path).refused(404, "NOT_FOUND", "");
-    whole("POST", path).send().expect(201);
-    // Nothing of one that its owner sets up is shown either.
-    half.get(path).refused(401, "UNAUTHORIZED", "");
-    half.get(&format!("{path}/qr-code")).refused(401, "UNAUTHORIZED", "");
-    half.post(&format!("{path}/verify"), json!({ "code": "123456" })).refused(401, "UNAUTHORIZED", "");
-    let shown = whole("GET", path).send().expect(200);
+    partial.post(path, Json::Null).refused(401, "UNAUTHORIZED", "");
+    partial.get(path).refused(404, "NOT_FOUND", "");
+    with_token("POST", path).send().expect(201);
+    // The secret of a factor that is being set up is not shown either.
+    partial.get(path).refused(401, "UNAUTHORIZED", "");
+    partial.get(&format!("{path}/qr-code")).refused(401, "UNAUTHORIZED", "");
+    partial.post(&format!("{path}/verify"), json!({ "code": "123456" })).refused(401, "UNAUTHORIZED", "");
+    let shown = with_token("GET", path).send().expect(200);
     let secret = shown.data()["provisioningUrl"].as_str().unwrap().split("secret=").nth(1).unwrap().to_owned();
     let app = Builder::new().with_secret(Secret::try_from_base32(secret).unwrap()).build().unwrap();
     let code = json!({ "code": app.generate(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()).to_string() });
-    half.post(&format!("{path}/verify"), code.clone()).refused(401, "UNAUTHORIZED", "");
-    whole("POST", &format!("{path}/verify")).json(&code).send().expect(200);
-    // A code completes a session also before the token is shown.
-    let next = server.again(&name);
+    partial.post(&format!("{path}/verify"), code.clone()).refused(401, "UNAUTHORIZED", "");
+    with_token("POST", &format!("{path}/verify")).json(&code).send().expect(200);
+    // A code completes its step also before the token is presented.
+    let next = server.log_in_again(&name);
     next.post("/authenticate/mfa", code).expect(200);
     next.get(path).expect(200);
     next.get("/current-identity").refused(401, "UNAUTHORIZED", "");

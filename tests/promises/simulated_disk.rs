@@ -1,7 +1,7 @@
-//! A disk made for tests, deterministic: what was not flushed is lost, torn or out of order when the power goes, and any operation fails
-//! when told to.
+//! A deterministic disk for tests: after a power loss, unflushed writes are lost, torn or out of order, and any operation can be made to
+//! fail.
 //!
-//! What is taken from it as given, as every database does: a byte is written whole or not at all, and what was flushed stays.
+//! Assumptions, as every database makes them: a byte is written completely or not at all, and flushed data stays.
 
 use std::{
     collections::BTreeSet,
@@ -14,11 +14,11 @@ use redb::StorageBackend;
 const SECTOR: usize = 512;
 const PAGE: u64 = 4096;
 
-/// Numbers that are the same for the same seed (SplitMix64).
+/// Reproducible random numbers (SplitMix64).
 #[derive(Debug, Clone)]
-pub struct Chance(pub u64);
+pub struct Rng(pub u64);
 
-impl Chance {
+impl Rng {
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -27,12 +27,12 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below another.
+    /// A number from 0 to `bound - 1`.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.number() % bound as u64).unwrap()
     }
 
-    /// Yes, so many times in a hundred.
+    /// True with this probability in percent.
     pub fn percent(&mut self, of: usize) -> bool {
         self.below(100) < of
     }
@@ -42,43 +42,43 @@ impl Chance {
     }
 }
 
-/// What goes wrong.
+/// How the disk fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Trouble {
+pub enum DiskFault {
     #[default]
     None,
     Reads,
-    /// Some of what is to be written is.
+    /// Writes fail after an arbitrary part of the data.
     Writes,
-    /// Some of what is to be flushed is, and the rest is forgotten although it can be read: as Linux does.
+    /// Flushes fail after an arbitrary part; the rest is dropped although it can still be read, as Linux does.
     Flushes,
-    /// The same, and from then on nothing can be read.
+    /// The same, and afterwards reads fail.
     FlushesThenReads,
-    /// The file neither grows nor shrinks.
+    /// The length of the file cannot be changed.
     Lengths,
-    /// What was never written has no room.
+    /// No space: pages that were never written cannot be.
     Full,
 }
 
-/// The disk. Clones are the same disk.
+/// The disk. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct SimulatedDisk(Arc<Mutex<State>>);
 
 #[derive(Debug, Clone)]
 struct State {
-    chance: Chance,
-    /// What stays when the power goes.
+    rng: Rng,
+    /// What survives a power loss.
     platter: Vec<u8>,
-    /// What is read.
+    /// What reads return.
     cache: Vec<u8>,
-    /// What is only in the cache, in the order it came.
+    /// Changes that are only in the cache, in order.
     pending: Vec<Change>,
-    /// Pages that have room on the platter.
+    /// Pages with space on the platter.
     pages: BTreeSet<u64>,
-    /// Operations until the power goes.
+    /// Operations until the power is lost.
     left: u64,
-    trouble: Trouble,
-    /// Operations that failed for that.
+    fault: DiskFault,
+    /// Operations that failed because of `trouble`.
     failed: u64,
 }
 
@@ -92,7 +92,7 @@ impl Change {
     fn apply(&self, to: &mut Vec<u8>) {
         match self {
             Self::Length(len) => to.resize(*len, 0),
-            // What was written behind the end of the file is not in it.
+            // A write beyond the end of the file is cut off.
             Self::Write(at, bytes) => {
                 let end = to.len().min(at + bytes.len());
                 if *at < end {
@@ -104,15 +104,15 @@ impl Change {
 }
 
 impl SimulatedDisk {
-    /// With something on it.
+    /// A disk with this content.
     pub fn holding(content: Vec<u8>, seed: u64) -> Self {
         let pages = (0..content.len() as u64).step_by(4096).collect();
-        let (cache, pending, trouble) = (content.clone(), Vec::new(), Trouble::None);
-        let chance = Chance(seed);
-        Self(Arc::new(Mutex::new(State { chance, platter: content, cache, pending, pages, left: u64::MAX, trouble, failed: 0 })))
+        let (cache, pending, fault) = (content.clone(), Vec::new(), DiskFault::None);
+        let rng = Rng(seed);
+        Self(Arc::new(Mutex::new(State { rng, platter: content, cache, pending, pages, left: u64::MAX, fault, failed: 0 })))
     }
 
-    /// The power goes after so many more operations.
+    /// Power is lost after this many more operations.
     pub fn power_for(&self, operations: u64) {
         self.state().left = operations;
     }
@@ -121,40 +121,40 @@ impl SimulatedDisk {
         self.state().left > 0
     }
 
-    /// How many operations failed for trouble.
+    /// The number of operations that failed because of a fault.
     pub fn failed(&self) -> u64 {
         self.state().failed
     }
 
-    pub fn trouble(&self, trouble: Trouble) {
-        self.state().trouble = trouble;
+    pub fn fault(&self, fault: DiskFault) {
+        self.state().fault = fault;
     }
 
-    /// What is on it when the power goes now and comes back: another disk, for whoever holds this one still writes to it.
+    /// The disk after a power loss now. A separate disk, because the old process still writes to this one.
     pub fn after_power_loss(&self) -> Self {
         let mut state = self.state();
         state.left = 0;
-        state.lose(50);
-        let seed = state.chance.number();
+        state.apply_some(50);
+        let seed = state.rng.number();
         Self::holding(state.platter.clone(), seed)
     }
 
-    /// What the next process finds when this one is killed now: the system keeps what it was given, and has forgotten what it forgot.
-    /// Another disk, for whoever holds this one still writes to it.
+    /// The disk as the next process finds it if this one is killed now: the system keeps its cache without the writes it dropped.
+    /// A separate disk, because the old process still writes to this one.
     pub fn after_kill(&self) -> Self {
         let mut state = self.state();
         state.left = 0;
-        let chance = Chance(state.chance.number());
-        Self(Arc::new(Mutex::new(State { chance, left: u64::MAX, trouble: Trouble::None, failed: 0, ..state.clone() })))
+        let rng = Rng(state.rng.number());
+        Self(Arc::new(Mutex::new(State { rng, left: u64::MAX, fault: DiskFault::None, failed: 0, ..state.clone() })))
     }
 
-    /// What can be read from it now.
+    /// The content that reads return now.
     pub fn content(&self) -> Vec<u8> {
         self.state().cache.clone()
     }
 
-    /// Changes what is on it, behind everybody's back.
-    pub fn spoil(&self, change: impl FnOnce(&mut [u8])) {
+    /// Changes stored bytes without the store's knowledge.
+    pub fn corrupt(&self, change: impl FnOnce(&mut [u8])) {
         change(&mut self.state().cache);
     }
 
@@ -162,15 +162,15 @@ impl SimulatedDisk {
         self.0.lock().unwrap()
     }
 
-    /// The state, for an operation that nothing hinders.
+    /// The state, for an operation that does not fail.
     fn operate(&self, fails: impl FnOnce(&State) -> bool) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.state();
         if state.left == 0 {
-            return Err(io::Error::other("there is no power"));
+            return Err(io::Error::other("the power is off"));
         }
         if fails(&state) {
             state.failed += 1;
-            return Err(io::Error::other("the disk does not work"));
+            return Err(io::Error::other("the disk fails"));
         }
         state.left -= 1;
         Ok(state)
@@ -178,28 +178,28 @@ impl SimulatedDisk {
 }
 
 impl State {
-    /// Some of what is pending reaches the platter, the rest never will. Lengths have another chance: they are kept in a journal.
-    fn lose(&mut self, lengths: usize) {
-        let chance = *self.chance.pick(&[0, 10, 50, 90, 100]);
+    /// Some pending changes reach the platter, the others are lost. Length changes have their own probability: file systems journal them.
+    fn apply_some(&mut self, lengths: usize) {
+        let rng = *self.rng.pick(&[0, 10, 50, 90, 100]);
         for change in std::mem::take(&mut self.pending) {
             match change {
                 Change::Length(_) => {
-                    if self.chance.percent(lengths) {
+                    if self.rng.percent(lengths) {
                         change.apply(&mut self.platter);
                     }
                 }
-                Change::Write(at, bytes) => self.tear(at, &bytes, chance),
+                Change::Write(at, bytes) => self.tear(at, &bytes, rng),
             }
         }
     }
 
-    fn tear(&mut self, mut at: usize, mut bytes: &[u8], chance: usize) {
+    fn tear(&mut self, mut at: usize, mut bytes: &[u8], rng: usize) {
         while !bytes.is_empty() {
             let (sector, rest) = bytes.split_at(bytes.len().min(SECTOR - at % SECTOR));
-            if self.chance.percent(chance) {
-                let torn = self.chance.percent(10);
-                let kept = if torn { self.chance.below(sector.len() + 1) } else { sector.len() };
-                Change::Write(at, sector[..kept].to_vec()).apply(&mut self.platter);
+            if self.rng.percent(rng) {
+                let torn = self.rng.percent(10);
+                let length = if torn { self.rng.below(sector.len() + 1) } else { sector.len() };
+                Change::Write(at, sector[..length].to_vec()).apply(&mut self.platter);
             }
             (at, bytes) = (at + sector.len(), rest);
         }
@@ -217,7 +217,7 @@ impl StorageBackend for SimulatedDisk {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.operate(|state| state.trouble == Trouble::Reads)?;
+        let state = self.operate(|state| state.fault == DiskFault::Reads)?;
         let at = usize::try_from(offset).unwrap();
         let found = state.cache.get(at..at + out.len()).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         out.copy_from_slice(found);
@@ -225,23 +225,23 @@ impl StorageBackend for SimulatedDisk {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.operate(|state| state.trouble == Trouble::Lengths)?;
+        let mut state = self.operate(|state| state.fault == DiskFault::Lengths)?;
         state.change(Change::Length(usize::try_from(len).unwrap()));
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = match self.operate(|state| matches!(state.trouble, Trouble::Flushes | Trouble::FlushesThenReads)) {
+        let mut state = match self.operate(|state| matches!(state.fault, DiskFault::Flushes | DiskFault::FlushesThenReads)) {
             Ok(state) => state,
             Err(error) => {
                 let mut state = self.state();
                 if state.left > 0 {
-                    if state.trouble == Trouble::FlushesThenReads {
-                        state.trouble = Trouble::Reads;
+                    if state.fault == DiskFault::FlushesThenReads {
+                        state.fault = DiskFault::Reads;
                     }
-                    state.lose(100);
-                    // What was forgotten may be read for a while, or never again.
-                    if state.chance.percent(50) {
+                    state.apply_some(100);
+                    // Dropped data may be readable for a while, or not.
+                    if state.rng.percent(50) {
                         state.cache = state.platter.clone();
                     }
                 }
@@ -256,8 +256,8 @@ impl StorageBackend for SimulatedDisk {
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let at = usize::try_from(offset).unwrap();
         let pages: Vec<u64> = (offset / PAGE..(offset + data.len() as u64).div_ceil(PAGE)).map(|page| page * PAGE).collect();
-        let has_room = |state: &State| state.trouble != Trouble::Full || pages.iter().all(|page| state.pages.contains(page));
-        match self.operate(|state| state.trouble == Trouble::Writes || !has_room(state)) {
+        let has_room = |state: &State| state.fault != DiskFault::Full || pages.iter().all(|page| state.pages.contains(page));
+        match self.operate(|state| state.fault == DiskFault::Writes || !has_room(state)) {
             Ok(mut state) => {
                 state.pages.extend(pages);
                 state.change(Change::Write(at, data.to_vec()));
@@ -266,7 +266,7 @@ impl StorageBackend for SimulatedDisk {
             Err(error) => {
                 let mut state = self.state();
                 if state.left > 0 {
-                    let some = state.chance.below(data.len() + 1);
+                    let some = state.rng.below(data.len() + 1);
                     state.change(Change::Write(at, data[..some].to_vec()));
                 }
                 Err(error)

@@ -1,4 +1,4 @@
-//! What the store promises to those above it, on kinds made for the purpose.
+//! What the store promises to the rooms above it, tested with two kinds made for these tests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,11 +29,11 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Dice, stores},
-    simulated_disk::{SimulatedDisk, Trouble},
+    harness::{Rng, stores},
+    simulated_disk::{DiskFault, SimulatedDisk},
 };
 
-/// Something that others refer to.
+/// A kind that others refer to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Team {
     pub name: String,
@@ -52,7 +52,7 @@ impl Entity for Team {
     }
 }
 
-/// Something with every sort of field and reference.
+/// A kind with every type of field and reference.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub name: String,
@@ -107,7 +107,7 @@ fn team(id: &str) -> Record<Team> {
 
 const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records.task");
 
-/// Damages tasks of a file that nobody has open.
+/// Damages tasks of a closed file.
 fn damage(directory: &TempDir, ids: &[&str]) {
     let database = Database::open(directory.path().join("data")).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -133,8 +133,8 @@ fn insert(store: &Store, tasks: Vec<Record<Task>>) {
     store.write_blocking(|tx| tasks.into_iter().try_for_each(|task| tx.insert(task))).unwrap();
 }
 
-/// Asserts that the index has the rows of the records that are there, and no others.
-pub fn indexed_well(store: &Store) {
+/// Asserts that the index has exactly the rows of the existing records.
+pub fn assert_index_consistent(store: &Store) {
     assert_eq!(store.check(&Progress::default()).unwrap(), Report::default());
 }
 
@@ -153,7 +153,7 @@ fn all_ids(store: &Store) -> Vec<String> {
 
 type Job<T> = Box<dyn FnOnce(&Tx<'_>) -> Result<T> + Send>;
 
-/// Queues jobs while the writer is held up, so that they share a group; gives their answers in order.
+/// Queues jobs while the writer is blocked, so that they share a group. Returns their answers in order.
 fn in_one_group<T: Send + 'static>(store: &Store, jobs: Vec<Job<T>>) -> Vec<Result<T>> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (started, has_started) = channel();
@@ -188,11 +188,11 @@ fn in_one_group<T: Send + 'static>(store: &Store, jobs: Vec<Job<T>>) -> Vec<Resu
     answers
 }
 
-/// Asserts that a record has exactly these bytes on disk, and that they are read back. For every kind's own test.
+/// Asserts that a record has exactly these bytes on disk and that they decode to it.
 pub fn golden<E: Entity>(record: &Record<E>, hex: &str) {
     let bytes = encode(record).unwrap();
     let shown: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(shown, hex, "the bytes of a {} on disk have changed: take a new VERSION and keep the old struct", E::KIND.name);
+    assert_eq!(shown, hex, "the stored bytes of a {} have changed: increment VERSION and keep the old struct", E::KIND.name);
     let again = decode::<E>(record.id.as_str(), &bytes).unwrap();
     assert_eq!(encode(&again).unwrap(), bytes);
 }
@@ -207,12 +207,12 @@ fn unique_values_free_with_their_record() {
     store.write_blocking(move |tx| tx.delete(&Id::<Task>::from_text("a")).and_then(|()| tx.insert(twin()))).unwrap();
     assert_eq!(store.read(|tx| tx.find_by::<Task>("name", "task a")).unwrap().unwrap().id.as_str(), "b");
 
-    let unnamed = |id| {
+    let unlinked = |id| {
         let mut task = task(id);
         task.spec.name = String::new();
         task
     };
-    store.write_blocking(move |tx| tx.insert(unnamed("x")).and_then(|()| tx.insert(unnamed("y")))).unwrap();
+    store.write_blocking(move |tx| tx.insert(unlinked("x")).and_then(|()| tx.insert(unlinked("y")))).unwrap();
 
     let long = |id, last| {
         let mut task = task(id);
@@ -228,10 +228,10 @@ fn unique_values_free_with_their_record() {
 #[test]
 fn deletion_follows_references() {
     let opened = stores::of(KINDS).open_in_memory();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let hears = told.clone();
+    let events_heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = events_heard.clone();
     opened.subscribe(Phase::Update, move |events| {
-        hears.lock().unwrap().extend(events.iter().map(|e| (e.id.clone(), e.of::<Task>().is_some_and(|(_, new)| new.is_some()))))
+        sink.lock().unwrap().extend(events.iter().map(|e| (e.id.clone(), e.of::<Task>().is_some_and(|(_, new)| new.is_some()))))
     });
     let store = opened.start().unwrap();
     let mut lost = task("t");
@@ -254,14 +254,14 @@ fn deletion_follows_references() {
     let delete_team = || store.write_blocking(|tx| tx.delete(&Id::<Team>::from_text("red")));
     assert_eq!(delete_team(), Err(Error::Referenced { field: "team", by: vec!["a".into()] }));
 
-    told.lock().unwrap().clear();
+    events_heard.lock().unwrap().clear();
     store.write_blocking(|tx| tx.delete(&Id::<Task>::from_text("a"))).unwrap();
     assert_eq!(all_ids(&store), ["d"]);
     let d = store.read(|tx| tx.get(&Id::<Task>::from_text("d"))).unwrap();
-    assert_eq!(d.spec.after, [Id::from_text("d")], "only what went is forgotten");
-    let (cleared, deleted): (Vec<_>, Vec<_>) = told.lock().unwrap().iter().cloned().partition(|(_, lives)| *lives);
+    assert_eq!(d.spec.after, [Id::from_text("d")], "only the references to deleted records are removed");
+    let (cleared, deleted): (Vec<_>, Vec<_>) = events_heard.lock().unwrap().iter().cloned().partition(|(_, lives)| *lives);
     assert!(cleared.iter().all(|(id, _)| id == "d"));
-    assert_eq!(deleted.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"], "who refers goes first");
+    assert_eq!(deleted.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"], "referring records are deleted first");
     delete_team().unwrap();
 }
 
@@ -282,7 +282,7 @@ fn cascades_may_be_long_or_circular() {
         .unwrap();
     store.write_blocking(|tx| tx.delete(&Id::<Task>::from_text("2500"))).unwrap();
     assert_eq!(store.read(|tx| tx.count::<Task>()), Ok(0));
-    indexed_well(&store);
+    assert_index_consistent(&store);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn failing_job_harms_no_other() {
                     1 => tx.insert(task("000")).map(|()| n),
                     2 => panic!("job {n}"),
                     3 => {
-                        // A refused call has done nothing, and the job may go on.
+                        // A failed call has no effect, and the job may continue.
                         let mut twin = task(&format!("{n:03} twin"));
                         twin.spec.name = "task 000".into();
                         assert!(tx.insert(twin).is_err());
@@ -315,15 +315,15 @@ fn failing_job_harms_no_other() {
             _ => assert_eq!(answer, &Ok(n)),
         }
     }
-    let kept: Vec<String> = (0..100).filter(|n| ![1, 2].contains(&(n % 5))).map(|n| format!("{n:03}")).collect();
-    assert_eq!(all_ids(&store), kept);
-    for id in kept {
+    let cache: Vec<String> = (0..100).filter(|n| ![1, 2].contains(&(n % 5))).map(|n| format!("{n:03}")).collect();
+    assert_eq!(all_ids(&store), cache);
+    for id in cache {
         assert_eq!(store.read(|tx| tx.ids(Task::KIND, "name", &format!("task {id}"))), Ok(vec![id]));
     }
-    indexed_well(&store);
+    assert_index_consistent(&store);
 }
 
-/// Memory that knows what was not synced, and refuses to sync when told to.
+/// Memory that tracks unsynced writes and can be made to fail syncs.
 #[derive(Debug, Default, Clone)]
 struct Faulty(Arc<(InMemoryBackend, AtomicBool, AtomicBool, AtomicUsize)>);
 
@@ -331,10 +331,10 @@ impl Faulty {
     fn unsynced(&self) -> bool {
         self.0.1.load(SeqCst)
     }
-    fn break_down(&self) {
+    fn start_failing(&self) {
         self.0.2.store(true, SeqCst);
     }
-    fn mend(&self) {
+    fn stop_failing(&self) {
         self.0.2.store(false, SeqCst);
     }
     fn syncs(&self) -> usize {
@@ -354,7 +354,7 @@ impl StorageBackend for Faulty {
     }
     fn sync_data(&self) -> io::Result<()> {
         if self.0.2.load(SeqCst) {
-            return Err(io::Error::other("the disk is gone"));
+            return Err(io::Error::other("the disk fails"));
         }
         self.0.3.fetch_add(1, SeqCst);
         self.0.1.store(false, SeqCst);
@@ -370,10 +370,10 @@ impl StorageBackend for Faulty {
 fn events_come_between_sync_and_answer() {
     let disk = Faulty::default();
     let opened = stores::of(KINDS).open_on(disk.clone());
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let (listener, seen, on) = (heard.clone(), opened.reader().clone(), disk.clone());
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let (listener, seen, backend) = (received.clone(), opened.reader().clone(), disk.clone());
     opened.subscribe(Phase::Update, move |events| {
-        assert!(!on.unsynced(), "told before it was durable");
+        assert!(!backend.unsynced(), "the listener was called before the commit was durable");
         for event in events {
             let (old, new) = event.of::<Task>().unwrap();
             assert!(old.is_none() && seen.read(|tx| tx.find(&new.unwrap().id)).unwrap().is_some());
@@ -384,7 +384,7 @@ fn events_come_between_sync_and_answer() {
     let before = disk.syncs();
     let jobs: Vec<Job<()>> = (0..50).map(|n| -> Job<()> { Box::new(move |tx| tx.insert(task(&format!("{n:02}")))) }).collect();
     assert!(in_one_group(&store, jobs).iter().all(Result::is_ok));
-    assert_eq!(*heard.lock().unwrap(), all_ids(&store));
+    assert_eq!(*received.lock().unwrap(), all_ids(&store));
     assert_eq!(disk.syncs() - before, 1, "a group costs one sync");
     store.write_blocking(|_| Ok(())).unwrap();
     assert_eq!(disk.syncs() - before, 1, "writing nothing costs none");
@@ -394,42 +394,42 @@ fn events_come_between_sync_and_answer() {
 #[test]
 fn who_reacts_hears_after_who_updates() {
     let opened = stores::of(KINDS).open_in_memory();
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::new(Mutex::new(Vec::new()));
     for (phase, name) in [(Phase::React, "reacts"), (Phase::Update, "updates"), (Phase::React, "reacts"), (Phase::Update, "updates")] {
-        let heard = heard.clone();
-        opened.subscribe(phase, move |_| heard.lock().unwrap().push(name));
+        let received = received.clone();
+        opened.subscribe(phase, move |_| received.lock().unwrap().push(name));
     }
     let store = opened.start().unwrap();
     store.write_blocking(|tx| tx.insert(task("a"))).unwrap();
-    assert_eq!(*heard.lock().unwrap(), ["updates", "updates", "reacts", "reacts"]);
+    assert_eq!(*received.lock().unwrap(), ["updates", "updates", "reacts", "reacts"]);
 }
 
 #[tokio::test]
 async fn dry_runs_tell_only_their_caller() {
     let disk = Faulty::default();
     let opened = stores::of(KINDS).open_on(disk.clone());
-    let heard = Arc::new(AtomicUsize::new(0));
-    let listener = heard.clone();
+    let received = Arc::new(AtomicUsize::new(0));
+    let listener = received.clone();
     opened.subscribe(Phase::Update, move |_| _ = listener.fetch_add(1, SeqCst));
     let store = opened.start().unwrap();
     store.write(|tx| tx.insert(task("there"))).await.unwrap();
-    heard.store(0, SeqCst);
+    received.store(0, SeqCst);
     let syncs = disk.syncs();
-    let rehearsed = store.rehearse(
+    let in_dry_run = store.rehearse(
         |tx| {
             tx.insert(task("new"))?;
             tx.delete(&Id::<Task>::from_text("there"))
         },
         |read, events| {
-            assert_eq!(read.count::<Task>()?, 1, "it is looked at beside what there is");
+            assert_eq!(read.count::<Task>()?, 1, "`read` does not see the changes of the dry run");
             Ok(events.into_iter().map(|event| (event.id, event.new.is_some())).collect::<Vec<_>>())
         },
     );
-    assert_eq!(rehearsed.await.unwrap(), [("new".to_owned(), true), ("there".to_owned(), false)]);
-    let refused = store.rehearse(|tx| tx.insert(task("there")), |_, _| -> Result<()> { panic!("it came to nothing") });
+    assert_eq!(in_dry_run.await.unwrap(), [("new".to_owned(), true), ("there".to_owned(), false)]);
+    let refused = store.rehearse(|tx| tx.insert(task("there")), |_, _| -> Result<()> { panic!("the job failed") });
     assert!(matches!(refused.await, Err(Error::Duplicate { .. })));
-    assert!(!disk.unsynced() && disk.syncs() == syncs, "a rehearsal wrote");
-    assert_eq!(heard.load(SeqCst), 0);
+    assert!(!disk.unsynced() && disk.syncs() == syncs, "a dry run wrote something");
+    assert_eq!(received.load(SeqCst), 0);
     assert_eq!(all_ids(&store), ["there"]);
 }
 
@@ -442,24 +442,24 @@ async fn no_write_waits_for_a_rehearsal() {
         let (done, written) = channel();
         let writing = writing.clone();
         std::thread::spawn(move || done.send(writing.write_blocking(|tx| tx.insert(task("written")))));
-        written.recv_timeout(Duration::from_secs(60)).expect("the write waits for the rehearsal")?;
-        assert_eq!(tx.count::<Task>()?, 1, "what was written meanwhile is not seen");
+        written.recv_timeout(Duration::from_secs(60)).expect("the write waits for the dry run")?;
+        assert_eq!(tx.count::<Task>()?, 1, "a dry run reads a snapshot");
         Ok(())
     };
     store.rehearse(beside, |_, _| Ok(())).await.unwrap();
     assert_eq!(all_ids(&store), ["written"]);
 }
 
-/// Does something to one of a few tasks, which may be refused, and says all that can be seen then.
-fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
-    let id = |dice: &mut Dice| dice.below(12).to_string();
-    let mut one = task(&id(dice));
-    one.spec.weight = dice.below(4) as i64;
-    one.spec.name = format!("task {}", dice.below(12));
-    one.spec.roles.extend(["x", "y"].into_iter().filter(|_| dice.below(2) == 0).map(str::to_owned));
-    one.spec.parent = (dice.below(3) == 0).then(|| Id::from_text(id(dice)));
-    one.spec.after = (0..dice.below(3)).map(|_| Id::from_text(id(dice))).collect();
-    let done = match dice.below(3) {
+/// Applies a random change, which may fail, to one of a few tasks. Returns everything that can be read afterwards.
+fn step(tx: &Tx<'_>, rng: &mut Rng) -> String {
+    let id = |rng: &mut Rng| rng.below(12).to_string();
+    let mut one = task(&id(rng));
+    one.spec.weight = rng.below(4) as i64;
+    one.spec.name = format!("task {}", rng.below(12));
+    one.spec.roles.extend(["x", "y"].into_iter().filter(|_| rng.below(2) == 0).map(str::to_owned));
+    one.spec.parent = (rng.below(3) == 0).then(|| Id::from_text(id(rng)));
+    one.spec.after = (0..rng.below(3)).map(|_| Id::from_text(id(rng))).collect();
+    let done = match rng.below(3) {
         0 => tx.insert(one),
         1 => tx.put(one),
         _ => tx.delete(&one.id),
@@ -486,29 +486,29 @@ fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
 async fn dry_runs_equal_the_change() {
     let options = Options { clock: Clock::manual(Timestamp::from_millis(5_000)), ..Options::default() };
     let opened = stores::of(KINDS).with(options).open_in_memory();
-    let told = |events: &[Event]| events.iter().map(|event| format!("{:?}", event.of::<Task>())).collect::<Vec<_>>();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hears = heard.clone();
-    opened.subscribe(Phase::Update, move |events| hears.lock().unwrap().extend(told(events)));
+    let events_heard = |events: &[Event]| events.iter().map(|event| format!("{:?}", event.of::<Task>())).collect::<Vec<_>>();
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = received.clone();
+    opened.subscribe(Phase::Update, move |events| sink.lock().unwrap().extend(events_heard(events)));
     let store = opened.start().unwrap();
     let job = |seed: u64| {
         move |tx: &Tx<'_>| {
-            let mut dice = Dice::new(seed);
-            Ok((0..20).map(|_| step(tx, &mut dice)).collect::<Vec<_>>())
+            let mut rng = Rng::new(seed);
+            Ok((0..20).map(|_| step(tx, &mut rng)).collect::<Vec<_>>())
         }
     };
     for seed in 0..40 {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let sees = seen.clone();
-        let rehearsed = move |tx: &Tx<'_>| job(seed)(tx).map(|steps| *sees.lock().unwrap() = steps);
-        let foretold = store.rehearse(rehearsed, move |_, events| Ok(told(&events))).await.unwrap();
-        let happened = store.write(job(seed)).await.unwrap();
-        for (step, (foreseen, seen)) in seen.lock().unwrap().iter().zip(&happened).enumerate() {
-            assert_eq!(foreseen, seen, "seed {seed}, step {step}");
+        let recorder = seen.clone();
+        let in_dry_run = move |tx: &Tx<'_>| job(seed)(tx).map(|steps| *recorder.lock().unwrap() = steps);
+        let predicted = store.rehearse(in_dry_run, move |_, events| Ok(events_heard(&events))).await.unwrap();
+        let actual = store.write(job(seed)).await.unwrap();
+        for (step, (predicted_step, seen)) in seen.lock().unwrap().iter().zip(&actual).enumerate() {
+            assert_eq!(predicted_step, seen, "seed {seed}, step {step}");
         }
-        assert_eq!(heard.lock().unwrap().drain(..).collect::<Vec<_>>(), foretold, "seed {seed}");
+        assert_eq!(received.lock().unwrap().drain(..).collect::<Vec<_>>(), predicted, "seed {seed}");
     }
-    indexed_well(&store);
+    assert_index_consistent(&store);
 }
 
 #[test]
@@ -516,15 +516,15 @@ fn disk_failure_is_told_truthfully() {
     let disk = Faulty::default();
     let options = Options { retry: Duration::from_millis(10), ..Options::default() };
     let opened = stores::of(KINDS).with(options).open_on(disk.clone());
-    let heard = Arc::new(AtomicUsize::new(0));
-    let counter = heard.clone();
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = received.clone();
     opened.subscribe(Phase::Update, move |events| {
         counter.fetch_add(events.len(), SeqCst);
     });
     let store = opened.start().unwrap();
     store.write_blocking(|tx| tx.insert(task("before"))).unwrap();
-    heard.store(0, SeqCst);
-    disk.break_down();
+    received.store(0, SeqCst);
+    disk.start_failing();
     let jobs: Vec<Job<()>> =
         vec![Box::new(|tx| tx.insert(task("one"))), Box::new(|tx| tx.insert(task("before"))), Box::new(|tx| tx.insert(task("two")))];
     assert!(store.is_alive());
@@ -535,45 +535,45 @@ fn disk_failure_is_told_truthfully() {
     assert!(matches!(store.write_blocking(|_| Ok(())), Err(Error::Storage(_))));
     assert_eq!(all_ids(&store), ["before"]);
     std::thread::sleep(Duration::from_millis(50));
-    assert!(!store.is_alive(), "it does not work yet");
-    assert_eq!(heard.load(SeqCst), 0, "nothing was committed");
+    assert!(!store.is_alive(), "the disk still fails");
+    assert_eq!(received.load(SeqCst), 0, "nothing was committed");
 
-    disk.mend();
+    disk.stop_failing();
     let begin = Instant::now();
     while !store.is_alive() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "it works again");
+        assert!(begin.elapsed() < Duration::from_secs(20), "the store does not recover");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(all_ids(&store), ["before"], "what was refused does not turn up later");
+    assert_eq!(all_ids(&store), ["before"], "a rejected write appeared later");
     store.write_blocking(|tx| tx.insert(task("after"))).unwrap();
-    assert_eq!((all_ids(&store), heard.load(SeqCst)), (vec!["after".to_owned(), "before".to_owned()], 1));
+    assert_eq!((all_ids(&store), received.load(SeqCst)), (vec!["after".to_owned(), "before".to_owned()], 1));
 }
 
 #[test]
 fn late_failure_keeps_the_commit() {
-    let drive = SimulatedDisk::holding(Vec::new(), 0);
-    let opened = stores::of(KINDS).open_on(drive.clone());
-    let heard = Arc::new(AtomicUsize::new(0));
-    let counter = heard.clone();
+    let disk = SimulatedDisk::holding(Vec::new(), 0);
+    let opened = stores::of(KINDS).open_on(disk.clone());
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = received.clone();
     opened.subscribe(Phase::Update, move |events| {
         counter.fetch_add(events.len(), SeqCst);
     });
     let store = opened.start().unwrap();
     store.write_blocking(|tx| tx.set_setting("large", Some(&vec![1; 6 << 20]))).unwrap();
     store.write_blocking(|tx| tx.set_setting("large", None)).unwrap();
-    // The file is to shrink and does not.
-    drive.trouble(Trouble::Lengths);
+    // The file should shrink, and the operation fails.
+    disk.fault(DiskFault::Lengths);
     let mut written = Vec::new();
-    while drive.failed() == 0 {
+    while disk.failed() == 0 {
         let id = format!("{:02}", written.len());
         let record = task(&id);
         store.write_blocking(|tx| tx.insert(record)).unwrap();
         written.push(id);
-        assert!(written.len() < 50, "the file never shrinks");
+        assert!(written.len() < 50, "the file does not shrink");
     }
-    assert_eq!((all_ids(&store), heard.load(SeqCst)), (written.clone(), written.len()));
+    assert_eq!((all_ids(&store), received.load(SeqCst)), (written.clone(), written.len()));
     store.close();
-    let reopened = stores::of(KINDS).start_on(drive.after_power_loss());
+    let reopened = stores::of(KINDS).start_on(disk.after_power_loss());
     assert_eq!(all_ids(&reopened), written);
 }
 
@@ -605,7 +605,7 @@ fn damaged_record_error_names_it() {
         assert!(matches!(decode::<Task>("b", &bytes), Err(Error::Damaged { kind: "task", id, .. }) if id == "b"), "byte {at}");
         assert!(decode::<Task>("b", &whole[..at]).is_err());
     }
-    assert!(decode::<Task>("a", &whole).is_err(), "the bytes of one are no other");
+    assert!(decode::<Task>("a", &whole).is_err(), "the bytes belong to another id");
     {
         let database = Database::open(&path).unwrap();
         let transaction = database.begin_write().unwrap();
@@ -621,13 +621,13 @@ fn damaged_record_error_names_it() {
     damaged(store.write_blocking(|tx| tx.put(task("b"))));
 }
 
-/// As `Team` was stored once.
+/// A former version of `Team`.
 #[derive(Serialize, Deserialize, Clone)]
 struct OldTeam {
     number: u16,
 }
 
-/// As `Team` is stored now, under the same name.
+/// The current version of `Team`, under the same kind name.
 #[derive(Serialize, Deserialize, Clone)]
 struct NewTeam {
     name: String,
@@ -688,7 +688,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_never_a_panic(mut bytes in vec(any::<u8>(), 0..200), seal in any::<bool>()) {
         if seal && bytes.len() >= 5 {
-            // With the right checksum, so that what is behind it is read.
+            // With a valid checksum, so that the content is decoded.
             let mut sum = crc32fast::Hasher::new();
             bytes[0] = 1;
             [b"x", &bytes[..1], &bytes[5..]].iter().for_each(|part| sum.update(part));
@@ -720,14 +720,14 @@ proptest! {
             }
             Ok(())
         }).unwrap();
-        indexed_well(&store);
+        assert_index_consistent(&store);
         store.write_blocking(move |tx| tasks.iter().try_for_each(|task| {
             let twin = Record { id: Id::from_text("twin"), ..task.clone() };
             let taken = Error::Duplicate { field: "name".into(), value: task.spec.name.clone() };
-            assert_eq!(tx.insert(twin), Err(taken), "a value is read from its row as it was");
+            assert_eq!(tx.insert(twin), Err(taken), "a value read from its index row is unchanged");
             tx.delete(&task.id)
         })).unwrap();
-        indexed_well(&store);
+        assert_index_consistent(&store);
     }
 
     #[test]
@@ -780,7 +780,7 @@ fn required_fields_are_never_empty() {
 #[test]
 fn cache_entries_go_with_dependencies() {
     let opened = stores::of(KINDS).open_in_memory();
-    let kept: Cache<Vec<String>> = Cache::following(&opened, |kind| kind == Task::KIND, 2);
+    let cache: Cache<Vec<String>> = Cache::following(&opened, |kind| kind == Task::KIND, 2);
     let store = opened.start().unwrap();
     insert(&store, vec![task("a"), task("b")]);
     let make = |store: &Store| {
@@ -791,10 +791,10 @@ fn cache_entries_go_with_dependencies() {
             Ok((Arc::new(ids), facts.marks().unwrap()))
         })
     };
-    let keep = || {
-        let at = kept.now();
-        let (ids, marks) = make(&store).unwrap();
-        kept.keep("x", ids, marks, at);
+    let cache_again = || {
+        let at = cache.now();
+        let (ids, dependencies) = make(&store).unwrap();
+        cache.keep("x", ids, dependencies, at);
     };
     let change = |id: &str, role: Option<&str>, weight| {
         let mut changed = task(id);
@@ -802,24 +802,24 @@ fn cache_entries_go_with_dependencies() {
         changed.spec.weight = weight;
         store.write_blocking(move |tx| tx.put(changed)).unwrap();
     };
-    keep();
-    assert_eq!(kept.find("x").as_deref(), Some(&Vec::new()));
+    cache_again();
+    assert_eq!(cache.find("x").as_deref(), Some(&Vec::new()));
     change("b", None, 1);
     change("b", Some("y"), 2);
-    assert!(kept.find("x").is_some(), "neither was asked about");
+    assert!(cache.find("x").is_some(), "the entry depends on neither change");
     change("b", Some("x"), 2);
-    assert!(kept.find("x").is_none(), "another record has the value now");
-    keep();
-    assert_eq!(kept.find("x").as_deref(), Some(&vec!["b".to_owned()]));
+    assert!(cache.find("x").is_none(), "another record has the value now");
+    cache_again();
+    assert_eq!(cache.find("x").as_deref(), Some(&vec!["b".to_owned()]));
     change("a", None, 1);
-    assert!(kept.find("x").is_none(), "the record is another now");
+    assert!(cache.find("x").is_none(), "the record has changed");
 
-    // What was made before a change and is kept after it is of the past.
-    let at = kept.now();
-    let (ids, marks) = make(&store).unwrap();
+    // An entry that was computed before a change and is stored after it is outdated.
+    let at = cache.now();
+    let (ids, dependencies) = make(&store).unwrap();
     change("a", None, 2);
-    kept.keep("x", ids, marks, at);
-    assert!(kept.find("x").is_none());
+    cache.keep("x", ids, dependencies, at);
+    assert!(cache.find("x").is_none());
     assert!(
         store
             .read(|tx| {
@@ -829,7 +829,7 @@ fn cache_entries_go_with_dependencies() {
             })
             .unwrap()
             .is_none(),
-        "the time changes by itself"
+        "an entry that depends on the time is not cached"
     );
 }
 
@@ -847,12 +847,12 @@ async fn small_reads_do_not_wait() {
         Ok(count)
     };
     let (go, held) = channel::<()>();
-    let (told, begun) = tokio::sync::oneshot::channel();
+    let (events_heard, begun) = tokio::sync::oneshot::channel();
     let long = store.clone();
     let first = tokio::spawn(async move {
         long.scan(move |tx| {
             let count = all(tx)?;
-            told.send(()).unwrap();
+            events_heard.send(()).unwrap();
             held.recv().unwrap();
             Ok(count)
         })
@@ -863,8 +863,8 @@ async fn small_reads_do_not_wait() {
     let mut second = Box::pin(store.scan(all));
     let write = |tx: &Tx<'_>| (0..1_100).try_for_each(|n| tx.insert(task(&format!("new {n}"))));
     let mut third = Box::pin(store.rehearse(write, move |tx, _| all(tx)));
-    assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err(), "one at a time");
-    assert!(tokio::time::timeout(Duration::from_millis(50), &mut third).await.is_err(), "what is only tried counts as what is read");
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err(), "two scans ran at a time");
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut third).await.is_err(), "a dry run counts as a scan");
     go.send(()).unwrap();
     assert_eq!((first.await.unwrap(), second.await, third.await), (Ok(1_100), Ok(1_100), Ok(1_100)));
 }
@@ -887,12 +887,12 @@ async fn surplus_scans_are_refused_first() {
     let found = list(reading).await;
     assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
     let (go, held) = channel::<()>();
-    let (told, begun) = tokio::sync::oneshot::channel();
+    let (events_heard, begun) = tokio::sync::oneshot::channel();
     let long = store.clone();
     let first = tokio::spawn(async move {
         long.scan(move |tx| {
             tx.each_readable::<Task>(|_| Ok(()))?;
-            told.send(()).unwrap();
+            events_heard.send(()).unwrap();
             held.recv().unwrap();
             Ok(())
         })
@@ -902,11 +902,11 @@ async fn surplus_scans_are_refused_first() {
     for text in [reading, "weight = 0 sort by weight", "label contains \"task\""] {
         assert!(matches!(list(text).await, Err(Error::Busy { .. })), "{text}");
     }
-    assert_eq!(list("id = \"0001\"").await, Ok(1), "who reads little is served");
+    assert_eq!(list("id = \"0001\"").await, Ok(1), "a read of few records is not limited");
     for text in ["name contains \"0\"", "id contains \"0\""] {
         let query = Query::parse(text, Words::<Team>::ALL).unwrap();
         let few = store.scan(move |tx| list_of::<Team>(query).page(tx).map(|page| page.total));
-        assert!(few.await.is_ok_and(|total| total > 0), "{text}: so is who reads all of a few");
+        assert!(few.await.is_ok_and(|total| total > 0), "{text}: nor is a read of all records of a small kind");
     }
     go.send(()).unwrap();
     first.await.unwrap().unwrap();
@@ -925,12 +925,12 @@ fn indexed_filters_do_not_scan() {
     assert_eq!(plan("anyOf(roles) = \"x\" and name in [\"x\", \"y\"]"), Candidates::Field("name"));
     assert_eq!(plan("anyOf(roles) = \"x\" or anyOf(roles) = \"y\""), Candidates::Field("roles"));
     assert_eq!(plan("name = \"x\" and id = \"y\""), Candidates::Id);
-    assert_eq!(plan("name = \"\""), Candidates::Scope, "blank names are in no index");
+    assert_eq!(plan("name = \"\""), Candidates::Scope, "blank names are not indexed");
     assert_eq!(plan("name != \"x\""), Candidates::Scope);
     assert_eq!(plan("weight = 3"), Candidates::Scope);
     assert_eq!(plan("name = \"x\" or weight = 3"), Candidates::Scope);
 
-    // And what it does not read cannot hurt: every other record here is damaged.
+    // Records that are not read are irrelevant: every other record here is damaged.
     let directory = TempDir::new().unwrap();
     open(&directory).write_blocking(|tx| ["a", "b", "c"].into_iter().try_for_each(|id| tx.insert(task(id)))).unwrap();
     damage(&directory, &["a", "c"]);
@@ -941,7 +941,7 @@ fn indexed_filters_do_not_scan() {
     };
     assert_eq!(list("name = \"task b\" and weight = 0"), Ok(1));
     assert_eq!(list("id = \"b\""), Ok(1));
-    assert_eq!(list("label contains \"task\" sort by label skip 9"), Ok(3), "only the page is read");
+    assert_eq!(list("label contains \"task\" sort by label skip 9"), Ok(3), "records outside of the page are not read");
     assert!(list("weight = 0").is_err());
 }
 
@@ -956,7 +956,7 @@ fn file_is_private_and_locked() {
     assert!(matches!(second(&path), OpenError::Locked(_)));
     assert!(second(&path).to_string().ends_with("data is in use by another process"));
     drop(store);
-    assert!(open(&directory).is_new(), "nothing was stored yet");
+    assert!(open(&directory).is_new(), "nothing has been stored yet");
 
     let nowhere = directory.path().join("none/data");
     assert!(matches!(second(&nowhere), OpenError::Directory { .. }));

@@ -1,4 +1,4 @@
-//! Time passes, and clocks are put: sessions end after they idled, and for no other reason.
+//! Time and clock changes: sessions end after they have idled for the timeout, and for no other reason.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[test]
 fn clock_changes_do_not_move_sessions() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let (_, alice) = server.user(&fresh("alice"), json!({}));
     let (_, bob) = server.user(&fresh("bob"), json!({}));
     let start = server.clock.now();
     let minutes = |count: u64| Duration::from_secs(60 * count);
-    for put in [start.plus(10 * DAY), start.minus(300 * DAY), start.plus(3650 * DAY), start] {
-        server.clock.set(put);
+    for time in [start.plus(10 * DAY), start.minus(300 * DAY), start.plus(3650 * DAY), start] {
+        server.clock.set(time);
         server.clock.advance(minutes(9));
         server.look_after();
         let session = alice.get("/current-api-session").expect(200);
         let end = server.clock.now().plus(minutes(30)).to_string();
-        assert_eq!(session.data()["expiresAt"], end, "by the clock as it stands");
+        assert_eq!(session.data()["expiresAt"], end, "the end follows the current clock");
     }
     bob.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
     server.clock.advance(minutes(31));
@@ -38,42 +38,42 @@ fn sessions_survive_restart_with_wrong_clock() {
     let (config, start) = (settings(&directory), Clock::system().now());
     let running = controller::start(&config, Clock::manual(start)).unwrap();
     let password = running.generated_password().unwrap().to_owned();
-    let nobody = trusting(&format!("https://{}", running.bound()));
-    let [used, idle] = [nobody.log_in("admin", &password), nobody.log_in("admin", &password)].map(|caller| caller.token.unwrap());
+    let anonymous = trusting(&format!("https://{}", running.bound()));
+    let [used, idle] = [anonymous.log_in("admin", &password), anonymous.log_in("admin", &password)].map(|caller| caller.token.unwrap());
     running.stop();
 
     let clock = Clock::manual(start.minus(3650 * DAY));
     let running = controller::start(&config, clock.clone()).unwrap();
-    let nobody = trusting(&format!("https://{}", running.bound()));
+    let anonymous = trusting(&format!("https://{}", running.bound()));
     for _ in 0..2 {
         clock.advance(Duration::from_secs(20 * 60));
         running.look_after();
-        nobody.with_token(&used).get("/current-api-session").expect(200);
+        anonymous.with_token(&used).get("/current-api-session").expect(200);
         clock.set(start);
     }
-    nobody.with_token(&idle).get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+    anonymous.with_token(&idle).get("/current-api-session").refused(401, "UNAUTHORIZED", "");
 }
 
 #[test]
 fn clock_setback_makes_nobody_wait() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     server.admin.post("/database/snapshot", json!({})).expect(200);
     server.admin.post("/database/snapshot", json!({})).refused(429, "RATE_LIMITED", "");
-    let guess = || server.nobody().ask("POST", "/enroll?method=ott&token=6f5b6d4e-0000-4000-8000-000000000000").send().expect(400);
-    let told = || server.admin.list("/overkeep/v1/history", "action = \"refusal\"", "").expect(200).total();
+    let guess = || server.anonymous().ask("POST", "/enroll?method=ott&token=6f5b6d4e-0000-4000-8000-000000000000").send().expect(400);
+    let refusals = || server.admin.list("/overkeep/v1/history", "action = \"refusal\"", "").expect(200).total();
     guess();
-    assert_eq!(told(), 1);
+    assert_eq!(refusals(), 1);
     server.clock.set(server.clock.now().minus(DAY));
     server.clock.advance(Duration::from_secs(61));
     server.admin.post("/database/snapshot", json!({})).expect(200);
     guess();
     server.look_after();
-    assert_eq!(told(), 2);
+    assert_eq!(refusals(), 2);
 }
 
 #[test]
 fn last_activity_is_shown() {
-    let server = TestServer::standing_still();
+    let server = TestServer::with_manual_clock();
     let (id, alice) = server.user(&fresh("alice"), json!({}));
     let opened = server.clock.now();
     server.clock.advance(Duration::from_secs(60));
@@ -82,7 +82,7 @@ fn last_activity_is_shown() {
     let shown = server.admin.get(&format!("/api-sessions/{}", own.id())).expect(200);
     for session in [own.data(), &listed.data()[0], shown.data()] {
         assert_eq!(session["cachedLastActivityAt"], server.clock.now().to_string());
-        assert_eq!(session["lastActivityAt"], opened.to_string(), "what is on disk");
+        assert_eq!(session["lastActivityAt"], opened.to_string(), "the stored time is not updated with each request");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A right is not enough: an explanation says yes only where traffic could flow, and says what is to be started where it could not.
+//! A right alone is not enough: explain says yes only if traffic can flow, and otherwise names what to start.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::{
     harness::fresh,
 };
 
-/// A host's answer to a question.
-fn asked(host: &AdminContext, right: Right, identity: &str, service: &str, json: bool) -> String {
+/// The answer of the host command `explain`.
+fn explained(admin_context: &AdminContext, right: Right, identity: &str, service: &str, json: bool) -> String {
     let command = Command::Explain { right, identity: identity.into(), service: service.into(), json };
-    let Outcome::Done(lines) = host.act(command, &Arc::new(Progress::default())).unwrap() else { panic!() };
+    let Outcome::Done(lines) = admin_context.act(command, &Arc::new(Progress::default())).unwrap() else { panic!() };
     lines.join("\n")
 }
 
-/// What is in the way of traffic, and its remedies.
-fn in_the_way(why: &Json) -> Vec<(String, String)> {
+/// The obstacles that concern traffic, with their remedies.
+fn traffic_obstacles(why: &Json) -> Vec<(String, String)> {
     let of_traffic = why["obstacles"].as_array().unwrap().iter().filter(|obstacle| obstacle["concerns"] == "traffic");
     of_traffic.map(|obstacle| ["what", "remedy"].map(|member| obstacle[member].as_str().unwrap().to_owned()).into()).collect()
 }
@@ -57,54 +57,55 @@ fn explain_names_missing_hosts() {
     // Nothing is connected.
     let why = running.dial(&alice, &database);
     assert!(is_yes(&why) && why["verdict"] == false, "{why:#}");
-    let told = in_the_way(&why);
-    assert_eq!(told.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), ["routerNotConnected", "noHost"], "{why:#}");
-    assert!(told[0].1.contains("start one of them") && told[0].1.contains("has not enrolled yet"), "{told:?}");
-    assert!(told[1].1.contains("the-host (not connected)"), "{told:?}");
+    let obstacles = traffic_obstacles(&why);
+    assert_eq!(obstacles.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), ["routerNotConnected", "noHost"], "{why:#}");
+    assert!(obstacles[0].1.contains("start one of them") && obstacles[0].1.contains("has not enrolled yet"), "{obstacles:?}");
+    assert!(obstacles[1].1.contains("the-host (not connected)"), "{obstacles:?}");
 
     let Asked { server, data, _directory } = running;
     drop(server);
     let mut config = Config { data, ..Config::default() };
     config.passwords.cost = 10;
-    let host = controller::host(&config, &Command::Unlock { username: "x".into() }).unwrap();
-    let why =
-        |right, identity: &str, service: &str| -> Json { serde_json::from_str(&asked(&host, right, identity, service, true)).unwrap() };
-    let whats = |why: &Json| in_the_way(why).into_iter().map(|(what, _)| what).collect::<Vec<_>>();
-    let online = host.store.online();
+    let admin_context = controller::host(&config, &Command::Unlock { username: "x".into() }).unwrap();
+    let why = |right, identity: &str, service: &str| -> Json {
+        serde_json::from_str(&explained(&admin_context, right, identity, service, true)).unwrap()
+    };
+    let obstacle_names = |why: &Json| traffic_obstacles(why).into_iter().map(|(what, _)| what).collect::<Vec<_>>();
+    let online = admin_context.store.online();
     online.set_router(&router, Some(RouterLink::default()));
 
-    // Whoever hosts needs a router and no host.
+    // Hosting needs a router and no other host.
     let bind = why(Right::Bind, &bob, &database);
     assert!(bind["verdict"] == true && bind["obstacles"] == json!([]), "{bind:#}");
-    assert!(asked(&host, Right::Bind, &bob, &database, false).starts_with("yes: the-host may bind"));
+    assert!(explained(&admin_context, Right::Bind, &bob, &database, false).starts_with("yes: the-host may bind"));
     online.channel_opened(&bob);
     let dial = why(Right::Dial, &alice, &database);
-    assert_eq!(whats(&dial), ["noHost"]);
-    assert!(in_the_way(&dial)[0].1.contains("the-host (connected, but does not bind it)"), "{dial:#}");
-    let text = asked(&host, Right::Dial, &alice, &database, false);
+    assert_eq!(obstacle_names(&dial), ["noHost"]);
+    assert!(traffic_obstacles(&dial)[0].1.contains("the-host (connected, but does not bind it)"), "{dial:#}");
+    let text = explained(&admin_context, Right::Dial, &alice, &database, false);
     assert!(text.starts_with("may, but cannot now: ") && text.contains("to change that: start the hosting program"), "{text}");
 
-    let nobody = why(Right::Dial, &alice, &orphan);
-    assert_eq!(whats(&nobody), ["noTerminator"]);
-    assert!(in_the_way(&nobody)[0].1.contains("service policy of type Bind"), "{nobody:#}");
+    let anonymous = why(Right::Dial, &alice, &orphan);
+    assert_eq!(obstacle_names(&anonymous), ["noTerminator"]);
+    assert!(traffic_obstacles(&anonymous)[0].1.contains("service policy of type Bind"), "{anonymous:#}");
     let unreachable = why(Right::Dial, &alice, &old);
-    assert_eq!(whats(&unreachable), ["terminatorNotReachable"]);
-    assert!(in_the_way(&unreachable)[0].1.contains("elsewhere"), "{unreachable:#}");
+    assert_eq!(obstacle_names(&unreachable), ["terminatorNotReachable"]);
+    assert!(traffic_obstacles(&unreachable)[0].1.contains("elsewhere"), "{unreachable:#}");
     online.set_router(&elsewhere, Some(RouterLink::default()));
     assert_eq!(why(Right::Dial, &alice, &old)["verdict"], true);
-    let text = asked(&host, Right::Dial, &alice, &old, false);
+    let text = explained(&admin_context, Right::Dial, &alice, &old, false);
     assert!(text.starts_with("yes: ") && text.contains("\n  connected, hosted by a terminator on elsewhere"), "{text}");
     online.set_router(&router, None);
-    assert_eq!(whats(&why(Right::Dial, &alice, &old)), ["routerNotConnected"]);
+    assert_eq!(obstacle_names(&why(Right::Dial, &alice, &old)), ["routerNotConnected"]);
 
-    // Where the right is missing it is said first, and the answer is no.
+    // Without the right, the missing right comes first and the answer is no.
     let no = why(Right::Dial, &bob, &database);
     assert!(no["allowed"] == false && no["verdict"] == false && no["obstacles"][0]["concerns"] == "rights", "{no:#}");
-    assert!(asked(&host, Right::Dial, &bob, &database, false).starts_with("no: the-host may not dial"));
-    host.store.close();
+    assert!(explained(&admin_context, Right::Dial, &bob, &database, false).starts_with("no: the-host may not dial"));
+    admin_context.store.close();
 }
 
-/// Both are asked of the same policies and the same connections; an administrator who asks the one must not be told otherwise by the other.
+/// Both operations read the same policies and connections and must not contradict each other.
 #[test]
 fn policy_advice_and_explain_agree() {
     let running = Asked::start();

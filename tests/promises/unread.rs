@@ -1,4 +1,4 @@
-//! Clients that do not read: what is held for them is bounded, they are cut off, they keep nobody waiting, and nobody else notices.
+//! Clients that do not read their answers: the memory held for them is bounded, they are cut off, and they delay nobody else.
 
 use std::{
     fs,
@@ -15,16 +15,16 @@ use tempfile::TempDir;
 
 use crate::harness::{Answer, Caller, Program, TestServer, Wire, asking_for, frame, fresh};
 
-/// Longer than any connection here may be kept waiting by a client that does not read.
+/// Longer than a client that does not read may occupy a connection.
 const LONG: Duration = Duration::from_secs(20);
-/// The bound of all connections together, at its lowest.
+/// The lowest permitted bound of all connections together, in bytes.
 const TOTAL: usize = 16 << 20;
-/// What a connection takes by itself.
+/// Memory of an idle connection, in bytes.
 const IDLE: usize = 64 << 10;
-/// A window that holds any answer here.
-const MUCH: [u8; 4] = 10_000_000_u32.to_be_bytes();
+/// An initial window larger than any answer here.
+const LARGE_WINDOW: [u8; 4] = 10_000_000_u32.to_be_bytes();
 
-/// Memory of a process now and at most, in MiB.
+/// Resident memory of a process, now and at its peak, in MiB.
 fn memory(program: &Program) -> (usize, usize) {
     let status = fs::read_to_string(format!("/proc/{}/status", program.process.id())).unwrap();
     let of = |name: &str| {
@@ -34,24 +34,24 @@ fn memory(program: &Program) -> (usize, usize) {
     (of("VmRSS:"), of("VmHWM:"))
 }
 
-/// A request of HTTP/2 that takes gzip.
-fn asking_for_gzip(path: &str, stream: u32) -> Vec<u8> {
+/// An HTTP/2 request that accepts gzip.
+fn gzip_request(path: &str, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
     frame(1, 5, stream, &[b"\x82\x87\x44", &[length][..], path.as_bytes(), b"\x41\x02it\x90"].concat())
 }
 
-/// A connection of HTTP/2 that asks for the same very often and reads nothing.
-fn greedy(to: &Caller, path: &str, times: u32) -> Wire {
+/// An HTTP/2 connection that sends the same request many times and reads nothing.
+fn non_reader(to: &Caller, path: &str, times: u32) -> Wire {
     let mut wire = Wire::multiplexed(to, 0);
     for stream in 0..times {
-        if wire.send(&asking_for_gzip(path, 2 * stream + 1)).is_err() {
+        if wire.send(&gzip_request(path, 2 * stream + 1)).is_err() {
             break;
         }
     }
     wire
 }
 
-/// A program with settings of its own.
+/// A program with these settings.
 fn program(directory: &Path, settings: &[(&str, &str)]) -> Program {
     let mut command = crate::harness::command(directory);
     command.envs(settings.iter().copied());
@@ -60,57 +60,57 @@ fn program(directory: &Path, settings: &[(&str, &str)]) -> Program {
 
 #[test]
 fn unread_http2_answers_stay_small() {
-    let place = TempDir::new().unwrap();
-    let program = program(place.path(), &[]);
+    let directory = TempDir::new().unwrap();
+    let program = program(directory.path(), &[]);
     let admin = program.admin();
     admin.ask("GET", "/openapi.json").header("accept-encoding", "gzip").send().expect(200);
     let (before, _) = memory(&program);
     for path in ["/edge/management/v1/openapi.json", "/version"] {
-        let mut greedy: Vec<Wire> = (0..10).map(|_| greedy(&admin, path, 128)).collect();
+        let mut non_reader: Vec<Wire> = (0..10).map(|_| non_reader(&admin, path, 128)).collect();
         admin.get("/current-identity").expect(200);
         thread::sleep(Duration::from_secs(1));
         let (now, most) = memory(&program);
         assert!(most.max(now) - before < 48, "{path}: {before} MiB before, {now} now, {most} at most");
-        let first = &mut greedy[0];
+        let first = &mut non_reader[0];
         first.socket().set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        assert_eq!(first.frames().iter().filter(|(kind, _)| *kind == 1).count(), 128, "each has its head and waits to be read");
+        assert_eq!(first.frames().iter().filter(|(kind, _)| *kind == 1).count(), 128, "each answer has sent its head and waits for window");
     }
 }
 
 #[test]
 fn excess_requests_are_cut_off() {
-    let server = TestServer::start().unnamed();
-    let frames = greedy(&server.admin, "/version", 900).frames();
+    let server = TestServer::start().unlinked();
+    let frames = non_reader(&server.admin, "/version", 900).frames();
     let count = |kind: u8| frames.iter().filter(|frame| frame.0 == kind).count();
     assert!(count(7) == 1 && count(1) <= 128 && count(3) <= 129, "{} answers, {} refusals", count(1), count(3));
 }
 
 #[test]
 fn many_non_readers_stay_bounded() {
-    let place = TempDir::new().unwrap();
-    let program = program(place.path(), &[("OVERKEEP_HTTP_MAX_UNREAD_BYTES_TOTAL", &TOTAL.to_string())]);
+    let directory = TempDir::new().unwrap();
+    let program = program(directory.path(), &[("OVERKEEP_HTTP_MAX_UNREAD_BYTES_TOTAL", &TOTAL.to_string())]);
     let admin = program.admin();
     let before = memory(&program).0;
-    let mut greedy: Vec<Wire> = (0..160).map(|_| greedy(&admin, "/version", 128)).collect();
+    let mut non_reader: Vec<Wire> = (0..160).map(|_| non_reader(&admin, "/version", 128)).collect();
     admin.get("/current-identity").expect(200);
     let (_, most) = memory(&program);
-    // Beside the total: what the connections take by themselves, and what was freed and is given back to the system some time later.
+    // On top of the bound: the memory of idle connections, and freed memory that is returned to the system later.
     let idle = (160 * IDLE) >> 20;
     assert!(most - before < 2 * (TOTAL >> 20) + idle, "{before} MiB before, {most} at most");
-    let first = &mut greedy[0];
-    assert!(first.read().1, "the first are cut off");
+    let first = &mut non_reader[0];
+    assert!(first.read().1, "the first connections must be cut off");
 }
 
 #[test]
 fn silent_clients_are_cut_off() {
-    let server = TestServer::with(Clock::system(), |config| config.http.unread_timeout = Span::seconds(1)).unnamed();
+    let server = TestServer::with(Clock::system(), |config| config.http.unread_timeout = Span::seconds(1)).unlinked();
     let mut silent = Wire::multiplexed(&server.admin, 0);
     silent.send(&asking_for("/version", 1)).unwrap();
-    assert!(silent.read().1, "it says nothing any more, and is cut off");
+    assert!(silent.read().1, "the connection must be cut off");
 }
 
-/// A config with so many bytes of data, of the type `fat`. Answers its id.
-fn fat(admin: &Caller, bytes: usize) -> String {
+/// Creates a config with this many bytes of data, of the type `fat`. Returns its id.
+fn large_config(admin: &Caller, bytes: usize) -> String {
     let known = admin.get("/config-types?filter=name=%22fat%22").expect(200).json["data"][0]["id"].as_str().map(str::to_owned);
     let of = known.unwrap_or_else(|| admin.post("/config-types", json!({ "name": "fat", "schema": {} })).expect(201).id());
     let body = json!({ "name": fresh("fat"), "configTypeId": of, "data": { "fat": "x".repeat(bytes) } });
@@ -118,12 +118,12 @@ fn fat(admin: &Caller, bytes: usize) -> String {
 }
 
 /// A request with the session of a caller, the last on its connection.
-fn asked(caller: &Caller, path: &str) -> Vec<u8> {
+fn session_request(caller: &Caller, path: &str) -> Vec<u8> {
     let token = caller.token.as_deref().unwrap();
     format!("GET /edge/management/v1{path} HTTP/1.1\r\nhost: it\r\nconnection: close\r\nzt-session: {token}\r\n\r\n").into_bytes()
 }
 
-/// A request of HTTP/2 with the session of a caller.
+/// An HTTP/2 request with the session of a caller.
 fn with_session(caller: &Caller, path: &str, stream: u32) -> Vec<u8> {
     let (path, token) = (format!("/edge/management/v1{path}"), caller.token.as_deref().unwrap());
     let [path_length, token_length] = [&path, token].map(|text| u8::try_from(text.len()).unwrap());
@@ -133,8 +133,8 @@ fn with_session(caller: &Caller, path: &str, stream: u32) -> Vec<u8> {
 
 #[test]
 fn oldest_unread_answer_is_dropped() {
-    let server = TestServer::with(Clock::system(), |config| config.http.max_unread_bytes_total = TOTAL).unnamed();
-    let path = format!("/configs/{}", fat(&server.admin, 800_000));
+    let server = TestServer::with(Clock::system(), |config| config.http.max_unread_bytes_total = TOTAL).unlinked();
+    let path = format!("/configs/{}", large_config(&server.admin, 800_000));
     let ask = || {
         let mut wire = Wire::multiplexed(&server.admin, 0);
         wire.send(&with_session(&server.admin, &path, 1)).unwrap();
@@ -143,28 +143,28 @@ fn oldest_unread_answer_is_dropped() {
     };
     let whole = |answer: &str| answer.matches("xxxxxxxx").count() >= 90_000;
     let mut unread: Vec<Wire> = (0..60).map(|_| ask()).collect();
-    let honest: Answer = server.admin.get(&path).expect(200);
-    assert!(whole(&honest.text));
+    let reader_answer: Answer = server.admin.get(&path).expect(200);
+    assert!(whole(&reader_answer.text));
     let last = unread.last_mut().unwrap();
     last.socket().set_read_timeout(Some(Duration::from_secs(3))).unwrap();
-    last.send(&[frame(8, 0, 0, &MUCH), frame(8, 0, 1, &MUCH)].concat()).unwrap();
-    assert!(whole(&last.read().0), "the last one came late enough");
-    let given_up = unread.iter_mut().take(30).map(Wire::read).filter(|(_, closed)| *closed).count();
-    assert!(given_up > 20, "{given_up} of the 30 oldest");
+    last.send(&[frame(8, 0, 0, &LARGE_WINDOW), frame(8, 0, 1, &LARGE_WINDOW)].concat()).unwrap();
+    assert!(whole(&last.read().0), "the newest answer must be complete");
+    let cut_off = unread.iter_mut().take(30).map(Wire::read).filter(|(_, closed)| *closed).count();
+    assert!(cut_off > 20, "{cut_off} of the 30 oldest");
 }
 
 #[test]
 fn full_connection_waits_for_reading() {
-    let server = TestServer::with(Clock::system(), |config| config.http.max_unread_bytes = 65_536).unnamed();
-    let id = fat(&server.admin, 200_000);
+    let server = TestServer::with(Clock::system(), |config| config.http.max_unread_bytes = 65_536).unlinked();
+    let id = large_config(&server.admin, 200_000);
     let mut wire = Wire::multiplexed(&server.admin, 0);
     let first = with_session(&server.admin, &format!("/configs/{id}"), 1);
     wire.send(&[first, asking_for("/version", 3)].concat()).unwrap();
     wire.socket().set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let heads = |wire: &mut Wire| wire.frames().into_iter().filter(|(kind, _)| *kind == 1).map(|(_, stream)| stream).collect::<Vec<_>>();
     assert_eq!(heads(&mut wire), [1], "the second request waits");
-    wire.send(&[frame(8, 0, 0, &MUCH), frame(8, 0, 1, &MUCH), frame(8, 0, 3, &MUCH)].concat()).unwrap();
-    assert_eq!(heads(&mut wire), [3], "and is answered when the first answer was read");
+    wire.send(&[frame(8, 0, 0, &LARGE_WINDOW), frame(8, 0, 1, &LARGE_WINDOW), frame(8, 0, 3, &LARGE_WINDOW)].concat()).unwrap();
+    assert_eq!(heads(&mut wire), [3], "it is answered after the first answer was read");
 }
 
 #[test]
@@ -174,33 +174,33 @@ fn endless_heads_are_counted() {
         config.http.client_timeout = Span::minutes(1);
         config.http.keep_alive = Span::minutes(1);
     })
-    .unnamed();
-    let half = |two: bool| {
-        let mut wire = if two { Wire::multiplexed(&server.admin, 65_535) } else { Wire::to(&server.admin) };
-        let begun = match two {
+    .unlinked();
+    let incomplete = |is_http2: bool| {
+        let mut wire = if is_http2 { Wire::multiplexed(&server.admin, 65_535) } else { Wire::to(&server.admin) };
+        let bytes = match is_http2 {
             true => (0..7).map(|n| frame(if n == 0 { 1 } else { 9 }, 0, 1, &[b'z'; 16_000])).collect::<Vec<_>>().concat(),
             false => [b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ".to_vec(), vec![b'z'; 112_000]].concat(),
         };
-        wire.send(&begun).unwrap();
+        wire.send(&bytes).unwrap();
         wire
     };
-    for two in [false, true] {
-        let mut halves: Vec<Wire> = (0..200).map(|_| half(two)).collect();
+    for is_http2 in [false, true] {
+        let mut incompletes: Vec<Wire> = (0..200).map(|_| incomplete(is_http2)).collect();
         server.admin.get("/current-identity").expect(200);
-        assert!(halves[0].read().1, "the first of {}", if two { "HTTP/2" } else { "HTTP/1.1" });
+        assert!(incompletes[0].read().1, "the first of {}", if is_http2 { "HTTP/2" } else { "HTTP/1.1" });
     }
 }
 
 #[test]
 fn non_readers_do_not_delay_stop() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let settings = [
         ("OVERKEEP_HTTP_UNREAD_TIMEOUT", "10m"),
         ("OVERKEEP_HTTP_KEEP_ALIVE", "1h"),
         ("OVERKEEP_HTTP_CLIENT_TIMEOUT", "10m"),
         ("OVERKEEP_HTTP_REQUEST_TIMEOUT", "10m"),
     ];
-    let mut program = program(place.path(), &[&settings[..], &[("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m")]].concat());
+    let mut program = program(directory.path(), &[&settings[..], &[("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m")]].concat());
     let admin = program.admin();
     let mut idle = Wire::multiplexed(&admin, 65_535);
     idle.send(&asking_for("/version", 1)).unwrap();
@@ -208,19 +208,19 @@ fn non_readers_do_not_delay_stop() {
     unread.send(&asking_for("/version", 1)).unwrap();
     let mut full = Wire::to(&admin);
     full.send(&b"GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: it\r\n\r\n".repeat(16)).unwrap();
-    let mut half = Wire::to(&admin);
-    half.send(b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ").unwrap();
+    let mut incomplete = Wire::to(&admin);
+    incomplete.send(b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ").unwrap();
     let mut half_body = Wire::to(&admin);
     let head = "POST /authenticate?method=password HTTP/1.1\r\nhost: it\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{";
     half_body.send(head.as_bytes()).unwrap();
     let silent = TcpStream::connect(admin.url.strip_prefix("https://").unwrap()).unwrap();
     thread::sleep(Duration::from_millis(500));
-    let begun = Instant::now();
+    let bytes = Instant::now();
     kill_process(Pid::from_child(&program.process), Signal::TERM).unwrap();
     assert!(program.process.wait().unwrap().success());
-    assert!(begun.elapsed() < LONG, "it took {:?}", begun.elapsed());
-    assert!(idle.frames().iter().any(|(kind, _)| *kind == 7), "an idle connection is told to go away");
-    drop((unread, full, half, half_body, silent));
+    assert!(bytes.elapsed() < LONG, "it took {:?}", bytes.elapsed());
+    assert!(idle.frames().iter().any(|(kind, _)| *kind == 7), "an idle connection gets a GOAWAY frame");
+    drop((unread, full, incomplete, half_body, silent));
 }
 
 #[test]
@@ -236,12 +236,12 @@ fn running_request_finishes_before_stop() {
     let ends = thread::spawn(move || server.closed());
     thread::sleep(Duration::from_millis(300));
     wire.send(&frame(0, 1, 1, &body[10..])).unwrap();
-    let (told, closed) = wire.read();
-    assert!(told.contains("\"token\"") && closed, "{told}");
+    let (answer_text, closed) = wire.read();
+    assert!(answer_text.contains("\"token\"") && closed, "{answer_text}");
     drop(ends.join().unwrap());
 }
 
-/// A body without the lengths of its chunks (RFC 9112, section 7.1).
+/// A chunked body without its chunk lengths (RFC 9112, section 7.1).
 fn unchunked(mut body: &str) -> String {
     let mut text = String::new();
     while let Some((length, rest)) = body.split_once("\r\n") {
@@ -259,30 +259,30 @@ fn ids(list: &serde_json::Value) -> Vec<String> {
 
 #[test]
 fn full_list_streams_completely() {
-    let place = TempDir::new().unwrap();
-    let program = program(place.path(), &[("OVERKEEP_STORE_CACHE_MIB", "2"), ("OVERKEEP_HTTP_UNREAD_TIMEOUT", "1m")]);
+    let directory = TempDir::new().unwrap();
+    let program = program(directory.path(), &[("OVERKEEP_STORE_CACHE_MIB", "2"), ("OVERKEEP_HTTP_UNREAD_TIMEOUT", "1m")]);
     let admin = program.admin();
-    let mut stay: Vec<String> = (0..40).map(|_| fat(&admin, 500_000)).collect();
+    let mut stay: Vec<String> = (0..40).map(|_| large_config(&admin, 500_000)).collect();
     stay.sort();
     let (before, _) = memory(&program);
     let mut readers: Vec<Wire> = (0..3).map(|_| Wire::to(&admin)).collect();
     let [all, sorted, by_type] =
         ["/configs?limit=-1", "/configs?limit=-1&sort=name%20desc", "/configs?filter=name%20contains%20%22fat%22%20limit%20none"];
     for (reader, path) in readers.iter_mut().zip([all, sorted, by_type]) {
-        reader.send(&asked(&admin, path)).unwrap();
+        reader.send(&session_request(&admin, path)).unwrap();
     }
     thread::sleep(Duration::from_secs(2));
     let (_, most) = memory(&program);
     assert!(most - before < 40, "{before} MiB before, {most} at most");
-    // Whatever is written meanwhile, those that stay are there once.
+    // Entries that exist during the whole read appear exactly once, whatever is written meanwhile.
     let gone = stay.split_off(34);
     for id in &gone {
         admin.delete(&format!("/configs/{id}")).expect(200);
-        fat(&admin, 100);
+        large_config(&admin, 100);
     }
     for reader in &mut readers {
-        let (told, closed) = reader.read();
-        let list: serde_json::Value = serde_json::from_str(&unchunked(told.split_once("\r\n\r\n").unwrap().1)).unwrap();
+        let (answer_text, closed) = reader.read();
+        let list: serde_json::Value = serde_json::from_str(&unchunked(answer_text.split_once("\r\n\r\n").unwrap().1)).unwrap();
         let mut seen = ids(&list);
         seen.sort();
         seen.retain(|id| !gone.contains(id));
@@ -294,8 +294,8 @@ fn full_list_streams_completely() {
 
 #[test]
 fn long_list_equals_its_pages() {
-    let server = TestServer::start().unnamed();
-    let configs: Vec<String> = (0..30).map(|_| fat(&server.admin, 40_000)).collect();
+    let server = TestServer::start().unlinked();
+    let configs: Vec<String> = (0..30).map(|_| large_config(&server.admin, 40_000)).collect();
     for config in &configs {
         server.service(&fresh("fat"), json!({ "configs": [config] }));
     }
@@ -324,15 +324,15 @@ fn long_list_equals_its_pages() {
     }
 }
 
-/// Whether a list came in parts, with what it says.
-fn in_parts(caller: &Caller, path: &str) -> (bool, serde_json::Value) {
+/// Whether a list was streamed in chunks, and its JSON.
+fn streamed(caller: &Caller, path: &str) -> (bool, serde_json::Value) {
     let answer = caller.get(path).expect(200);
     (answer.header("content-length").is_empty(), answer.json)
 }
 
 #[test]
 fn every_long_list_comes_in_parts() {
-    let server = TestServer::start().unnamed();
+    let server = TestServer::start().unlinked();
     let (admin, long) = (&server.admin, "x".repeat(3000));
     let at = |base| Caller { base, ..admin.clone() };
     let (client, fabric, history) =
@@ -356,16 +356,16 @@ fn every_long_list_comes_in_parts() {
         (&history, "/history?sort=sequence&", "limit=500"),
     ];
     for (caller, path, all) in lists {
-        let (is_in_parts, whole) = in_parts(caller, &format!("{path}{all}"));
+        let (is_streamed, whole) = streamed(caller, &format!("{path}{all}"));
         let entries = whole["data"].as_array().unwrap();
-        assert!(is_in_parts && entries.len() >= 100, "{path}: {} entries", entries.len());
+        assert!(is_streamed && entries.len() >= 100, "{path}: {} entries", entries.len());
         let page = |offset: usize| match all {
             "filter=true%20limit%20none" => format!("{path}filter=true%20skip%20{offset}%20limit%2090"),
             _ => format!("{path}limit=90&offset={offset}"),
         };
         let mut pages = Vec::new();
         for offset in (0..entries.len()).step_by(90) {
-            pages.extend(in_parts(caller, &page(offset)).1["data"].as_array().unwrap().clone());
+            pages.extend(streamed(caller, &page(offset)).1["data"].as_array().unwrap().clone());
         }
         assert_eq!(&pages[..entries.len()], entries, "{path}");
     }
@@ -373,9 +373,9 @@ fn every_long_list_comes_in_parts() {
 
 #[test]
 fn lists_inside_answers_come_in_parts() {
-    let server = TestServer::start().unnamed();
+    let server = TestServer::start().unlinked();
     let (admin, long) = (&server.admin, "x".repeat(3500));
-    let of = fat(admin, 10);
+    let of = large_config(admin, 10);
     let identity = server.identity(&fresh("identity"), json!({ "roleAttributes": ["all"] }));
     let mut pairs = Vec::new();
     for _ in 0..90 {
@@ -386,10 +386,10 @@ fn lists_inside_answers_come_in_parts() {
     let path = format!("/identities/{identity}/service-configs");
     assert_eq!(admin.get(&path).expect(200).json["meta"]["pagination"], json!({ "limit": 0, "offset": 0, "totalCount": 0 }));
     admin.post(&path, json!(pairs)).expect(200);
-    let (is_in_parts, shown) = in_parts(admin, &path);
+    let (is_streamed, shown) = streamed(admin, &path);
     let entries: Vec<_> =
         shown["data"].as_array().unwrap().iter().map(|of| json!({ "serviceId": of["serviceId"], "configId": of["configId"] })).collect();
-    assert!(is_in_parts && entries == pairs, "{} entries", entries.len());
+    assert!(is_streamed && entries == pairs, "{} entries", entries.len());
     assert!(shown["data"][89]["service"]["name"].as_str().unwrap().contains(&long) && shown["data"][89]["config"]["id"] == of);
     assert_eq!(shown["meta"]["pagination"], json!({ "limit": 90, "offset": 0, "totalCount": 90 }));
 
@@ -400,19 +400,19 @@ fn lists_inside_answers_come_in_parts() {
     let service = pairs[0]["serviceId"].as_str().unwrap();
     let names =
         |routers: &serde_json::Value| routers.as_array().unwrap().iter().map(|router| router["name"].to_string()).collect::<Vec<_>>();
-    let (is_in_parts, advice) = in_parts(admin, &format!("/identities/{identity}/policy-advice/{service}"));
+    let (is_streamed, advice) = streamed(admin, &format!("/identities/{identity}/policy-advice/{service}"));
     let advised = names(&advice["data"]["commonRouters"]);
-    assert!(is_in_parts && advised.len() == 90 && advice["data"]["identityId"] == identity.as_str(), "{} routers", advised.len());
+    assert!(is_streamed && advised.len() == 90 && advice["data"]["identityId"] == identity.as_str(), "{} routers", advised.len());
 
     server.give_password(&identity, "a-user-of-all");
     server.service_policy("Dial", &["#all"], &["#all"]);
-    let user = server.again("a-user-of-all");
+    let user = server.log_in_again("a-user-of-all");
     let path = format!("/services/{service}/edge-routers");
-    let (is_in_parts, shown) = in_parts(&user, &format!("{path}?limit=-1"));
+    let (is_streamed, shown) = streamed(&user, &format!("{path}?limit=-1"));
     let mut all = names(&shown["data"]["edgeRouters"]);
-    assert!(is_in_parts && all.len() == 90 && shown["meta"]["apiVersion"].is_string(), "{} routers", all.len());
+    assert!(is_streamed && all.len() == 90 && shown["meta"]["apiVersion"].is_string(), "{} routers", all.len());
     let pages: Vec<_> =
-        [0, 50].iter().flat_map(|at| names(&in_parts(&user, &format!("{path}?limit=50&offset={at}")).1["data"]["edgeRouters"])).collect();
+        [0, 50].iter().flat_map(|at| names(&streamed(&user, &format!("{path}?limit=50&offset={at}")).1["data"]["edgeRouters"])).collect();
     assert_eq!(pages, all);
     let mut advised = advised;
     advised.sort();

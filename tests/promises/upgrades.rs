@@ -1,4 +1,4 @@
-//! A file over the years: snapshots that come and go by themselves, other releases, and growth that ends.
+//! Data files over years: scheduled snapshots and their rotation, files of other releases, and bounded growth.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,12 +45,12 @@ fn configuration(data: &Path) -> Config {
 
 #[test]
 fn scheduled_snapshots_are_rotated() {
-    let place = TempDir::new().unwrap();
-    let data = place.path().join("data");
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
     let store = stores::of(KINDS).start(&data);
     store.write_blocking(|tx| tx.set_setting("something", Some(b"to copy"))).unwrap();
     let clock = Clock::manual(Timestamp::from_millis(1_700_000_000_123));
-    let directory = place.path().join("made").join("here");
+    let directory = directory.path().join("made").join("here");
     let settings = Snapshots { directory: Some(directory.clone()), interval: Span::minutes(60), keep: 2 };
     let schedule =
         || Schedule::of(&settings, Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &data), clock.clone()).unwrap();
@@ -61,7 +61,7 @@ fn scheduled_snapshots_are_rotated() {
         ["overkeep-2020.snapshot", "overkeep-20200101T000000.000Z.snapshot.mine", "overkeep-20209901T000000.000Z.snapshot", "notes"];
     others.iter().for_each(|name| fs::write(directory.join(name), "").unwrap());
     fs::write(directory.join("overkeep-20200101T000000.000Z.snapshot.unfinished"), "cut off").unwrap();
-    // A restart changes nothing in the schedule.
+    // The schedule survives a restart.
     clock.advance(Duration::from_secs(3599));
     assert_eq!(schedule().round(&watch).unwrap(), None);
     clock.advance(Duration::from_secs(1));
@@ -77,14 +77,14 @@ fn scheduled_snapshots_are_rotated() {
     };
     assert_eq!(names(&directory), with([&second, &third]));
 
-    // What a clock that was ahead left behind does not push out what is made once it is right.
+    // Snapshots dated in the future by a wrong clock do not displace newer ones made with the right clock.
     clock.set(Timestamp::from_millis(1_600_000_000_000));
     let fourth = schedule().round(&watch).unwrap().unwrap();
     let expected = with([&third, &fourth]);
     assert_eq!(names(&directory), expected);
     assert_eq!(schedule().round(&watch).unwrap(), None);
 
-    // Where none can be made, none is lost, and nothing that was cut off takes room.
+    // If no snapshot can be created, none is deleted, and an incomplete one leaves no file.
     clock.advance(Duration::from_secs(3600));
     fs::write(directory.join("overkeep-20200101T000000.000Z.snapshot.unfinished"), "cut off").unwrap();
     watch.stop();
@@ -94,12 +94,12 @@ fn scheduled_snapshots_are_rotated() {
 
 #[test]
 fn a_controller_keeps_its_schedule() {
-    let place = TempDir::new().unwrap();
-    let directory = place.path().join("snapshots");
+    let directory = TempDir::new().unwrap();
+    let directory = directory.path().join("snapshots");
     let server = TestServer::with(Clock::system(), |config| config.snapshots.directory = Some(directory.clone()));
-    let begun = Instant::now();
+    let write_part = Instant::now();
     while !directory.exists() || !names(&directory).iter().any(|name| name.ends_with(".snapshot")) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "no snapshot is made");
+        assert!(write_part.elapsed() < Duration::from_secs(30), "no snapshot is made");
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(server);
@@ -107,8 +107,8 @@ fn a_controller_keeps_its_schedule() {
 
 #[test]
 fn slow_snapshots_are_not_interrupted() {
-    let place = TempDir::new().unwrap();
-    let mut config = configuration(&place.path().join("data"));
+    let directory = TempDir::new().unwrap();
+    let mut config = configuration(&directory.path().join("data"));
     let first = controller::start(&config, Clock::system()).unwrap();
     let password = first.generated_password().unwrap().to_owned();
     let url = |controller: &Controller| format!("https://{}", controller.bound());
@@ -116,14 +116,14 @@ fn slow_snapshots_are_not_interrupted() {
     first.stop();
     config.http.request_timeout = "1s".parse().unwrap();
     let store = stores::of(KINDS).start(&config.data);
-    // As much as it takes here for a copy to last longer than a request may.
-    let begun = |part: u32| {
+    // Large enough for a copy to take longer than a request may.
+    let write_part = |part: u32| {
         store.write_blocking(move |tx| tx.set_setting(&format!("ballast {part}"), Some(&vec![7; 8 << 20]))).unwrap();
         Instant::now()
     };
-    let slow = (0..64).map(begun).any(|begun| {
-        store.snapshot(&place.path().join("copy"), &Progress::default()).unwrap();
-        begun.elapsed() > 2 * config.http.request_timeout.duration()
+    let slow = (0..64).map(write_part).any(|write_part| {
+        store.snapshot(&directory.path().join("copy"), &Progress::default()).unwrap();
+        write_part.elapsed() > 2 * config.http.request_timeout.duration()
     });
     assert!(slow);
     store.close();
@@ -133,30 +133,30 @@ fn slow_snapshots_are_not_interrupted() {
 
 #[test]
 fn upgrade_copies_the_file_first() {
-    let place = TempDir::new().unwrap();
-    let data = place.path().join("data");
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
     let start = || controller::start(&configuration(&data), Clock::system()).unwrap().stop();
     start();
     start();
-    assert_eq!(names(place.path()), ["data"], "the same release makes no copy");
+    assert_eq!(names(directory.path()), ["data"], "the same release makes no copy");
     let store = stores::of(KINDS).start(&data);
     store.write_blocking(|tx| tx.set_setting("release", Some(b"0.0.9"))).unwrap();
     drop(store);
     start();
     let copy = format!("data.before-{}", env!("CARGO_PKG_VERSION"));
-    assert_eq!(names(place.path()), ["data", &copy]);
-    let copy = place.path().join(copy);
+    assert_eq!(names(directory.path()), ["data", &copy]);
+    let copy = directory.path().join(copy);
     let kept = stores::of(KINDS).look(&copy);
     assert_eq!(kept.read(|tx| tx.setting("release")).unwrap().unwrap(), b"0.0.9");
 }
 
-/// The golden file of a format: what an administrator made with the release that introduced it. `OVERKEEP_WRITE_GOLDEN=1` makes the one of
-/// the newest anew, which is right only as long as no release with the format is out.
+/// The golden file of a format, made by the release that introduced it. `OVERKEEP_WRITE_GOLDEN=1` regenerates the file of the
+/// newest format, which is allowed only until a release with that format is published.
 fn golden(format: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}.redb.gz"))
 }
 
-/// The keys of all but the first are sealed with this.
+/// The passphrase of the sealed keys in all golden files but the first.
 const PASSPHRASE: &str = "the golden passphrase";
 
 fn unpack(format: u32, to: &Path) {
@@ -176,51 +176,48 @@ fn every_format_opens() {
     if env::var_os("OVERKEEP_WRITE_GOLDEN").is_some() {
         write_golden();
     }
-    opens_with_everything_in_it(1, None);
-    opens_with_everything_in_it(2, Some(PASSPHRASE));
-    opens_with_everything_in_it(NEWEST, Some(PASSPHRASE));
+    opens_with_all_records(1, None);
+    opens_with_all_records(2, Some(PASSPHRASE));
+    opens_with_all_records(NEWEST, Some(PASSPHRASE));
 }
 
-fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
-    let place = TempDir::new().unwrap();
-    let data = place.path().join("data");
+fn opens_with_all_records(format: u32, passphrase: Option<&str>) {
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
     unpack(format, &data);
     let key = passphrase.map(Passphrase::new);
     let started = |file: &Path| {
         let mut config = configuration(file);
         config.passphrase_file = passphrase.map(|text| {
-            let file = place.path().join("passphrase");
+            let file = directory.path().join("passphrase");
             fs::write(&file, text).unwrap();
             file
         });
         controller::start(&config, Clock::system()).unwrap()
     };
     let verified = |file: &Path| {
-        let seen = closed::verify(file, key.as_ref(), &Progress::default()).unwrap();
-        assert!(seen.report.findings.is_empty(), "{:?}", seen.report);
+        let manifest = closed::verify(file, key.as_ref(), &Progress::default()).unwrap();
+        assert!(manifest.report.findings.is_empty(), "{:?}", manifest.report);
         assert!(closed::verify_history(file, None).unwrap().faults.is_empty());
-        seen.manifest.unwrap().format
+        manifest.manifest.unwrap().format
     };
     assert_eq!(verified(&data), format);
-    let restored = place.path().join("restored");
+    let restored = directory.path().join("restored");
     closed::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Progress::default()).unwrap();
     let filled = |file: &Path| rows(file).into_iter().filter(|(_, rows)| !rows.is_empty()).collect::<BTreeMap<_, _>>();
-    assert!(filled(&restored) == filled(&data), "what is restored is what was kept");
+    assert!(filled(&restored) == filled(&data), "the restored rows differ from the rows of the snapshot");
     let before = |file: &Path| beside(file, &format!(".before-{}", env!("CARGO_PKG_VERSION")));
     closed::reseal(&restored, key.as_ref(), key.as_ref(), &Progress::default()).unwrap();
-    assert!(format == NEWEST || verified(&before(&restored)) == format, "the way back is what the other release left");
-    let repaired = place.path().join("repaired");
+    assert!(format == NEWEST || verified(&before(&restored)) == format, "the copy made before an upgrade has the old format");
+    let repaired = directory.path().join("repaired");
     fs::copy(&data, &repaired).unwrap();
     closed::repair(&repaired, key.as_ref(), Unreadable::Stays, &Progress::default()).unwrap();
     let copy = beside(&repaired, ".before-repair");
-    assert!(
-        if format == NEWEST { !copy.exists() } else { verified(&copy) == format },
-        "what this release wrote and is sound is not copied"
-    );
+    assert!(if format == NEWEST { !copy.exists() } else { verified(&copy) == format }, "a sound file of this release is not copied");
     for file in [&restored, &repaired] {
         let kept = fs::read(before(file)).ok();
         started(file).stop();
-        assert_eq!(fs::read(before(file)).ok(), kept, "no copy is made of what a command of this release has written");
+        assert_eq!(fs::read(before(file)).ok(), kept, "a file already written by this release was copied");
     }
     let running = started(&data);
     let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
@@ -231,12 +228,12 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     let id = service.data()[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(admin.get(&format!("/services/{id}/configs")).expect(200).data()[0]["data"]["port"], 5432);
     assert_eq!(admin.get(&format!("/services/{id}/identities")).expect(200).data()[0]["name"], "alice");
-    // Lists of transit routers show edge routers as well. One more edge router is the one that this release brings along.
+    // Lists of transit routers contain edge routers as well. One edge router is the built-in one of this release.
     let counts = [("edge-routers", 2), ("transit-routers", 3), ("enrollments", 3), ("posture-checks", 1), ("external-jwt-signers", 1)];
     for (path, count) in counts {
         assert_eq!(admin.get(&format!("/{path}")).expect(200).data().as_array().unwrap().len(), count, "{path}");
     }
-    // Forms are made from these schemas, and files of earlier releases hold others.
+    // Forms are generated from these schemas; files of earlier releases hold older ones.
     for record in builtin::config_types(Timestamp::ZERO_TIME).unwrap() {
         let shown = admin.get(&format!("/config-types/{}", record.id)).expect(200);
         let schema = record.spec.schema.unwrap().0;
@@ -250,20 +247,20 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     let signers = admin.get("/external-jwt-signers").expect(200);
     let signer = ["name", "jwksEndpoint", "claimsProperty", "clientId", "scopes", "targetToken"].map(|member| &signers.data()[0][member]);
     let known = json!(["signer", "https://issuer.example.org/keys", "sub", null, [], "ACCESS"]);
-    assert_eq!(json!(signer), known, "what was stored before programs could be told how to get a token");
+    assert_eq!(json!(signer), known, "a signer of an earlier release has defaults for the later members");
     running.stop();
-    let copy = place.path().join("copy");
+    let copy = directory.path().join("copy");
     closed::snapshot(&data, &copy, &Progress::default()).unwrap();
     assert_eq!(verified(&copy), NEWEST);
     assert_eq!(before(&data).exists(), format < NEWEST);
-    assert!(format == NEWEST || verified(&before(&data)) == format, "the way back is what the other release left");
+    assert!(format == NEWEST || verified(&before(&data)) == format, "the copy made before an upgrade has the old format");
 }
 
 #[test]
 fn changed_config_types_stay() {
-    let place = TempDir::new().unwrap();
-    let data = place.path().join("data");
-    let given = place.path().join("given");
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
+    let given = directory.path().join("given");
     fs::write(&given, PASSPHRASE).unwrap();
     let mut config = configuration(&data);
     config.admin_password_file = Some(given);
@@ -284,9 +281,9 @@ fn changed_config_types_stay() {
 }
 
 fn write_golden() {
-    let place = TempDir::new().unwrap();
-    let data = place.path().join("data");
-    let given = place.path().join("given");
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
+    let given = directory.path().join("given");
     fs::write(&given, "the golden password").unwrap();
     let mut config = configuration(&data);
     config.admin_password_file = Some(given);
@@ -317,7 +314,7 @@ fn write_golden() {
         "/external-jwt-signers",
         json!({ "name": "signer", "issuer": "https://issuer.example.org", "audience": "overkeep", "enabled": true, "jwksEndpoint": "https://issuer.example.org/keys" }),
     );
-    let copy = place.path().join("copy");
+    let copy = directory.path().join("copy");
     running.stop();
     closed::snapshot(&data, &copy, &Progress::default()).unwrap();
     closed::reseal(&copy, None, Some(&Passphrase::new(PASSPHRASE)), &Progress::default()).unwrap();
@@ -338,19 +335,19 @@ fn index_changes_with_format_only() {
     assert_eq!(
         crc32fast::hash(&all),
         3_205_231_679,
-        "a file of format {NEWEST} has other rows: take the next format, and bring files to it"
+        "a file of format {NEWEST} has other index rows: introduce the next format and an upgrade to it"
     );
 }
 
-/// Sessions that are open at any time, while others come and go. The database library doubles a file that has no room left, so that how
-/// many times its content a file is depends on how many there are: with these it has just done so.
-const OPEN: usize = 2_750;
-/// Sessions opened, and as many ended, in one transaction.
+/// Sessions that are open at any time, while others begin and end. redb doubles a full file, so that the ratio of file size to content
+/// depends on this number: with this one the file has just been doubled.
+const OPEN_SESSIONS: usize = 2_750;
+/// Sessions begun, and as many ended, in one transaction.
 const AT_ONCE: usize = 25;
-/// How much of the history is kept, in bytes.
+/// How much history is kept, in bytes.
 const HISTORY: u64 = 1 << 20;
 
-/// A file that nothing but sessions are written to, on a disk in memory.
+/// A file with nothing but sessions, on a disk in memory.
 struct Sessions {
     disk: Disk,
     store: Store,
@@ -372,18 +369,18 @@ impl Sessions {
         Self { disk, store, now }
     }
 
-    /// One transaction in which some begin and others end.
-    fn turn(&self, begin: Range<usize>, end: Range<usize>) {
+    /// One transaction in which some sessions begin and others end.
+    fn commit_sessions(&self, begin: Range<usize>, end: Range<usize>) {
         let now = self.now;
-        let turn = move |tx: &Tx<'_>| {
+        let commit_sessions = move |tx: &Tx<'_>| {
             begin.into_iter().try_for_each(|n| tx.insert(session(n, now)))?;
             end.into_iter().try_for_each(|n| tx.delete(&session(n, now).id))
         };
-        self.store.write_blocking(turn).unwrap();
+        self.store.write_blocking(commit_sessions).unwrap();
         self.store.trim_history(Retention { since: now, bytes: HISTORY }).unwrap();
     }
 
-    /// The file, closed, and how long it and a copy without anything that is not needed are.
+    /// Closes the file. Returns its length and the length of a compacted copy, in bytes.
     fn closed(self, data: &Path) -> (u64, u64) {
         self.store.close();
         let mut bytes = vec![0; self.disk.len().unwrap() as usize];
@@ -402,15 +399,15 @@ fn length(path: &Path) -> u64 {
 #[test]
 fn session_churn_keeps_file_small() {
     let cycles: usize = env::var("OVERKEEP_CYCLES").map_or(2_500, |cycles| cycles.parse().unwrap());
-    let place = TempDir::new().unwrap();
-    let data = place.path().join("data");
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
     let sessions = Sessions::new();
     let (mut half_way, mut longest) = (0, 0);
-    for begun in (0..OPEN + cycles).step_by(AT_ONCE) {
-        let over = begun.checked_sub(OPEN).map_or(0..0, |first| first..first + AT_ONCE);
-        sessions.turn(begun..begun + AT_ONCE, over);
+    for write_part in (0..OPEN_SESSIONS + cycles).step_by(AT_ONCE) {
+        let ended = write_part.checked_sub(OPEN_SESSIONS).map_or(0..0, |first| first..first + AT_ONCE);
+        sessions.commit_sessions(write_part..write_part + AT_ONCE, ended);
         longest = sessions.disk.len().unwrap().max(longest);
-        if begun < OPEN + cycles / 2 {
+        if write_part < OPEN_SESSIONS + cycles / 2 {
             half_way = longest;
         }
     }
@@ -424,13 +421,13 @@ fn session_churn_keeps_file_small() {
 
 #[test]
 fn start_compacts_the_file() {
-    let place = TempDir::new().unwrap();
-    let data = place.path().join("data");
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
     let sessions = Sessions::new();
-    (0..60).for_each(|n| sessions.turn(n * 100..(n + 1) * 100, 0..0));
-    (0..58).for_each(|n| sessions.turn(0..0, n * 100..(n + 1) * 100));
+    (0..60).for_each(|n| sessions.commit_sessions(n * 100..(n + 1) * 100, 0..0));
+    (0..58).for_each(|n| sessions.commit_sessions(0..0, n * 100..(n + 1) * 100));
     let (grown, live) = sessions.closed(&data);
-    assert!(grown > live * 5 / 2, "{grown} bytes for {live}: that proves nothing");
+    assert!(grown > live * 5 / 2, "{grown} bytes for {live}: too little growth for this test");
     let opened = |compact: bool| stores::of(KINDS).with(Options { compact, ..Options::default() }).start(&data).close();
     opened(false);
     assert!(length(&data) > live * 5 / 2);
@@ -442,7 +439,7 @@ fn start_compacts_the_file() {
     assert!(closed::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
 }
 
-/// A disk in memory, that is there after the store is closed: what is measured here is space, and flushes take time.
+/// A disk in memory that outlives the store: only space is measured here, and flushes would take time.
 #[derive(Debug, Clone)]
 struct Disk(Arc<InMemoryBackend>);
 
@@ -465,7 +462,7 @@ impl StorageBackend for Disk {
 }
 
 fn session(n: usize, now: Timestamp) -> Record<ApiSession> {
-    // Ids ascend, and tokens are in no order, as they are.
+    // Ids ascend, and tokens are unordered, as in real files.
     let id = format!("c{n:024}");
     let spec = ApiSession {
         token: format!("{:016x}-of-somebody-{n:08}", (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)),

@@ -1,5 +1,5 @@
-//! A filter or an order tells nothing that the list itself does not show: for every list, every caller and every name that anything in
-//! this controller is called by, the name is refused or its member is in the answer.
+//! A filter or an order reveals nothing that the list itself does not show: in every list, for every caller, each name in use is either
+//! rejected or has a member in the answer.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     lists::Corpus,
 };
 
-/// Names that filters and members have differently.
+/// Members whose name differs from the name in filters.
 const MEMBERS: [(&str, &str); 16] = [
     ("sessions service", "serviceId"),
     ("sessions apiSession", "apiSessionId"),
@@ -30,8 +30,8 @@ const MEMBERS: [(&str, &str); 16] = [
     ("enrollments transitRouter", "transitRouterId"),
 ];
 
-/// What administrators may ask for although these lists do not show it: the recorded lists tell these names, and administrators see
-/// the members elsewhere. Nobody else may.
+/// Names that only administrators may use although these lists do not show them: the recorded lists accept them, and administrators see
+/// the members elsewhere.
 const ADMINISTRATORS: [&str; 7] = [
     "terminators hostId",
     "posture-checks promptOnUnlock",
@@ -42,10 +42,10 @@ const ADMINISTRATORS: [&str; 7] = [
     "cas verificationToken",
 ];
 
-/// Names that no list tells.
-const UNTOLD: [&str; 4] = ["hasApiSession", "key", "verification", "password"];
+/// Names that `filterableFields` of no list contains.
+const NEVER_FILTERABLE: [&str; 4] = ["hasApiSession", "key", "verification", "password"];
 
-/// What orders a list that does not show it, as recorded.
+/// Orders on members that the list does not show, as recorded.
 const ORDERS: [&str; 1] = ["terminators address"];
 
 /// One list as one caller gets it.
@@ -53,19 +53,19 @@ struct List<'c> {
     caller: &'c Caller,
     is_admin: bool,
     path: String,
-    /// The names that it tells.
-    told: BTreeSet<String>,
-    /// What it is a list of: the last part of its path.
+    /// The names in its `filterableFields`.
+    filterable: BTreeSet<String>,
+    /// The last part of its path.
     of: String,
     rows: Vec<Json>,
     /// The names of members in its rows, with dots.
     shown: BTreeSet<String>,
-    /// Of its answer as described, where it has no rows.
+    /// The documented answer, for a list without rows.
     described: Json,
 }
 
 impl<'c> List<'c> {
-    /// Nothing, if the caller gets no such list.
+    /// `None` if the caller gets no such list.
     fn of(caller: &'c Caller, is_admin: bool, row: &str, id: &str) -> Option<Self> {
         let path = row.replace("{id}", id);
         let answer = caller.get(&format!("{path}?limit=-1"));
@@ -75,9 +75,9 @@ impl<'c> List<'c> {
         rows.iter().for_each(|row| members(row, "", &mut shown));
         let described = interface(caller.base).document["paths"][row]["get"]["responses"]["200"].clone();
         let of = row.rsplit('/').next().unwrap().to_owned();
-        let told = answer.json["meta"]["filterableFields"].as_array().into_iter().flatten();
-        let told = told.map(|name| name.as_str().unwrap().to_owned()).filter(|name| name != "tags").collect();
-        Some(Self { caller, is_admin, path, told, of, rows, shown, described })
+        let filterable = answer.json["meta"]["filterableFields"].as_array().into_iter().flatten();
+        let filterable = filterable.map(|name| name.as_str().unwrap().to_owned()).filter(|name| name != "tags").collect();
+        Some(Self { caller, is_admin, path, filterable, of, rows, shown, described })
     }
 
     fn total(&self, filter: &str) -> Option<usize> {
@@ -98,7 +98,7 @@ impl<'c> List<'c> {
     fn orders(&self, name: &str) -> bool {
         let answer = self.caller.get(&format!("{}?limit=1&sort={name}", self.path));
         let inside = self.total(&format!("true sort by {name}")).is_some();
-        // Lists of role attributes take no order, whatever is sent.
+        // Lists of role attributes ignore the order.
         inside || (answer.status == 200 && !self.of.ends_with("role-attributes"))
     }
 
@@ -106,15 +106,15 @@ impl<'c> List<'c> {
     fn shows(&self, name: &str) -> bool {
         let known = format!("{} {name}", self.of);
         let member = MEMBERS.iter().find(|(of, _)| *of == known).map_or(name, |(_, member)| member);
-        // What no row has at present may be in others; that is enough for administrators.
+        // A documented member may be missing in the present rows; for administrators the document is enough.
         let by_description = self.rows.is_empty() || self.is_admin;
         let is_there = |name: &str| self.shown.contains(name) || (by_description && describes(&self.described, name, self.caller.base));
         let found = is_there(name) || is_there(member);
-        // By its id a record is found whether or not a list names it.
+        // A record may always be found by its id.
         found || name == "id" || (self.is_admin && (name == "isSystem" || ADMINISTRATORS.contains(&known.as_str())))
     }
 
-    /// Names that it takes and does not show.
+    /// Names that are accepted and not shown.
     fn leaks(&self, names: &BTreeSet<String>) -> Vec<String> {
         let mut leaks = Vec::new();
         for name in names {
@@ -125,20 +125,20 @@ impl<'c> List<'c> {
                 leaks.push(format!("{:?} {}: {name}", self.caller.base, self.path));
             }
         }
-        // What is said of tags is true of those that are shown, or refused.
+        // A filter on tags finds exactly the rows that show them, or is rejected.
         let tagged = self.rows.iter().filter(|row| row.pointer("/tags/colour").is_some()).count();
         if self.total("tags.colour != null").is_some_and(|found| found != tagged) {
             leaks.push(format!("{:?} {}: tags", self.caller.base, self.path));
         }
-        leaks.extend((!self.is_admin).then(|| self.tells_of_others()).flatten());
+        leaks.extend((!self.is_admin).then(|| self.reveals_others()).flatten());
         leaks
     }
 
-    /// A filter over records that are only named here.
-    fn tells_of_others(&self) -> Option<String> {
+    /// A filter over records that the list only names.
+    fn reveals_others(&self) -> Option<String> {
         let sets = ["configs", "roleAttributes", "service", "identity"];
-        let told = sets.into_iter().find(|set| self.total(&format!("isEmpty(from {set} where name = \"x\")")).is_some())?;
-        Some(format!("{:?} {}: from {told}", self.caller.base, self.path))
+        let filterable = sets.into_iter().find(|set| self.total(&format!("isEmpty(from {set} where name = \"x\")")).is_some())?;
+        Some(format!("{:?} {}: from {filterable}", self.caller.base, self.path))
     }
 }
 
@@ -149,7 +149,7 @@ fn members(row: &Json, before: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether a member stands anywhere in a described answer.
+/// Whether a documented answer contains a member anywhere.
 fn describes(schema: &Json, member: &str, base: Base) -> bool {
     match schema {
         Json::Object(parts) => parts.iter().any(|(name, part)| match (name.as_str(), part.as_str()) {
@@ -167,13 +167,13 @@ fn lists(base: Base) -> Vec<&'static str> {
     interface(base).rows().filter(is_list).map(|row| row.path.as_str()).collect()
 }
 
-/// A corpus in which every list that somebody other than an administrator gets has rows, all with tags.
+/// A corpus in which every list of a caller who is not an administrator has rows, all with tags.
 fn corpus() -> (Corpus, Caller) {
     let corpus = Corpus::new();
     let server = &corpus.server;
     server.enroll_router(corpus.id("near"));
     server.admin.delete(&format!("/posture-checks/{}", corpus.id("check"))).expect(200);
-    let ann = server.again("ann-at-work");
+    let ann = server.log_in_again("ann-at-work");
     for service in ["web", "wiki"] {
         ann.post("/sessions", json!({ "serviceId": corpus.id(service), "type": "Dial" })).expect(201);
     }
@@ -183,26 +183,26 @@ fn corpus() -> (Corpus, Caller) {
     });
     server.admin.post("/external-jwt-signers", signer).expect(201);
     let authority = Authority::new("of ann");
-    server.take_up(&authority);
+    server.add_ca(&authority);
     let certificate = json!({ "method": "cert", "identityId": corpus.id("ann"), "certPem": authority.issue("ann", &Key::new()) });
     server.admin.post("/authenticators", certificate).expect(201);
     for list in ["services", "terminators", "edge-routers", "external-jwt-signers", "authenticators", "identities", "configs"] {
         for id in server.admin.get(&format!("/{list}?limit=-1")).expect(200).each("id") {
             let tagged = server.admin.patch(&format!("/{list}/{id}"), json!({ "tags": { "colour": "red" } }));
-            // Records of the system and certificates take none.
+            // System records and certificates have no tags.
             assert!([200, 400, 409].contains(&tagged.status), "{}", tagged.text);
         }
     }
     (corpus, ann)
 }
 
-/// Whatever a filter of anything here may be called.
+/// All names that any filter could use.
 fn names(server: &TestServer) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = UNTOLD.map(str::to_owned).into();
+    let mut names: BTreeSet<String> = NEVER_FILTERABLE.map(str::to_owned).into();
     for path in lists(Base::Management).into_iter().filter(|path| !path.contains('{')) {
         let answer = server.admin.get(&format!("{path}?limit=-1")).expect(200);
-        let told = answer.json["meta"]["filterableFields"].as_array().into_iter().flatten();
-        names.extend(told.map(|name| name.as_str().unwrap().to_owned()).filter(|name| name != "tags"));
+        let filterable = answer.json["meta"]["filterableFields"].as_array().into_iter().flatten();
+        names.extend(filterable.map(|name| name.as_str().unwrap().to_owned()).filter(|name| name != "tags"));
         answer.data().as_array().unwrap().iter().for_each(|row| members(row, "", &mut names));
     }
     names.retain(|name| !name.contains(['_', '/', '-']) && !name.starts_with("tags") && !name.starts_with("data."));
@@ -215,22 +215,22 @@ fn ids(corpus: &Corpus, path: &str) -> Vec<String> {
     corpus.server.admin.get(&format!("{parents}?limit=-1")).expect(200).each("id").into_iter().map(str::to_owned).collect()
 }
 
-/// Holds every list of every interface for one caller, but the history and what is open at the moment, of which the corpus has nothing. Answers how many there were.
-fn hold(corpus: &Corpus, caller: &Caller, is_admin: bool, names: &BTreeSet<String>) -> usize {
-    let (mut leaks, mut held) = (Vec::new(), 0);
+/// Checks every list of every interface for one caller, except the history and lists of open connections, which are empty here. Returns the number of lists.
+fn check_lists(corpus: &Corpus, caller: &Caller, is_admin: bool, names: &BTreeSet<String>) -> usize {
+    let (mut leaks, mut checked) = (Vec::new(), 0);
     for base in Base::ALL {
         let caller = caller.at(base);
         for path in lists(base).into_iter().filter(|path| !["/history", "/circuits", "/channels"].contains(path)) {
             let found = ids(corpus, path).iter().filter_map(|id| List::of(&caller, is_admin, path, id)).max_by_key(|list| list.rows.len());
             let Some(list) = found else { continue };
-            // An administrator is told which names there are, but for a few.
-            let few = || UNTOLD.map(str::to_owned).into_iter().chain(list.told.iter().cloned());
-            leaks.extend(if is_admin { list.leaks(&few().collect()) } else { list.leaks(names) });
-            held += 1;
+            // Administrators may learn of any name, except a few.
+            let hidden = || NEVER_FILTERABLE.map(str::to_owned).into_iter().chain(list.filterable.iter().cloned());
+            leaks.extend(if is_admin { list.leaks(&hidden().collect()) } else { list.leaks(names) });
+            checked += 1;
         }
     }
     assert!(leaks.is_empty(), "{leaks:#?}");
-    held
+    checked
 }
 
 #[test]
@@ -238,16 +238,16 @@ fn filters_reveal_no_hidden_members() {
     let (corpus, ann) = corpus();
     let names = names(&corpus.server);
     assert!(names.len() > 100 && ["issuer", "address", "binding", "isVerified"].iter().all(|name| names.contains(*name)));
-    // Anonymously there is one list; users have theirs at both interfaces.
-    assert_eq!(hold(&corpus, &corpus.server.nobody(), false, &names), 1);
-    assert!(hold(&corpus, &ann, false, &names) >= 11);
+    // One list is public; users have theirs at both interfaces.
+    assert_eq!(check_lists(&corpus, &corpus.server.anonymous(), false, &names), 1);
+    assert!(check_lists(&corpus, &ann, false, &names) >= 11);
 }
 
 #[test]
 fn administrators_filter_by_what_they_see() {
     let (corpus, _) = corpus();
     let names = names(&corpus.server);
-    assert!(hold(&corpus, &corpus.server.admin.clone(), true, &names) > 40);
+    assert!(check_lists(&corpus, &corpus.server.admin.clone(), true, &names) > 40);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn filters_of_known_programs_work() {
     assert_eq!(found(&ann, "/current-identity/edge-routers", &format!(r#"id = "{near}" and connected = false"#)), 1);
     assert_eq!(found(&ann, "/current-identity/authenticators", r#"method="updb""#), 1);
     assert_eq!(found(&ann, "/sessions", &format!(r#"service = "{web}" and type = "Dial""#)), 1);
-    assert_eq!(found(&corpus.server.nobody(), "/external-jwt-signers", r#"name icontains "SIGN" sort by name"#), 1);
+    assert_eq!(found(&corpus.server.anonymous(), "/external-jwt-signers", r#"name icontains "SIGN" sort by name"#), 1);
 }
 
 #[test]

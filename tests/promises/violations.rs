@@ -1,15 +1,15 @@
-//! What a body is refused for is told whole, once, and in words that say what would be right; what it has beside what is known is named.
+//! An error about a body lists all violations, each once, with the allowed values; unknown members are named.
 
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Answer, Base, encoded, fresh, shared};
 
-/// The fields of all violations that a refusal tells.
-fn told(answer: &Answer) -> Vec<&str> {
+/// The fields of all violations in an error.
+fn violated_fields(answer: &Answer) -> Vec<&str> {
     answer.json["error"]["violations"].as_array().into_iter().flatten().filter_map(|one| one["field"].as_str()).collect()
 }
 
-/// What the command line of others prints of a refusal: message and cause, one behind the other.
+/// The text that another command line prints for an error: message and cause together.
 fn printed(answer: &Answer) -> String {
     let error = &answer.json["error"];
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
@@ -26,11 +26,11 @@ fn all_violations_are_told_together() {
     let admin = &shared().admin;
     let body = json!({ "name": fresh("policy"), "type": "Nothing", "semantic": "Some", "identityRoles": ["#a"] });
     let answer = admin.post("/service-policies", body).refused(400, "COULD_NOT_VALIDATE", "semantic");
-    assert_eq!(told(&answer), ["semantic", "type"], "{}", answer.text);
+    assert_eq!(violated_fields(&answer), ["semantic", "type"], "{}", answer.text);
     let reasons: Vec<&str> = answer.json["error"]["violations"].as_array().unwrap().iter().map(|v| v["reason"].as_str().unwrap()).collect();
     assert!(reasons[0].contains("AllOf") && reasons[0].contains("AnyOf") && reasons[1].contains("Dial"), "{reasons:?}");
 
-    // Of a wrong type is told as such, and the rest with it.
+    // A member of a wrong type is reported as such, together with the others.
     let answer = admin.post("/services", json!({ "name": 7, "maxIdleTimeMillis": "long" })).refused(400, "COULD_NOT_PARSE_BODY", "");
     let all = answer.json["error"]["violations"].to_string();
     assert!(
@@ -38,25 +38,25 @@ fn all_violations_are_told_together() {
         "{all}"
     );
 
-    // Rules beyond the schema too, with what is taken.
+    // Rules beyond the schema are reported together with it.
     let taken = fresh("service");
     shared().service(&taken, json!({}));
     let body = json!({ "name": taken, "encryptionRequired": true, "terminatorStrategy": "none", "maxIdleTimeMillis": -1, "roleAttributes": ["#no"] });
     let answer = admin.post("/services", body).expect(400);
-    assert_eq!(told(&answer), ["roleAttributes", "maxIdleTimeMillis", "name"], "{}", answer.text);
+    assert_eq!(violated_fields(&answer), ["roleAttributes", "maxIdleTimeMillis", "name"], "{}", answer.text);
     assert!(answer.text.contains("terminatorStrategy"), "{}", answer.text);
 
-    // One of the forms of a body, and data of a config.
+    // One of several forms of a body, and the data of a config.
     let processes = json!([{ "osType": "Other", "hashes": [] }]);
     let body = json!({ "name": fresh("check"), "typeId": "PROCESS_MULTI", "semantic": "Few", "processes": processes });
     let answer = admin.post("/posture-checks", body).expect(400);
-    assert_eq!(told(&answer), ["processes.0.osType", "processes.0.path", "semantic"], "{}", answer.text);
+    assert_eq!(violated_fields(&answer), ["processes.0.osType", "processes.0.path", "semantic"], "{}", answer.text);
     let schema =
         json!({ "type": "object", "properties": { "port": { "type": "integer" }, "host": { "type": "string" } }, "required": ["mode"] });
     let of = admin.post("/config-types", json!({ "name": fresh("type"), "schema": schema })).expect(201).id();
     let data = json!({ "port": "x", "host": 1 });
     let answer = admin.post("/configs", json!({ "name": fresh("config"), "configTypeId": of, "data": data })).expect(400);
-    assert_eq!(told(&answer).len(), 3, "{}", answer.text);
+    assert_eq!(violated_fields(&answer).len(), 3, "{}", answer.text);
 }
 
 #[test]
@@ -121,31 +121,31 @@ fn unknown_members_are_named_or_refused() {
     let header = |answer: &Answer| answer.header("overkeep-unknown-members").to_owned();
     admin.post("/services?strict=true", body.clone()).refused(400, "COULD_NOT_VALIDATE", "roleAttribute");
     let strictly = admin.post("/services?strict=true", body.clone()).expect(400);
-    assert!(strictly.text.contains("roleAttributes"), "what is known there is told: {}", strictly.text);
+    assert!(strictly.text.contains("roleAttributes"), "the known members are not listed: {}", strictly.text);
     let made = admin.post("/services", body).expect(201);
     assert_eq!(header(&made), "roleAttribute, %C3%BC");
     let path = format!("/services/{}", made.id());
     let patched = admin.patch(&path, json!({ "Name": "x", "terminatorStrategy": "random" })).expect(200);
-    assert_eq!(header(&patched), "Name", "a PATCH takes names by the letter");
+    assert_eq!(header(&patched), "Name", "names in a PATCH are case-sensitive");
     let put = admin.put(&path, json!({ "name": name, "encryptionRequired": true })).expect(200);
     assert_eq!(header(&put), "");
     admin.put(&format!("{path}?strict=perhaps"), json!({ "name": name })).refused(400, "COULD_NOT_VALIDATE", "strict");
 
-    // Within members, in lists, and by the form that the tag names.
+    // In nested members, in lists, and with the form that its tag selects.
     let check =
         json!({ "name": fresh("check"), "typeId": "PROCESS", "domains": [], "process": { "osType": "Linux", "path": "/x", "hash": "" } });
     let made = admin.post("/posture-checks", check).expect(201);
     assert_eq!(header(&made), "domains, process.hash");
-    let nobody = shared().nobody();
-    let login = nobody
+    let anonymous = shared().anonymous();
+    let login = anonymous
         .ask("POST", "/authenticate?method=password")
         .json(&json!({ "username": "nobody-here", "password": "wrong one", "usrname": "x" }))
         .send();
     assert_eq!(login.status, 401);
 
-    // With something else wrong they are told beside it: most often they are what was meant.
+    // If something else is wrong, unknown members are reported too: often a required member was misspelt.
     let answer = admin.at(Base::Management).post("/services", json!({ "nmae": "x", "encryptionRequired": true })).expect(400);
-    assert_eq!(told(&answer), ["name", "nmae"], "{}", answer.text);
+    assert_eq!(violated_fields(&answer), ["name", "nmae"], "{}", answer.text);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn unknown_parameters_are_named_or_refused() {
     assert_eq!(header(&admin.get("/services?limit=1&strict=true").expect(200)), "");
     let enrolled = |rest: &str| {
         let body = json!({ "password": "x", "passwrd": "y" });
-        shared().nobody().at(Base::Client).post(&format!("/enroll?token={}{rest}", uuid::Uuid::new_v4()), body)
+        shared().anonymous().at(Base::Client).post(&format!("/enroll?token={}{rest}", uuid::Uuid::new_v4()), body)
     };
     enrolled("&strict=true").refused(400, "COULD_NOT_VALIDATE", "passwrd");
     enrolled("").refused(400, "INVALID_ENROLLMENT_TOKEN", "");

@@ -1,4 +1,4 @@
-//! What clients are used to and is easily overlooked: blanks, nulls, the order in which things are refused.
+//! Behaviour that clients depend on and that is easily overlooked: blanks, nulls, and the order of errors.
 
 use overkeep::{
     change::KINDS,
@@ -16,7 +16,7 @@ fn admin() -> &'static Caller {
     &shared().admin
 }
 
-/// What a path shows of a member.
+/// A member of the record at a path.
 fn member(path: &str, name: &str) -> Json {
     admin().get(path).expect(200).data()[name].clone()
 }
@@ -47,7 +47,7 @@ fn blank_patch_values_count() {
     admin().patch(&path, json!({ "precedence": "" })).expect(200);
     assert_eq!(member(&path, "precedence"), "default");
 
-    // What cannot be left out cannot be blank either.
+    // A required member cannot be blank either.
     let path = format!("/service-policies/{}", server.service_policy("Dial", &[], &[]));
     for name in ["semantic", "type"] {
         let before = member(&path, name);
@@ -99,7 +99,7 @@ fn maps_of_nulls_change_nothing() {
 
 #[test]
 fn blank_name_format_defaults_once() {
-    let id = shared().take_up(&Authority::new(&fresh("authority")));
+    let id = shared().add_ca(&Authority::new(&fresh("authority")));
     let path = format!("/cas/{id}");
     admin().patch(&path, json!({ "identityNameFormat": "[caId]" })).expect(200);
     for blank in ["", "  "] {
@@ -180,7 +180,7 @@ fn first_missing_member_is_told() {
         ("/configs", json!({}), "configTypeId"),
         ("/identities", json!({ "name": "a", "isAdmin": false, "type": "x", "defaultHostingCost": -1 }), "defaultHostingCost"),
         ("/posture-checks", json!({ "name": "a", "typeId": "PROCESS_MULTI" }), "processes"),
-        // What all forms have comes before what only one has.
+        // Members of all forms come before members of one form.
         ("/posture-checks", json!({ "typeId": "DOMAIN" }), "name"),
     ] {
         admin().post(path, body).refused(400, "COULD_NOT_VALIDATE", first);
@@ -195,7 +195,7 @@ fn blank_list_parameters_are_ignored() {
     let config = admin().post("/configs", body).expect(201).id();
     let service = server.service(&fresh("service"), json!({ "configs": [config] }));
     let body = json!({ "username": "admin", "password": server.password, "configTypes": ["all"] });
-    let token = server.nobody().at(Base::Management).post("/authenticate?method=password", body).expect(200).data()["token"].clone();
+    let token = server.anonymous().at(Base::Management).post("/authenticate?method=password", body).expect(200).data()["token"].clone();
     let caller = admin().with_token(token.as_str().unwrap());
     let only = format!("id = \"{service}\"");
     for blank in ["&configTypes=", "&asIdentity="] {
@@ -218,10 +218,10 @@ fn member_names_ignore_case() {
     let path = format!("/identities/{id}");
     assert_eq!(member(&path, "name"), name.as_str());
     admin().patch(&path, json!({ "NAME": "another" })).expect(200);
-    assert_eq!(member(&path, "name"), name.as_str(), "clients know a patch by its letters");
+    assert_eq!(member(&path, "name"), name.as_str(), "member names in a PATCH are case-sensitive");
     shared().give_password(&id, &name);
     let body = json!({ "USERNAME": name, "Password": PASSWORD, "sdkInfo": { "appID": "a" }, "EnvInfo": { "OS": "b" } });
-    shared().nobody().post("/authenticate?method=password", body).expect(200);
+    shared().anonymous().post("/authenticate?method=password", body).expect(200);
     let shown = admin().get(&path).expect(200);
     assert_eq!((&shown.data()["sdkInfo"]["appId"], &shown.data()["envInfo"]["os"]), (&json!("a"), &json!("b")));
 }
@@ -262,11 +262,11 @@ fn trace_length_may_be_signed() {
     }
 }
 
-/// An authority's certificate with a key of a kind, PEM.
+/// A CA certificate with a key of this kind, PEM.
 fn with_key(kind: &[&str]) -> String {
-    let place = tempfile::TempDir::new().unwrap();
+    let directory = tempfile::TempDir::new().unwrap();
     let args = ["req", "-x509", "-nodes", "-subj", "/CN=odd", "-keyout", "key"];
-    let made = std::process::Command::new("openssl").args(args).args(kind).current_dir(place.path()).output().unwrap();
+    let made = std::process::Command::new("openssl").args(args).args(kind).current_dir(directory.path()).output().unwrap();
     String::from_utf8(made.stdout).unwrap()
 }
 
@@ -297,8 +297,8 @@ fn unusable_certificate_keys_are_refused() {
 fn unusable_signers_can_be_disabled() {
     let server = TestServer::start();
     let password = server.password.clone();
-    let place = server.closed();
-    let data = place.path().join("data");
+    let directory = server.closed();
+    let data = directory.path().join("data");
     let body = json!({ "name": "large", "certPem": with_key(&P521), "issuer": "i", "kid": "k", "audience": "a", "enabled": true });
     let signer: ExternalJwtSigner = serde_json::from_value(body).unwrap();
     let store = stores::of(KINDS).start(&data);

@@ -9,16 +9,16 @@ use super::{FIN, PATIENCE, Refused, Sdk, key, kind};
 pub struct Conn {
     pub sdk: Sdk,
     pub id: u32,
-    /// What made it: the StateConnected of whoever dialled, the Dial of whoever accepted.
+    /// The message that opened it: StateConnected for the dialling side, Dial for the accepting side.
     pub made_by: Frame,
     pub(super) messages: mpsc::Receiver<Frame>,
 }
 
-/// What comes on a connection.
+/// What is received on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Data(Vec<u8>),
-    /// Nothing more comes.
+    /// The other end has finished sending.
     Fin,
     Closed(Refused),
     /// The channel is closed.
@@ -29,10 +29,10 @@ impl Sdk {
     /// Dials with the token of a session; `more` adds headers.
     ///
     /// # Errors
-    /// What the router answers, if it refuses.
+    /// The refusal of the router.
     pub async fn dial_with(&self, token: &str, more: impl FnOnce(Builder) -> Builder) -> Result<Conn, Refused> {
         let id = self.next_id();
-        // Data may be right behind the answer.
+        // Data may follow the answer immediately.
         let messages = self.take(id, self.options.window);
         let connect = more(Builder::new(kind::CONNECT).u32(key::CONNECTION, id)).body(token.as_bytes());
         let answer = self.ask(connect).await.ok_or_else(Refused::lost)?;
@@ -48,42 +48,42 @@ impl Sdk {
     /// Dials with the token of a session.
     ///
     /// # Errors
-    /// What the router answers, if it refuses.
+    /// The refusal of the router.
     pub async fn dial(&self, token: &str) -> Result<Conn, Refused> {
         self.dial_with(token, |connect| connect.text(key::CALLER, "somebody")).await
     }
 }
 
 impl Conn {
-    /// Sends one message of data.
+    /// Sends one data message.
     pub async fn send(&self, data: &[u8]) {
         let frame = Builder::new(kind::DATA).u32(key::CONNECTION, self.id).u32(1001, 1).body(data);
         drop(self.sdk.send(frame).await);
     }
 
-    /// Says that nothing more comes.
+    /// Finishes sending.
     pub async fn finish(&self) {
         let frame = Builder::new(kind::DATA).u32(key::CONNECTION, self.id).u32(key::FLAGS, FIN).empty();
         drop(self.sdk.send(frame).await);
     }
 
-    /// Ends it.
+    /// Closes the connection.
     pub async fn close(&self) {
         drop(self.sdk.send(Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, self.id).body(b"done")).await);
         self.sdk.forget(self.id);
     }
 
-    /// The next message as it came; nothing if the channel is closed.
+    /// The next message; none if the channel is closed.
     pub async fn message(&mut self) -> Option<Frame> {
-        timeout(PATIENCE, self.messages.recv()).await.expect("nothing comes on a connection")
+        timeout(PATIENCE, self.messages.recv()).await.expect("nothing was received on a connection")
     }
 
-    /// The next message, however long it takes.
+    /// The next message, without a timeout.
     pub async fn messages(&mut self) -> Option<Frame> {
         self.messages.recv().await
     }
 
-    /// What comes next.
+    /// The next event.
     pub async fn next(&mut self) -> Event {
         let Some(frame) = self.message().await else { return Event::Lost };
         match frame.content_type() {
@@ -102,7 +102,7 @@ impl Conn {
         }
     }
 
-    /// All data until the other end has no more.
+    /// All data until the other end finishes sending.
     pub async fn rest(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         loop {
@@ -114,7 +114,7 @@ impl Conn {
         }
     }
 
-    /// Why it was closed, whatever comes before.
+    /// Skips data and returns why the connection was closed.
     pub async fn ended(&mut self) -> Refused {
         loop {
             match self.next().await {
@@ -125,7 +125,7 @@ impl Conn {
         }
     }
 
-    /// Sends back whatever comes, until the other end has no more.
+    /// Sends back all data until the other end finishes sending.
     pub async fn echo(mut self) {
         loop {
             match self.next().await {

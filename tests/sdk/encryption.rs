@@ -9,95 +9,95 @@ use dryoc::{
 
 use super::{Conn, Event, Host, Refused, Sdk, key};
 
-/// The keys of one end.
+/// The key pair of one end.
 pub struct Keys(StackKeyPair);
 
 type Key = StackByteArray<32>;
 
-/// A connection whose data only its two ends can read.
+/// A connection with end-to-end encryption.
 pub struct Sealed {
     pub conn: Conn,
-    sealer: DryocStream<Push>,
-    opener: Opener,
+    encryptor: DryocStream<Push>,
+    decryptor: Decryptor,
 }
 
 /// Decrypts what is received.
-enum Opener {
-    /// The header of the other end has not come yet.
+enum Decryptor {
+    /// The header of the other end has not been received yet.
     Waiting(Key),
     Open(DryocStream<Pull>),
 }
 
 impl Keys {
-    /// New ones.
+    /// Generates a key pair.
     pub fn new() -> Self {
         Self(StackKeyPair::generate())
     }
 
-    /// What the other end is shown.
+    /// The public key, which is sent to the other end.
     pub fn public(&self) -> &[u8] {
         self.0.public_key.as_slice()
     }
 }
 
 impl Sdk {
-    /// Dials with the token of a session, and agrees on keys with the host.
+    /// Dials with the token of a session and agrees on keys with the host.
     ///
     /// # Errors
-    /// What the router answers, if it refuses.
+    /// The refusal of the router.
     pub async fn dial_sealed(&self, token: &str) -> Result<Sealed, Refused> {
         let keys = Keys::new();
         let conn = self.dial_with(token, |connect| connect.bytes(key::PUBLIC_KEY, keys.public())).await?;
-        let session = Session::new_client(&keys.0, &shown(&conn)).expect("a public key");
+        let session = Session::new_client(&keys.0, &peer_key(&conn)).expect("a public key");
         Ok(Sealed::over(conn, session).await)
     }
 
-    /// Hosts with the token of a session and these keys.
+    /// Hosts with the token of a session and this key pair.
     ///
     /// # Errors
-    /// What the router answers, if it refuses.
+    /// The refusal of the router.
     pub async fn host_sealed(&self, token: &str, keys: &Keys) -> Result<Host, Refused> {
         self.host_with(token, |bind| bind.bytes(key::PUBLIC_KEY, keys.public())).await
     }
 }
 
 impl Host {
-    /// Accepts the next connection, with the keys that the service is hosted with.
+    /// Accepts the next connection with the key pair of the binding.
     pub async fn accept_sealed(&mut self, keys: &Keys) -> Sealed {
         let conn = self.accept().await;
-        let session = Session::new_server(&keys.0, &shown(&conn)).expect("a public key");
+        let session = Session::new_server(&keys.0, &peer_key(&conn)).expect("a public key");
         Sealed::over(conn, session).await
     }
 }
 
 /// The public key of the other end.
-fn shown(conn: &Conn) -> Key {
-    Key::try_from(conn.made_by.header(key::PUBLIC_KEY).expect("the other end shows a key")).expect("32 bytes")
+fn peer_key(conn: &Conn) -> Key {
+    Key::try_from(conn.made_by.header(key::PUBLIC_KEY).expect("the other end sends a public key")).expect("32 bytes")
 }
 
 impl Sealed {
     async fn over(conn: Conn, session: Session<Key>) -> Self {
         let (receiving, sending) = session.into_parts();
-        let (sealer, header): (_, Header) = DryocStream::init_push(&sending);
+        let (encryptor, header): (_, Header) = DryocStream::init_push(&sending);
         conn.send(header.as_slice()).await;
-        Self { conn, sealer, opener: Opener::Waiting(receiving) }
+        Self { conn, encryptor, decryptor: Decryptor::Waiting(receiving) }
     }
 
     /// Sends one message.
     pub async fn send(&mut self, message: &[u8]) {
-        let sealed = self.sealer.push_to_vec(message, None, Tag::Message).expect("a message");
+        let sealed = self.encryptor.push_to_vec(message, None, Tag::Message).expect("a message");
         self.conn.send(&sealed).await;
     }
 
-    /// The next message; nothing once the other end has no more or the connection is closed.
+    /// The next message; none once the other end has finished or the connection is closed.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             let Event::Data(received) = self.conn.next().await else { return None };
-            match &mut self.opener {
-                Opener::Open(stream) => return Some(stream.pull_to_vec(&received, None).expect("as it was sent").0),
-                Opener::Waiting(key) => {
+            match &mut self.decryptor {
+                Decryptor::Open(stream) => return Some(stream.pull_to_vec(&received, None).expect("an authentic message").0),
+                Decryptor::Waiting(key) => {
                     let header = Header::try_from(received.as_slice()).expect("a header of 24 bytes");
-                    self.opener = Opener::Open(DryocStream::init_pull(key, &header));
+                    self.decryptor = Decryptor::Open(DryocStream::init_pull(key, &header));
                 }
             }
         }

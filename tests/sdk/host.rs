@@ -5,7 +5,7 @@ use tokio::{sync::mpsc, time::timeout};
 
 use super::{Conn, PATIENCE, Refused, Sdk, key, kind};
 
-/// A service that is hosted.
+/// A hosted service.
 pub struct Host {
     pub sdk: Sdk,
     pub id: u32,
@@ -19,15 +19,15 @@ impl Sdk {
     /// Hosts with the token of a session; `more` adds headers.
     ///
     /// # Errors
-    /// What the router answers, if it refuses.
+    /// The refusal of the router.
     pub async fn host_with(&self, token: &str, more: impl FnOnce(Builder) -> Builder) -> Result<Host, Refused> {
         self.host_as(self.next_id(), token, more).await
     }
 
-    /// The same under a connection id.
+    /// The same with a given connection id.
     ///
     /// # Errors
-    /// What the router answers, if it refuses.
+    /// The refusal of the router.
     pub async fn host_as(&self, id: u32, token: &str, more: impl FnOnce(Builder) -> Builder) -> Result<Host, Refused> {
         let messages = self.take(id, 1 << 16);
         let bind = Builder::new(kind::BIND).u32(key::CONNECTION, id);
@@ -46,19 +46,19 @@ impl Sdk {
     /// Hosts with the token of a session.
     ///
     /// # Errors
-    /// What the router answers, if it refuses.
+    /// The refusal of the router.
     pub async fn host(&self, token: &str) -> Result<Host, Refused> {
         self.host_with(token, |bind| bind).await
     }
 }
 
 impl Host {
-    /// The next message for it: a Dial, or that it has ended.
+    /// The next message for the binding: a Dial, or its end.
     pub async fn message(&mut self) -> Option<Frame> {
-        timeout(PATIENCE, self.messages.recv()).await.expect("nothing comes for a host")
+        timeout(PATIENCE, self.messages.recv()).await.expect("nothing was received for a host")
     }
 
-    /// Whether nothing waits for it now.
+    /// Whether no message is waiting.
     pub fn is_idle(&mut self) -> bool {
         self.messages.try_recv().is_err()
     }
@@ -71,7 +71,7 @@ impl Host {
         dial
     }
 
-    /// Waits until it has ended, and answers why.
+    /// Waits until the binding has ended and returns why.
     pub async fn ended(&mut self) -> Refused {
         loop {
             let Some(frame) = self.message().await else { return Refused::lost() };
@@ -81,22 +81,22 @@ impl Host {
         }
     }
 
-    /// Accepts a connection with more headers in the answer.
+    /// Accepts a connection; `more` adds headers to the answer.
     pub async fn answer(&self, dial: Frame, more: impl FnOnce(Builder) -> Builder) -> Conn {
-        let given = dial.u32(key::ROUTER_CONNECTION);
-        assert_eq!(given.is_some(), self.sdk.options.router_names);
-        let id = given.unwrap_or_else(|| self.sdk.next_id());
+        let router_id = dial.u32(key::ROUTER_CONNECTION);
+        assert_eq!(router_id.is_some(), self.sdk.options.router_names);
+        let id = router_id.unwrap_or_else(|| self.sdk.next_id());
         let messages = self.sdk.take(id, self.sdk.options.window);
         let answer = Builder::reply(kind::DIAL_SUCCESS, &dial).u32(key::CONNECTION, self.id);
-        let answer = match given {
+        let answer = match router_id {
             Some(id) => answer.u32(key::ROUTER_CONNECTION, id),
             None => answer,
         };
         let answer = more(answer).body(&id.to_le_bytes());
-        if given.is_some() {
+        if router_id.is_some() {
             drop(self.sdk.send(answer).await);
         } else {
-            // Whoever names its connections itself is told that the router knows the name.
+            // A host that chooses connection ids itself is told that the router knows the id.
             let connected = self.sdk.ask(answer).await.expect("the channel was closed");
             assert_eq!((connected.content_type(), connected.u32(key::CONNECTION)), (kind::STATE_CONNECTED, Some(self.id)));
         }
@@ -115,12 +115,12 @@ impl Host {
         drop(self.sdk.send(answer).await);
     }
 
-    /// Hosts no longer, and answers what the router says to that.
+    /// Unbinds and returns the router's answer.
     pub async fn unbind(&self) -> Option<Frame> {
         self.sdk.ask(Builder::new(kind::UNBIND).u32(key::CONNECTION, self.id).body(self.token.as_bytes())).await
     }
 
-    /// Sends back whatever comes on any connection, as long as the channel is open.
+    /// Echoes the data of every connection while the channel is open.
     pub async fn echo(mut self) {
         while let Some(dial) = self.messages.recv().await {
             if dial.content_type() == kind::DIAL {

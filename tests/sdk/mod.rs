@@ -1,7 +1,7 @@
-//! A small SDK for tests, benches and examples: it says hello on a connection, dials and hosts. Both ways to name the connections of a host are
-//! there, and end-to-end encryption (`encryption.rs`). Nothing is done behind the caller's back: no reconnecting, no renewing of sessions.
+//! A small SDK for tests, benches and examples: it says hello on a connection, dials and hosts. It supports both ways of naming the connections
+//! of a host, and end-to-end encryption (`encryption.rs`). It does not reconnect and does not renew sessions.
 
-#![allow(dead_code, reason = "not everybody who includes it needs all of it")]
+#![allow(dead_code, reason = "not every test, bench and example that includes it uses all of it")]
 
 mod conn;
 pub mod encryption;
@@ -29,38 +29,38 @@ pub use conn::{Conn, Event};
 pub use host::Host;
 pub use overkeep::network::{key, kind};
 
-/// In [`key::FLAGS`]: nothing more comes this way.
+/// In [`key::FLAGS`]: the sender has finished.
 pub const FIN: u32 = 1;
-/// How long anything is waited for.
+/// The timeout of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 const LIMITS: Limits = Limits { headers: 1 << 20, body: 64 << 20 };
 
 /// How an SDK behaves.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Of its hello: -1, 0 or 1.
+    /// The sequence number of its hello: -1, 0 or 1.
     pub sequence: i32,
     /// Its first connection id.
     pub first: u32,
-    /// Whether the router is to name the connections that it accepts.
+    /// Whether the router assigns the ids of accepted connections.
     pub router_names: bool,
-    /// Messages of one connection that it holds; then it reads nothing more on the whole channel.
+    /// Maximum messages buffered per connection; beyond it nothing is read on the whole channel.
     pub window: usize,
 }
 
 impl Options {
-    /// As SDKs in Go do it.
+    /// Like the Go SDKs.
     pub const GO: Self = Self { sequence: -1, first: 1, router_names: true, window: 1 << 20 };
-    /// As older SDKs in C do it.
+    /// Like older C SDKs.
     pub const C: Self = Self { sequence: 0, first: 0, router_names: false, window: 1 << 20 };
 }
 
-/// Why a request was refused, or why there is no channel.
+/// Why a request was refused or a channel is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub text: String,
     pub code: Option<u32>,
-    /// What the structured error says, as JSON.
+    /// The structured error, as JSON.
     pub structured: Option<String>,
 }
 
@@ -101,25 +101,25 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Without it the connection would stay open.
+        // Otherwise the connection would stay open.
         self.reading.lock().unwrap().iter().for_each(tokio::task::AbortHandle::abort);
     }
 }
 
 #[derive(Default)]
 struct State {
-    /// Who waits for the answer to a message.
+    /// Requests that wait for an answer, by sequence number.
     replies: HashMap<i32, oneshot::Sender<Frame>>,
-    /// Who takes the messages of a connection.
-    takers: HashMap<u32, mpsc::Sender<Frame>>,
+    /// Receivers of messages, by connection id.
+    receivers: HashMap<u32, mpsc::Sender<Frame>>,
     is_closed: bool,
 }
 
-/// What a channel runs over.
+/// The transport of a channel.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Reads one message; nothing at the end.
+/// Reads one message; none at the end of the stream.
 pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
     let mut head = [0; HEAD];
     match stream.read_exact(&mut head).await {
@@ -137,7 +137,7 @@ impl Sdk {
     /// Says hello with the token of an API session.
     ///
     /// # Errors
-    /// What the router answers, if it refuses.
+    /// The refusal of the router.
     pub async fn connect(stream: impl Stream + 'static, token: &str, options: Options) -> Result<Self, Refused> {
         let mut stream: Box<dyn Stream> = Box::new(stream);
         let mut hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, token).body(b"test-sdk");
@@ -150,7 +150,7 @@ impl Sdk {
             return Err(Refused::of(&welcome));
         }
         let (mut reader, writer) = split(stream);
-        let (unclaimed, others) = mpsc::unbounded_channel();
+        let (other_messages, others) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             writer: AsyncMutex::new(writer),
             sequence: AtomicI32::new(options.sequence.max(0) + 1),
@@ -166,11 +166,11 @@ impl Sdk {
         let task = tokio::spawn(async move {
             while let Ok(Some(frame)) = read(&mut reader).await {
                 let Some(inner) = reading.upgrade() else { return };
-                inner.dispatch(frame, &unclaimed).await;
+                inner.dispatch(frame, &other_messages).await;
             }
             if let Some(inner) = reading.upgrade() {
                 let mut state = inner.state.lock().unwrap();
-                (state.is_closed, state.replies, state.takers) = (true, HashMap::new(), HashMap::new());
+                (state.is_closed, state.replies, state.receivers) = (true, HashMap::new(), HashMap::new());
                 inner.closed.send_replace(true);
             }
         });
@@ -178,12 +178,12 @@ impl Sdk {
         Ok(Self { inner, options, welcome: Arc::new(welcome) })
     }
 
-    /// A number for a connection.
+    /// A new connection id.
     pub fn next_id(&self) -> u32 {
         self.inner.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sends a message and answers its number.
+    /// Sends a message. Returns its sequence number.
     pub async fn send(&self, mut frame: Frame) -> io::Result<i32> {
         let mut writer = self.inner.writer.lock().await;
         let sequence = self.inner.sequence.fetch_add(1, Ordering::Relaxed);
@@ -193,14 +193,14 @@ impl Sdk {
         Ok(sequence)
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub async fn send_bytes(&self, bytes: &[u8]) -> io::Result<()> {
         let mut writer = self.inner.writer.lock().await;
         writer.write_all(bytes).await?;
         writer.flush().await
     }
 
-    /// Sends a message and waits for its answer; nothing if the channel is closed instead.
+    /// Sends a message and waits for its answer; none if the channel is closed instead.
     pub async fn ask(&self, mut frame: Frame) -> Option<Frame> {
         let answer = {
             let mut writer = self.inner.writer.lock().await;
@@ -221,17 +221,17 @@ impl Sdk {
         timeout(PATIENCE, answer).await.unwrap_or_else(|_| panic!("no answer to {}", frame.content_type())).ok()
     }
 
-    /// The next message that is of no connection and answers nothing.
+    /// The next message that belongs to no connection and answers no request.
     pub async fn other(&self) -> Option<Frame> {
         self.inner.others.lock().await.recv().await
     }
 
-    /// Reads nothing more, as a process does that is stopped.
+    /// Stops reading, like a suspended process.
     pub fn pause(&self) {
         self.inner.is_paused.store(true, Ordering::Release);
     }
 
-    /// Reads again.
+    /// Resumes reading.
     pub fn resume(&self) {
         self.inner.is_paused.store(false, Ordering::Release);
         self.inner.resumed.notify_one();
@@ -252,35 +252,35 @@ impl Sdk {
         let _ = self.inner.writer.lock().await.shutdown().await;
     }
 
-    /// Has the messages of a connection from now on.
+    /// Receives the messages of a connection from now on.
     fn take(&self, connection: u32, window: usize) -> mpsc::Receiver<Frame> {
-        let (taker, messages) = mpsc::channel(window);
+        let (sender, messages) = mpsc::channel(window);
         let mut state = self.inner.state.lock().unwrap();
         if !state.is_closed {
-            state.takers.insert(connection, taker);
+            state.receivers.insert(connection, sender);
         }
         messages
     }
 
     fn forget(&self, connection: u32) {
-        self.inner.state.lock().unwrap().takers.remove(&connection);
+        self.inner.state.lock().unwrap().receivers.remove(&connection);
     }
 }
 
 impl Inner {
-    async fn dispatch(&self, frame: Frame, unclaimed: &mpsc::UnboundedSender<Frame>) {
+    async fn dispatch(&self, frame: Frame, other_messages: &mpsc::UnboundedSender<Frame>) {
         while self.is_paused.load(Ordering::Acquire) {
             self.resumed.notified().await;
         }
-        let (reply, taker) = {
+        let (reply, sender) = {
             let mut state = self.state.lock().unwrap();
             let reply = frame.reply_for().and_then(|sequence| state.replies.remove(&sequence));
-            (reply, frame.u32(key::CONNECTION).and_then(|connection| state.takers.get(&connection).cloned()))
+            (reply, frame.u32(key::CONNECTION).and_then(|connection| state.receivers.get(&connection).cloned()))
         };
-        match (reply, taker) {
+        match (reply, sender) {
             (Some(reply), _) => drop(reply.send(frame)),
-            (None, Some(taker)) => drop(taker.send(frame).await),
-            (None, None) => drop(unclaimed.send(frame)),
+            (None, Some(sender)) => drop(sender.send(frame).await),
+            (None, None) => drop(other_messages.send(frame)),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 usage: client.py JWT-FILE IDENTITY-FILE [CERTIFICATE-FILE KEY-FILE] SERVICE=HOST:PORT...
 
-The certificate is one of somebody else's authority, to enroll with. The services beyond the first are there to be looked for, too. Prints one JSON object a line, as far as it gets:
+The optional certificate is one of a third-party authority and is used to enroll. Services beyond the first are only looked up. Prints one JSON object a line for each step reached:
 {"step": "enroll"}, {"step": "authenticate"}, {"step": "service", "services": [those that it sees]}, {"step": "dial"}.
-The native library waits without a limit, so whoever starts this program bounds its time.
+The native library waits without a limit; the caller limits the run time.
 """
 import ctypes
 import json
@@ -19,7 +19,7 @@ from openziti import zitilib
 def say(step, **facts): print(json.dumps({"step": step, **facts}), flush=True)
 
 
-def stands_for_a_service(host, port):
+def is_service_address(host, port):
     """Whether the library gives the host an address of its own, which it does for the services that it was listed.
 
     The Python part does not wrap this call of the native library: a getaddrinfo with hints, here without any.
@@ -45,7 +45,7 @@ def main(jwt, identity, *more):
     say("enroll", version=openziti.version().version.decode())
     openziti.load(identity)         # returns when the controller has accepted the certificate and listed the services
     say("authenticate")
-    say("service", services=[name for name, address in services.items() if stands_for_a_service(*address)])
+    say("service", services=[name for name, address in services.items() if is_service_address(*address)])
     say("dial", failure=dial(*next(iter(services.values()))))
     os._exit(0)                     # the library's own thread would continue
 

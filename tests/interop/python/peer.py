@@ -1,7 +1,7 @@
 """A client that executes commands: it hosts and dials services and reports the results.
 
-The commands are those of go/peer/main.go, one JSON object a line; what the Python library cannot do (application data, costs, instances
-of its own, a dial that is left unanswered, flow control in the library) is refused. It ends with its stdin.
+The commands are those of go/peer/main.go, one JSON object a line; what the Python library cannot do (application data, costs, own
+instance ids, a dial that is left unanswered, flow control in the library) is refused. It ends when its stdin ends.
 """
 import errno
 import fcntl
@@ -191,13 +191,13 @@ class Peer:
 def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     peer, lock = Peer(), threading.Lock()
-    deeds = {name: getattr(peer, name) for name in ("enroll", "load", "host", "unhost", "carry", "open", "echo", "ended", "close")}
-    deeds["callers"] = peer.callers_of
+    actions = {name: getattr(peer, name) for name in ("enroll", "load", "host", "unhost", "carry", "open", "echo", "ended", "close")}
+    actions["callers"] = peer.callers_of
 
     def act(command):
         do = command.pop("do")
         try:
-            answer = {"id": command["id"], "done": deeds[do](**(command if do == "carry" else {k: v for k, v in command.items() if k != "id"}))}
+            answer = {"id": command["id"], "done": actions[do](**(command if do == "carry" else {k: v for k, v in command.items() if k != "id"}))}
         except Exception as error:
             answer = {"id": command["id"], "failure": f"{type(error).__name__}: {error}"}
         with lock:

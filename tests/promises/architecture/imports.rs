@@ -1,5 +1,5 @@
-//! Which file of the library uses which, read from paths and imports. A name that is imported from a file which only re-exports it counts as
-//! one of the file that defines it.
+//! Which file of the library uses which, read from paths and imports. A name imported from a file that only re-exports it counts for the file
+//! that defines it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 /// A module, by its path below the crate: `["store", "tx", "read"]`.
 pub type Module = Vec<String>;
 
-/// The module that a file below `src/` is.
+/// The module of a file below `src/`.
 pub fn module_of(file: &Path) -> Module {
     let mut parts: Module = file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
     if parts.last().is_some_and(|last| last == "mod") || parts == ["lib"] {
@@ -23,10 +23,10 @@ enum Token {
     Word(String),
     /// `::`
     Path,
-    Sign(char),
+    Symbol(char),
 }
 
-/// Words and signs of a file, without comments, texts and the unit tests at its end.
+/// Words and signs of a file, without comments, string literals and the unit tests at its end.
 fn tokens(text: &str) -> Vec<Token> {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
     let (letters, mut at, mut found) = (text.chars().collect::<Vec<char>>(), 0, Vec::new());
@@ -46,7 +46,7 @@ fn tokens(text: &str) -> Vec<Token> {
             at += 2;
         } else {
             if !c.is_whitespace() {
-                found.push(Token::Sign(c));
+                found.push(Token::Symbol(c));
             }
             at += 1;
         }
@@ -54,7 +54,7 @@ fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// How long the text or letter is that begins here, if one does.
+/// The length of the string or character literal that begins here, if any.
 fn text_length(letters: &[char]) -> Option<usize> {
     let mut at = usize::from(letters[0] == 'b');
     if letters.get(at) == Some(&'r') {
@@ -83,7 +83,7 @@ fn text_length(letters: &[char]) -> Option<usize> {
     }
 }
 
-/// A path that a `use` names, and under which name.
+/// A path that a `use` names, and its name in the file.
 #[derive(Debug, Clone)]
 struct Import {
     path: Vec<String>,
@@ -91,38 +91,38 @@ struct Import {
     is_public: bool,
 }
 
-/// What a file says of other files.
+/// The imports and paths of a file.
 #[derive(Default)]
-struct Said {
+struct Source {
     imports: Vec<Import>,
     /// Paths in code, and single words that may be imported names.
     paths: Vec<Vec<String>>,
 }
 
-fn read(text: &str) -> Said {
-    let (tokens, mut at, mut said) = (tokens(text), 0, Said::default());
+fn read(text: &str) -> Source {
+    let (tokens, mut at, mut source) = (tokens(text), 0, Source::default());
     while at < tokens.len() {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
         match &tokens[at] {
-            Token::Word(word) if word == "use" && !matches!(before, Some(Token::Sign('<' | ','))) => {
-                let is_public = matches!(before, Some(Token::Word(before)) if before == "pub") || before == Some(&Token::Sign(')'));
-                let end = tokens[at..].iter().position(|token| *token == Token::Sign(';')).map_or(tokens.len(), |end| at + end);
-                tree(&tokens[at + 1..end], &[], is_public, &mut said.imports);
+            Token::Word(word) if word == "use" && !matches!(before, Some(Token::Symbol('<' | ','))) => {
+                let is_public = matches!(before, Some(Token::Word(before)) if before == "pub") || before == Some(&Token::Symbol(')'));
+                let end = tokens[at..].iter().position(|token| *token == Token::Symbol(';')).map_or(tokens.len(), |end| at + end);
+                tree(&tokens[at + 1..end], &[], is_public, &mut source.imports);
                 at = end;
             }
-            Token::Word(word) if before != Some(&Token::Path) && before != Some(&Token::Sign('.')) => {
+            Token::Word(word) if before != Some(&Token::Path) && before != Some(&Token::Symbol('.')) => {
                 let mut path = vec![word.clone()];
                 while let (Some(Token::Path), Some(Token::Word(next))) = (tokens.get(at + 1), tokens.get(at + 2)) {
                     path.push(next.clone());
                     at += 2;
                 }
-                said.paths.push(path);
+                source.paths.push(path);
             }
             _ => {}
         }
         at += 1;
     }
-    said
+    source
 }
 
 /// The paths of a tree such as `a::{b, c::{self, d as e}}`.
@@ -130,7 +130,7 @@ fn tree(tokens: &[Token], before: &[String], is_public: bool, found: &mut Vec<Im
     let (mut path, mut at) = (before.to_vec(), 0);
     while at < tokens.len() {
         match &tokens[at] {
-            Token::Sign('{') => {
+            Token::Symbol('{') => {
                 for part in parts(&tokens[at + 1..tokens.len() - 1]) {
                     tree(part, &path, is_public, found);
                 }
@@ -157,9 +157,9 @@ fn parts(tokens: &[Token]) -> Vec<&[Token]> {
     let (mut depth, mut start, mut found) = (0, 0, Vec::new());
     for (at, token) in tokens.iter().enumerate() {
         match token {
-            Token::Sign('{') => depth += 1,
-            Token::Sign('}') => depth -= 1,
-            Token::Sign(',') if depth == 0 => {
+            Token::Symbol('{') => depth += 1,
+            Token::Symbol('}') => depth -= 1,
+            Token::Symbol(',') if depth == 0 => {
                 found.push(&tokens[start..at]);
                 start = at + 1;
             }
@@ -173,25 +173,25 @@ fn parts(tokens: &[Token]) -> Vec<&[Token]> {
 
 /// Which file uses which.
 pub struct Imports {
-    said: BTreeMap<Module, Said>,
-    /// What each file calls by which name: `crate` paths of its imports.
+    source: BTreeMap<Module, Source>,
+    /// Per file, name to the path from the crate's root that it was imported as.
     names: BTreeMap<Module, BTreeMap<String, Module>>,
 }
 
 impl Imports {
-    /// Of these files and their texts.
+    /// From files and their contents.
     pub fn of(sources: &[(PathBuf, String)]) -> Self {
-        let said: BTreeMap<Module, Said> = sources.iter().map(|(file, text)| (module_of(file), read(text))).collect();
-        let mut all = Self { said, names: BTreeMap::new() };
-        let names = |(module, said): (&Module, &Said)| {
+        let source: BTreeMap<Module, Source> = sources.iter().map(|(file, text)| (module_of(file), read(text))).collect();
+        let mut all = Self { source, names: BTreeMap::new() };
+        let names = |(module, source): (&Module, &Source)| {
             let absolute = |import: &Import| Some((import.name.clone(), all.absolute(module, &import.path)?));
-            (module.clone(), said.imports.iter().filter_map(absolute).collect())
+            (module.clone(), source.imports.iter().filter_map(absolute).collect())
         };
-        all.names = all.said.iter().map(names).collect();
+        all.names = all.source.iter().map(names).collect();
         all
     }
 
-    /// A path from the crate's root, if it is one of ours.
+    /// The path from the crate's root, if the path is within the crate.
     fn absolute(&self, module: &Module, path: &[String]) -> Option<Module> {
         let mut base = module.clone();
         let (first, rest) = path.split_first()?;
@@ -205,17 +205,17 @@ impl Imports {
             }
             child => {
                 base.push(child.to_owned());
-                self.said.contains_key(&base).then(|| [base, rest.to_vec()].concat())
+                self.source.contains_key(&base).then(|| [base, rest.to_vec()].concat())
             }
         }
     }
 
-    /// The file that defines what a path from the root leads to.
+    /// The file that defines the item at a path from the root.
     fn defining(&self, path: &[String], depth: usize) -> Option<Module> {
-        let length = (0..=path.len()).rev().find(|length| self.said.contains_key(&path[..*length]))?;
+        let length = (0..=path.len()).rev().find(|length| self.source.contains_key(&path[..*length]))?;
         let (module, rest) = path.split_at(length);
-        let elsewhere = rest.first().and_then(|name| self.names.get(module)?.get(name));
-        match elsewhere {
+        let reexported = rest.first().and_then(|name| self.names.get(module)?.get(name));
+        match reexported {
             Some(target) if depth < 10 && target[..] != path[..target.len().min(path.len())] => {
                 self.defining(&[target.as_slice(), &rest[1..]].concat(), depth + 1)
             }
@@ -223,14 +223,14 @@ impl Imports {
         }
     }
 
-    /// The files that a file uses. What it only re-exports it does not use.
+    /// The files that a file uses. A re-export alone is not a use.
     fn uses(&self, module: &Module) -> BTreeSet<Module> {
-        let said = &self.said[module];
+        let source = &self.source[module];
         let names = &self.names[module];
-        let is_named = |name: &String| said.paths.iter().any(|path| path[0] == *name);
-        let imported = said.imports.iter().filter(|import| !import.is_public || is_named(&import.name));
+        let is_named = |name: &String| source.paths.iter().any(|path| path[0] == *name);
+        let imported = source.imports.iter().filter(|import| !import.is_public || is_named(&import.name));
         let imported = imported.filter_map(|import| self.absolute(module, &import.path));
-        let in_code = said.paths.iter().filter(|path| path.len() > 1).filter_map(|path| match names.get(&path[0]) {
+        let in_code = source.paths.iter().filter(|path| path.len() > 1).filter_map(|path| match names.get(&path[0]) {
             Some(known) => Some([known.as_slice(), &path[1..]].concat()),
             None => self.absolute(module, path),
         });
@@ -239,11 +239,11 @@ impl Imports {
 
     /// Each file with the files that it uses.
     pub fn all(&self) -> BTreeMap<Module, BTreeSet<Module>> {
-        self.said.keys().map(|module| (module.clone(), self.uses(module))).collect()
+        self.source.keys().map(|module| (module.clone(), self.uses(module))).collect()
     }
 }
 
-/// The circles: files of which each leads to each other one.
+/// The circles: sets of files that lead to each other.
 pub fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
     let reached = |from: &Module| {
         let (mut open, mut found) = (vec![from], BTreeSet::new());

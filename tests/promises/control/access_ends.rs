@@ -1,4 +1,4 @@
-//! Circuits and terminators end when what they rest on ends.
+//! Circuits and terminators end when the access that they depend on ends.
 
 use overkeep::control::message::{content, edge, fabric};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::{
     mock::{run, soon},
 };
 
-/// What a circuit ends with.
+/// Makes a change and checks that it ends the circuit, and the terminator if `is_host_gone`.
 fn ends_with(change: impl Fn(&Scene), is_host_gone: bool) {
     let scene = Scene::new();
     run(async {
@@ -16,7 +16,7 @@ fn ends_with(change: impl Fn(&Scene), is_host_gone: bool) {
         scene.hosted(&mut router, "terminator-1").await;
         let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
         change(&scene);
-        let unroute: fabric::Unroute = router.told(content::UNROUTE).await;
+        let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
         assert_eq!((unroute.circuit_id, unroute.now), (circuit, true));
         assert!(soon(|| scene.terminators().is_empty() == is_host_gone).await, "{:?}", scene.terminators());
     });
@@ -68,9 +68,9 @@ fn router_hears_before_unroute() {
             .unwrap()
             .to_owned();
         scene.server.admin.delete(&format!("/sessions/{id}")).expect(200);
-        let removed: edge::Removed = router.told(content::SESSION_REMOVED).await;
+        let removed: edge::Removed = router.receive(content::SESSION_REMOVED).await;
         assert_eq!(removed.tokens, [token]);
-        assert_eq!(router.told::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
     });
 }
 
@@ -87,7 +87,7 @@ fn circuits_ended_meanwhile_are_unrouted() {
         let is_over = || scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"] == 0;
         assert!(soon(is_over).await);
         let mut router = scene.router.reconnect(&scene.server).await;
-        let unroute: fabric::Unroute = router.told(content::UNROUTE).await;
+        let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
         assert_eq!((unroute.circuit_id, unroute.now), (circuit, true));
     });
 }

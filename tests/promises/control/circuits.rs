@@ -1,4 +1,4 @@
-//! Terminators and circuits at a router.
+//! Terminators and circuits at a router with a control channel.
 
 use overkeep::{
     control::message::{
@@ -18,7 +18,7 @@ use crate::{
     router::scene::Member,
 };
 
-/// A service, somebody who hosts it and somebody who may dial it, over one router.
+/// A service, an identity that hosts it and one that may dial it, over one router.
 pub struct Scene {
     pub server: TestServer,
     pub router: Enrolled,
@@ -35,15 +35,15 @@ impl Scene {
         let router = Enrolled::new(&server);
         let service = server.service(&fresh("service"), json!({ "encryptionRequired": false }));
         let (host, client) = (Member::new(&server, "host"), Member::new(&server, "client"));
-        server.open_to(&host.id, &service, &router.id);
-        server.over(&client.id, &router.id);
+        server.allow_service_over(&host.id, &service, &router.id);
+        server.allow_router(&client.id, &router.id);
         let of = |member: &Member| format!("@{}", member.id);
         let bind = server.service_policy("Bind", &[&of(&host)], &[&format!("@{service}")]);
         let dial = server.service_policy("Dial", &[&of(&client)], &[&format!("@{service}")]);
         Self { server, router, service, host, client, bind, dial }
     }
 
-    /// Has the host host the service under a terminator id.
+    /// Creates a terminator of the host with this id.
     pub async fn hosted(&self, router: &mut MockRouter, id: &str) {
         let answer = router.bind(id, &self.host.session(&self.service, "Bind"), &self.host.fingerprint()).await;
         assert_eq!(answer.result(), CreateTerminatorResult::Success, "{answer:?}");
@@ -89,14 +89,14 @@ fn a_circuit_is_routed_and_ends() {
         assert_eq!(path.data()["routePath"], json!([scene.router.id]));
 
         router.fault(FaultSubject::Egress, &route.circuit_id).await;
-        let unroute: fabric::Unroute = router.told(content::UNROUTE).await;
+        let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
         assert_eq!((unroute.circuit_id, unroute.now), (route.circuit_id.clone(), false));
         assert!(soon(|| scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"] == 0).await);
         let path = scene.server.admin.get(&format!("/sessions/{id}/route-path")).expect(200);
         assert_eq!(path.data()["routePath"], json!([]));
 
-        let wish = fabric::RemoveTerminators { terminator_ids: vec!["terminator-1".into(), "unknown".into()] };
-        router.ask(Builder::new(content::REMOVE_TERMINATORS).body(&wish.encode_to_vec()), common::RESULT).await;
+        let request_body = fabric::RemoveTerminators { terminator_ids: vec!["terminator-1".into(), "unknown".into()] };
+        router.ask(Builder::new(content::REMOVE_TERMINATORS).body(&request_body.encode_to_vec()), common::RESULT).await;
         assert!(soon(|| scene.terminators().is_empty()).await);
         let (code, text) = router.refused(&token, &scene.client.fingerprint()).await;
         assert_eq!((code, text), (1, format!("service {} has no terminators", scene.service)));
@@ -110,7 +110,7 @@ fn failed_routes_are_tried_again() {
         let mut router = scene.router.online(&scene.server).await;
         scene.hosted(&mut router, "first").await;
         let second = Member::new(&scene.server, "second");
-        scene.server.over(&second.id, &scene.router.id);
+        scene.server.allow_router(&second.id, &scene.router.id);
         scene.server.service_policy("Bind", &[&format!("@{}", second.id)], &[&format!("@{}", scene.service)]);
         let answer = router.bind("second", &second.session(&scene.service, "Bind"), &second.fingerprint()).await;
         assert_eq!(answer.result(), CreateTerminatorResult::Success);
@@ -122,14 +122,14 @@ fn failed_routes_are_tried_again() {
             .text(key::ROUTE_ERROR, "unknown terminator")
             .bytes(key::ROUTE_ERROR_CODE, &[1]);
         router.send(failed.body(route.circuit_id.as_bytes())).await;
-        let unroute: fabric::Unroute = router.told(content::UNROUTE).await;
+        let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
         assert!(unroute.now && unroute.circuit_id == route.circuit_id);
-        let again = router.accept_route().await;
-        assert_eq!((again.attempt, &again.circuit_id), (1, &route.circuit_id));
-        let (one, other) = (route.egress.unwrap(), again.egress.unwrap());
+        let second_route = router.accept_route().await;
+        assert_eq!((second_route.attempt, &second_route.circuit_id), (1, &route.circuit_id));
+        let (one, other) = (route.egress.unwrap(), second_route.egress.unwrap());
         assert!(one.destination != other.destination && one.address != other.address, "{one:?} {other:?}");
         assert_eq!(router.next_of(content::CREATE_CIRCUIT_RESPONSE).await.reply_for(), Some(request));
-        // What the router does not know is hosted no more.
+        // The router reports this terminator as unknown, so that its record is deleted.
         assert!(soon(|| scene.terminators() == [other.destination.clone()]).await, "{:?}", scene.terminators());
     });
 }
@@ -141,45 +141,45 @@ fn unknown_circuits_are_taken_back() {
         let mut router = scene.router.online(&scene.server).await;
         router.fault(FaultSubject::Forward, "unknown-1 unknown-2").await;
         for expected in ["unknown-1", "unknown-2"] {
-            let unroute: fabric::Unroute = router.told(content::UNROUTE).await;
+            let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
             assert_eq!((unroute.circuit_id.as_str(), unroute.now), (expected, true));
         }
         let report = fabric::CircuitConfirmation { circuit_ids: vec!["idle".into()], idle_times: Vec::new() };
         router.send(Builder::new(content::CIRCUIT_CONFIRMATION).body(&report.encode_to_vec())).await;
-        assert_eq!(router.told::<fabric::Unroute>(content::UNROUTE).await.circuit_id, "idle");
+        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, "idle");
         let result = Builder::new(content::ROUTE_RESULT).u32(key::ROUTE_ATTEMPT, 0).flag(key::ROUTE_SUCCESS, true);
         router.send(result.body(b"late")).await;
-        assert_eq!(router.told::<fabric::Unroute>(content::UNROUTE).await.circuit_id, "late");
+        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, "late");
     });
 }
 
 #[test]
 fn routers_touch_only_their_own() {
     let scene = Scene::new();
-    let liar = Enrolled::new(&scene.server);
+    let intruder = Enrolled::new(&scene.server);
     run(async {
         let mut router = scene.router.online(&scene.server).await;
-        let mut lying = liar.online(&scene.server).await;
+        let mut intruding = intruder.online(&scene.server).await;
         scene.hosted(&mut router, "terminator-1").await;
         let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
-        let wish = fabric::RemoveTerminators { terminator_ids: vec!["terminator-1".into()] };
-        lying.ask(Builder::new(content::REMOVE_TERMINATORS).body(&wish.encode_to_vec()), common::RESULT).await;
+        let request_body = fabric::RemoveTerminators { terminator_ids: vec!["terminator-1".into()] };
+        intruding.ask(Builder::new(content::REMOVE_TERMINATORS).body(&request_body.encode_to_vec()), common::RESULT).await;
         let update = edge::UpdateTerminator { terminator_id: "terminator-1".into(), cost: 9, update_cost: true, ..Default::default() };
-        let answer = lying.ask(Builder::new(content::UPDATE_TERMINATOR).body(&update.encode_to_vec()), content::ERROR).await;
+        let answer = intruding.ask(Builder::new(content::UPDATE_TERMINATOR).body(&update.encode_to_vec()), content::ERROR).await;
         assert_eq!(answer.u32(key::ERROR_CODE), Some(8));
         let state = fabric::TerminatorState { valid: false, ..Default::default() };
         let entry = fabric::TerminatorStateEntry { key: Some("terminator-1".into()), value: Some(state) };
         let states = fabric::ValidateTerminatorsResponse { states: vec![entry] };
-        lying.send(Builder::new(content::VALIDATE_TERMINATORS_RESPONSE).body(&states.encode_to_vec())).await;
-        lying.fault(FaultSubject::Egress, &circuit).await;
-        lying.fault(FaultSubject::Forward, &circuit).await;
-        // The liar is told to forget what is not its own, and that is all that happens.
-        assert_eq!(lying.told::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
-        // The session may not be used at its router.
-        let answer = lying.bind("terminator-2", &scene.host.session(&scene.service, "Bind"), &scene.host.fingerprint()).await;
+        intruding.send(Builder::new(content::VALIDATE_TERMINATORS_RESPONSE).body(&states.encode_to_vec())).await;
+        intruding.fault(FaultSubject::Egress, &circuit).await;
+        intruding.fault(FaultSubject::Forward, &circuit).await;
+        // The router is told to remove the ids that are not its own, and nothing else happens.
+        assert_eq!(intruding.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        // The identity may not use the service over this router.
+        let answer = intruding.bind("terminator-2", &scene.host.session(&scene.service, "Bind"), &scene.host.fingerprint()).await;
         assert_eq!(answer.result(), CreateTerminatorResult::FailedOther);
-        assert_eq!(lying.refused(&scene.dial_token(), &scene.client.fingerprint()).await.0, 5);
-        // A certificate that is not of the session.
+        assert_eq!(intruding.refused(&scene.dial_token(), &scene.client.fingerprint()).await.0, 5);
+        // A certificate of another identity.
         assert_eq!(router.refused(&scene.dial_token(), &scene.host.fingerprint()).await.0, 3);
         assert_eq!(scene.terminators(), ["terminator-1"]);
         assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"], 2);
@@ -195,10 +195,10 @@ fn a_restarted_router_hosts_nothing() {
         scene.hosted(&mut router, "terminator-1").await;
         let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
         drop(router);
-        // The same process: everything stands, and is asked about.
+        // The same process: everything stays, and the router is asked to validate its terminators.
         let mut router = scene.router.reconnect(&scene.server).await;
-        let asked: fabric::ValidateTerminators = router.told(content::VALIDATE_TERMINATORS).await;
-        assert_eq!(asked.terminators[0].id, "terminator-1");
+        let validation: fabric::ValidateTerminators = router.receive(content::VALIDATE_TERMINATORS).await;
+        assert_eq!(validation.terminators[0].id, "terminator-1");
         assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"], 2);
         drop(router);
         assert!(soon(|| scene.router.shown(&scene.server)["isOnline"] == false).await);
@@ -206,6 +206,6 @@ fn a_restarted_router_hosts_nothing() {
         let mut router = scene.router.online(&scene.server).await;
         assert!(soon(|| scene.terminators().is_empty()).await);
         router.fault(FaultSubject::Forward, &circuit).await;
-        assert_eq!(router.told::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
     });
 }

@@ -1,4 +1,4 @@
-//! Who may connect, and how a connection ends.
+//! Which routers may connect, and how a connection ends.
 
 use overkeep::{
     control::message::{content, key},
@@ -17,7 +17,7 @@ fn an_enrolled_router_is_shown_online() {
     run(async {
         let mut connected = router.connect(&server).await;
         let answer = connected.answer.take().unwrap();
-        // Bits 1 and 3: what is told of capabilities is what there is.
+        // Capability bits 1 and 3.
         assert_eq!(answer.header(key::CAPABILITIES), Some(&[0b1010][..]));
         let version = answer.text(common_key::VERSION).unwrap();
         assert_eq!(version.split('|').count(), 5, "{version}");
@@ -64,11 +64,11 @@ fn refused_routers_learn_why() {
     server.admin.patch(&path, json!({ "disabled": false })).expect(200);
     run(async { drop(router.connect(&server).await) });
 
-    // A certificate of ours that is of somebody else.
+    // A certificate of the controller that belongs to another router.
     let other = Enrolled::new(&server);
     let borrowed = Enrolled { id: router.id.clone(), leaf: other.leaf.clone(), key: other.key.clone() };
     assert!(refused(&borrowed).contains("not the one that the router has now"));
-    // A certificate of nobody.
+    // A certificate of another authority.
     let stranger = crate::harness::Authority::new("stranger");
     let key = Key::new();
     let pem = stranger.issue(&router.id, &key);
@@ -78,11 +78,11 @@ fn refused_routers_learn_why() {
 
     server.admin.post(&format!("{path}/re-enroll"), json!({})).expect(200);
     assert!(refused(&router).contains("not enrolled"));
-    let again = Enrolled::again(&server, router.id.clone());
+    let re_enrolled = Enrolled::re_enrolled(&server, router.id.clone());
     assert!(refused(&router).contains("not the one that the router has now"));
-    run(async { drop(again.connect(&server).await) });
+    run(async { drop(re_enrolled.connect(&server).await) });
     server.admin.delete(&path).expect(200);
-    assert!(refused(&again).contains("there is no router with this id"));
+    assert!(refused(&re_enrolled).contains("there is no router with this id"));
     let known = Enrolled { id: fresh("unknown"), ..other };
     assert!(refused(&known).contains("there is no router with this id"));
 }
@@ -96,15 +96,15 @@ fn record_changes_end_a_connection() {
         let mut connected = router.connect(&server).await;
         server.admin.patch(&path, json!({ "cost": 7 })).expect(200);
         connected.send(Builder::new(common::PING).empty()).await;
-        assert!(connected.next_of(common::RESULT).await.is_set(common_key::SUCCESS), "another cost ends nothing");
+        assert!(connected.next_of(common::RESULT).await.is_set(common_key::SUCCESS), "a changed cost ends no connection");
         server.admin.patch(&path, json!({ "disabled": true })).expect(200);
         assert!(connected.ends().await);
         server.admin.patch(&path, json!({ "disabled": false })).expect(200);
         let mut connected = router.connect(&server).await;
         server.admin.post(&format!("{path}/re-enroll"), json!({})).expect(200);
         assert!(connected.ends().await);
-        let again = Enrolled::again(&server, router.id.clone());
-        let mut connected = again.connect(&server).await;
+        let re_enrolled = Enrolled::re_enrolled(&server, router.id.clone());
+        let mut connected = re_enrolled.connect(&server).await;
         server.admin.delete(&path).expect(200);
         assert!(connected.ends().await);
     });
@@ -116,10 +116,10 @@ fn a_reconnect_replaces_the_old_connection() {
     let router = Enrolled::new(&server);
     run(async {
         let mut first = router.connect(&server).await;
-        // Another process with the same certificate is refused while the first is alive.
+        // Another process with the same certificate is rejected while the first is connected.
         let refusal = router.try_connect(&server, router.hello(None)).await.err().expect("a refusal");
         assert!(refusal.contains("already connected"), "{refusal}");
-        // The same process comes again before its old connection is known to be dead.
+        // The same process reconnects before the controller knows that the old connection is dead.
         let mut second = router.reconnect(&server).await;
         assert!(first.ends().await);
         assert!(soon(|| router.shown(&server)["isOnline"] == true).await);
@@ -140,7 +140,7 @@ fn malformed_bytes_end_a_connection() {
             assert!(connected.ends().await);
             assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
         }
-        // Bodies that are no protobuf, and types that nobody knows, do no harm.
+        // Bodies that are not valid protobuf and unknown message types are ignored.
         let mut connected = router.connect(&server).await;
         let of_router = [1004, 1007, 1022, 1034, 1035, 1038, 1042, 1053, 20001, 20203, 20209, 20213, 20216, 20218, 20302, 20400, 31_337];
         for content_type in of_router {

@@ -1,4 +1,4 @@
-//! A router that does as it is told.
+//! A router controlled by a test.
 
 use std::{
     net::SocketAddr,
@@ -24,7 +24,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::harness::{Key, TestServer, fresh, speaking};
 
-/// How long anything is waited for.
+/// The timeout of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 const LIMITS: Limits = Limits { headers: 1 << 20, body: 64 << 20 };
 
@@ -34,21 +34,21 @@ fn runtime() -> &'static Runtime {
     &RUNTIME
 }
 
-/// Runs what a test does with its routers.
+/// Runs a future to its end.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     runtime().block_on(test)
 }
 
-/// Waits until something is so, and answers whether it is.
-pub async fn soon(is_so: impl Fn() -> bool) -> bool {
+/// Waits until a condition holds. Returns whether it does.
+pub async fn soon(holds: impl Fn() -> bool) -> bool {
     let began = Instant::now();
-    while !is_so() && began.elapsed() < PATIENCE {
+    while !holds() && began.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    is_so()
+    holds()
 }
 
-/// A server with no router inside.
+/// A server without the built-in router.
 pub fn server() -> TestServer {
     TestServer::start()
 }
@@ -63,15 +63,15 @@ pub struct Enrolled {
 impl Enrolled {
     pub fn new(server: &TestServer) -> Self {
         let id = server.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
-        Self::again(server, id)
+        Self::re_enrolled(server, id)
     }
 
-    /// A router that is to be enrolled.
-    pub fn again(server: &TestServer, id: String) -> Self {
+    /// Enrolls the router with this id.
+    pub fn re_enrolled(server: &TestServer, id: String) -> Self {
         let (shown, key) = (server.admin.get(&format!("/edge-routers/{id}")).expect(200), Key::new());
         let token = shown.data()["enrollmentToken"].as_str().unwrap().to_owned();
         let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
-        let issued = server.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+        let issued = server.anonymous().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
         let pem = issued.data()["cert"].as_str().unwrap();
         Self { id, leaf: CertificateDer::from_pem_slice(pem.as_bytes()).unwrap(), key: Arc::new(key) }
     }
@@ -89,7 +89,7 @@ impl Enrolled {
         TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
     }
 
-    /// The hello that a router of version 1.1.15 says; a reconnect names the connection of before.
+    /// The hello of a router of version 1.1.15; a reconnect names its previous connection.
     pub fn hello(&self, before: Option<&str>) -> Frame {
         let hello = Builder::new(common::HELLO).text(common_key::VERSION, "v1.1.15|local|2020-01-01 01:01:01|linux|amd64");
         let mut hello = hello.optional(common_key::CONNECTION_ID, before).body(self.id.as_bytes());
@@ -97,17 +97,17 @@ impl Enrolled {
         hello
     }
 
-    /// A connection that is accepted.
+    /// Connects; the controller must accept.
     pub async fn connect(&self, server: &TestServer) -> MockRouter {
         self.try_connect(server, self.hello(None)).await.unwrap_or_else(|reason| panic!("{reason}"))
     }
 
-    /// The same of a process that was connected before.
+    /// The same for a process that was connected before.
     pub async fn reconnect(&self, server: &TestServer) -> MockRouter {
         self.try_connect(server, self.hello(Some("1"))).await.unwrap_or_else(|reason| panic!("{reason}"))
     }
 
-    /// A connection, or the reason for which it is refused.
+    /// Connects; the error is the reason of the rejection.
     pub async fn try_connect(&self, server: &TestServer, hello: Frame) -> Result<MockRouter, String> {
         let mut stream = self.tls(server.bound()).await;
         stream.write_all(hello.as_bytes()).await.unwrap();
@@ -121,7 +121,7 @@ impl Enrolled {
         Ok(router)
     }
 
-    /// A connection that has said where SDKs find the router, and was told everything.
+    /// Connects, reports its listener, and receives the full state.
     pub async fn online(&self, server: &TestServer) -> MockRouter {
         let mut router = self.connect(server).await;
         router.introduce().await;
@@ -133,12 +133,12 @@ impl Enrolled {
 pub struct MockRouter {
     stream: TlsStream<TcpStream>,
     sequence: i32,
-    /// To its hello.
+    /// The answer to its hello.
     pub answer: Option<Frame>,
 }
 
 impl MockRouter {
-    /// The next message; none where the connection has ended.
+    /// The next message; none if the connection has ended.
     pub async fn next(&mut self) -> Option<Frame> {
         let read = async {
             let mut head = [0; HEAD];
@@ -152,7 +152,7 @@ impl MockRouter {
         timeout(PATIENCE, read).await.expect("a message in time")
     }
 
-    /// The next message of a type; those of other types are passed over, heartbeats are answered.
+    /// The next message of a type. Messages of other types are skipped, heartbeats are answered.
     pub async fn next_of(&mut self, content_type: i32) -> Frame {
         loop {
             let frame = self.next().await.unwrap_or_else(|| panic!("the connection has ended before a {content_type}"));
@@ -165,8 +165,8 @@ impl MockRouter {
         }
     }
 
-    /// The next message of a type as what it holds.
-    pub async fn told<M: Message + Default>(&mut self, content_type: i32) -> M {
+    /// The next message of a type, decoded.
+    pub async fn receive<M: Message + Default>(&mut self, content_type: i32) -> M {
         M::decode(self.next_of(content_type).await.body()).unwrap()
     }
 
@@ -176,7 +176,7 @@ impl MockRouter {
         timeout(PATIENCE, ended).await.is_ok()
     }
 
-    /// Sends a message and answers its number.
+    /// Sends a message. Returns its sequence number.
     pub async fn send(&mut self, mut frame: Frame) -> i32 {
         self.sequence += 1;
         frame.set_sequence(self.sequence);
@@ -189,7 +189,7 @@ impl MockRouter {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// Asks something and waits for the answer.
+    /// Sends a request and waits for the answer of this type.
     pub async fn ask(&mut self, frame: Frame, answer: i32) -> Frame {
         let sequence = self.send(frame).await;
         loop {
@@ -200,19 +200,19 @@ impl MockRouter {
         }
     }
 
-    /// Says where SDKs find it, and waits for the full state. Answers the API sessions of it.
+    /// Reports its listener and waits for the full state. Returns the API sessions of it.
     pub async fn introduce(&mut self) -> Vec<edge::ApiSession> {
         let hello = self.next_of(content::SERVER_HELLO).await;
         let advertise =
             edge::Address { value: "router.example:3022".into(), protocol: "tls".into(), hostname: "router.example".into(), port: 3022 };
         let listener = edge::Listener { address: Some(advertise.clone()), advertise: Some(advertise) };
-        let said = edge::ClientHello {
+        let client_hello = edge::ClientHello {
             version: "v1.1.15".into(),
             hostname: "router.example".into(),
             listeners: vec![listener],
             ..Default::default()
         };
-        self.send(Builder::reply(content::CLIENT_HELLO, &hello).body(&said.encode_to_vec())).await;
+        self.send(Builder::reply(content::CLIENT_HELLO, &hello).body(&client_hello.encode_to_vec())).await;
         self.full_state().await
     }
 
@@ -233,20 +233,21 @@ impl MockRouter {
         }
     }
 
-    /// Asks for a terminator for a session. Answers the outcome.
+    /// Requests a terminator for a session. Returns the answer.
     pub async fn bind(&mut self, id: &str, token: &str, fingerprint: &str) -> edge::CreateTerminatorResponse {
-        let wish = edge::CreateTerminator {
+        let request_body = edge::CreateTerminator {
             address: id.into(),
             session_token: token.into(),
             fingerprints: vec![fingerprint.into()],
             ..Default::default()
         };
-        let answer =
-            self.ask(Builder::new(content::CREATE_TERMINATOR).body(&wish.encode_to_vec()), content::CREATE_TERMINATOR_RESPONSE).await;
+        let answer = self
+            .ask(Builder::new(content::CREATE_TERMINATOR).body(&request_body.encode_to_vec()), content::CREATE_TERMINATOR_RESPONSE)
+            .await;
         edge::CreateTerminatorResponse::decode(answer.body()).unwrap()
     }
 
-    /// Asks for a circuit; the answer comes later.
+    /// Requests a circuit; the answer comes later.
     pub async fn dial(&mut self, token: &str, fingerprint: &str) -> i32 {
         let frame = Builder::new(content::CREATE_CIRCUIT)
             .bytes(key::PEER_DATA, &value::of_bytes_by_number(&[(1008, "caller")]))
@@ -265,7 +266,7 @@ impl MockRouter {
         route
     }
 
-    /// A circuit that stands; answers its id.
+    /// Opens a circuit. Returns its id.
     pub async fn circuit(&mut self, token: &str, fingerprint: &str) -> String {
         let request = self.dial(token, fingerprint).await;
         let route = self.accept_route().await;
@@ -275,7 +276,7 @@ impl MockRouter {
         route.circuit_id
     }
 
-    /// The code and text with which a dial is refused.
+    /// The code and text of a refused dial.
     pub async fn refused(&mut self, token: &str, fingerprint: &str) -> (u32, String) {
         let request = self.dial(token, fingerprint).await;
         let answer = self.next_of(content::ERROR).await;

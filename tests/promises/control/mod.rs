@@ -1,4 +1,4 @@
-//! Routers elsewhere, on their control channel. The routers here are ours and do as a test says; unmodified ones are in `tests/interop`.
+//! Routers in other processes, on their control channel. The routers here are simulated; unmodified ones are in `tests/interop`.
 
 mod access_ends;
 mod circuits;

@@ -18,31 +18,31 @@ fn a_session_never_mixes_router_kinds() {
     let router = Enrolled::new(&server);
     let member = Member::new(&server, "member");
     let name_of = |id: &str| server.admin.get(&format!("/edge-routers/{id}")).expect(200).data()["name"].as_str().unwrap().to_owned();
-    let (built_in, elsewhere) = (name_of("built-in"), name_of(&router.id));
-    let [here, there] = ["here", "there"].map(|name| server.service(&fresh(name), json!({ "roleAttributes": [name] })));
+    let (built_in, external) = (name_of("built-in"), name_of(&router.id));
+    let [first_service, second_service] = ["here", "there"].map(|name| server.service(&fresh(name), json!({ "roleAttributes": [name] })));
     // Both services may use both routers.
     let listed = server.admin.get("/service-edge-router-policies").expect(200);
     let of_built_in = listed.data()[0]["id"].as_str().unwrap().to_owned();
-    for service in [&here, &there] {
-        server.open_to(&member.id, service, &router.id);
+    for service in [&first_service, &second_service] {
+        server.allow_service_over(&member.id, service, &router.id);
     }
-    server.service_policy("Dial", &[&format!("@{}", member.id)], &[&format!("@{here}"), &format!("@{there}")]);
+    server.service_policy("Dial", &[&format!("@{}", member.id)], &[&format!("@{first_service}"), &format!("@{second_service}")]);
     run(async {
         let _online = router.online(&server).await;
         let dial = |service: &str| member.caller.post("/sessions", json!({ "serviceId": service, "type": "Dial" })).expect(201);
         let routers = |service: &str| member.caller.get(&format!("/services/{service}/edge-routers")).expect(200);
-        assert_eq!(offered(dial(&here).data()), [built_in.as_str()]);
-        assert_eq!(offered(routers(&here).data()), [built_in.as_str()]);
+        assert_eq!(offered(dial(&first_service).data()), [built_in.as_str()]);
+        assert_eq!(offered(routers(&first_service).data()), [built_in.as_str()]);
         // A service that may not use the built-in router is offered over the others.
         let policy = json!({ "serviceRoles": ["#here"] });
         server.admin.patch(&format!("/service-edge-router-policies/{of_built_in}"), policy).expect(200);
-        assert_eq!(offered(dial(&there).data()), [elsewhere.as_str()]);
-        assert_eq!(offered(routers(&there).data()), [elsewhere.as_str()]);
-        assert_eq!(offered(dial(&here).data()), [built_in.as_str()]);
+        assert_eq!(offered(dial(&second_service).data()), [external.as_str()]);
+        assert_eq!(offered(routers(&second_service).data()), [external.as_str()]);
+        assert_eq!(offered(dial(&first_service).data()), [built_in.as_str()]);
         // With the built-in router disabled the others serve every service that may use them.
         let policy = json!({ "serviceRoles": ["#all"] });
         server.admin.patch(&format!("/service-edge-router-policies/{of_built_in}"), policy).expect(200);
         server.admin.patch("/edge-routers/built-in", json!({ "disabled": true })).expect(200);
-        assert!(offered(dial(&here).data()).contains(&elsewhere.as_str()));
+        assert!(offered(dial(&first_service).data()).contains(&external.as_str()));
     });
 }

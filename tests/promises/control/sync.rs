@@ -1,4 +1,4 @@
-//! What a router is told of API sessions and sessions.
+//! API sessions and sessions as they are reported to routers.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::router::scene::Member;
 fn full_state_holds_every_session() {
     let server = server();
     let members: Vec<_> = (0..3).map(|_| Member::new(&server, "member")).collect();
-    // More than one message holds.
+    // More than fit into one message.
     let mut tokens: BTreeSet<String> = members.iter().map(|member| member.token().to_owned()).collect();
     for _ in 0..110 {
         tokens.insert(members[0].caller.log_in_by_certificate().token.unwrap());
@@ -24,12 +24,12 @@ fn full_state_holds_every_session() {
     let router = Enrolled::new(&server);
     run(async {
         let mut connected = router.connect(&server).await;
-        let told = connected.introduce().await;
-        let found: BTreeSet<String> = told.iter().map(|session| session.token.clone()).collect();
+        let sessions = connected.introduce().await;
+        let found: BTreeSet<String> = sessions.iter().map(|session| session.token.clone()).collect();
         assert!(tokens.is_subset(&found), "{} of {}", found.intersection(&tokens).count(), tokens.len());
-        let of_member = told.iter().find(|session| session.token == members[1].token()).unwrap();
+        let of_member = sessions.iter().find(|session| session.token == members[1].token()).unwrap();
         assert!(of_member.cert_fingerprints.contains(&members[1].fingerprint()), "{of_member:?}");
-        assert!(told.is_sorted_by_key(|session| session.id.clone()));
+        assert!(sessions.is_sorted_by_key(|session| session.id.clone()));
     });
 }
 
@@ -41,7 +41,7 @@ fn session_changes_come_in_order() {
         let mut connected = router.online(&server).await;
         let member = Member::new(&server, "member");
         let added = loop {
-            let added: edge::ApiSessionAdded = connected.told(content::API_SESSION_ADDED).await;
+            let added: edge::ApiSessionAdded = connected.receive(content::API_SESSION_ADDED).await;
             assert!(!added.is_full_state);
             if let Some(session) = added.api_sessions.into_iter().find(|session| session.token == member.token()) {
                 break session;
@@ -49,16 +49,16 @@ fn session_changes_come_in_order() {
         };
         assert!(added.cert_fingerprints.contains(&member.fingerprint()));
         let service = server.service(&crate::harness::fresh("service"), json!({}));
-        server.open_to(&member.id, &service, &router.id);
+        server.allow_service_over(&member.id, &service, &router.id);
         server.service_policy("Dial", &[&format!("@{}", member.id)], &[&format!("@{service}")]);
         let token = member.session(&service, "Dial");
         let id =
             server.admin.get(&format!("/sessions?filter=token%3D%22{token}%22")).expect(200).data()[0]["id"].as_str().unwrap().to_owned();
         server.admin.delete(&format!("/sessions/{id}")).expect(200);
-        let removed: edge::Removed = connected.told(content::SESSION_REMOVED).await;
+        let removed: edge::Removed = connected.receive(content::SESSION_REMOVED).await;
         assert!(removed.tokens.contains(&token), "{removed:?}");
         server.admin.delete(&format!("/identities/{}", member.id)).expect(200);
-        let removed: edge::Removed = connected.told(content::API_SESSION_REMOVED).await;
+        let removed: edge::Removed = connected.receive(content::API_SESSION_REMOVED).await;
         assert!(removed.tokens.contains(&member.token().to_owned()), "{removed:?}");
     });
 }
@@ -68,22 +68,22 @@ fn a_router_asks_for_ended_sessions() {
     let server = server();
     let (router, member) = (Enrolled::new(&server), Member::new(&server, "member"));
     let service = server.service(&crate::harness::fresh("service"), json!({}));
-    server.open_to(&member.id, &service, &router.id);
+    server.allow_service_over(&member.id, &service, &router.id);
     server.service_policy("Dial", &[&format!("@{}", member.id)], &[&format!("@{service}")]);
     let token = member.session(&service, "Dial");
     run(async {
         let mut connected = router.online(&server).await;
-        let asked = edge::ValidateSessions { session_tokens: vec![token.clone(), "gone".into()] };
-        connected.send(Builder::new(content::VALIDATE_SESSIONS).body(&asked.encode_to_vec())).await;
-        let removed: edge::Removed = connected.told(content::SESSION_REMOVED).await;
+        let request = edge::ValidateSessions { session_tokens: vec![token.clone(), "gone".into()] };
+        connected.send(Builder::new(content::VALIDATE_SESSIONS).body(&request.encode_to_vec())).await;
+        let removed: edge::Removed = connected.receive(content::SESSION_REMOVED).await;
         assert_eq!(removed.tokens, ["gone"]);
-        let heard = edge::ApiSessionHeartbeat { tokens: vec![member.token().to_owned(), "ended".into()] };
-        connected.send(Builder::new(content::API_SESSION_HEARTBEAT).body(&heard.encode_to_vec())).await;
-        let removed: edge::Removed = connected.told(content::API_SESSION_REMOVED).await;
+        let heartbeat = edge::ApiSessionHeartbeat { tokens: vec![member.token().to_owned(), "ended".into()] };
+        connected.send(Builder::new(content::API_SESSION_HEARTBEAT).body(&heartbeat.encode_to_vec())).await;
+        let removed: edge::Removed = connected.receive(content::API_SESSION_REMOVED).await;
         assert_eq!(removed.tokens, ["ended"]);
-        // A router that has missed a part is told everything again.
-        let asked = edge::RequestResync { reason: "missed".into() };
-        connected.send(Builder::new(content::REQUEST_RESYNC).body(&asked.encode_to_vec())).await;
+        // A router that missed a part gets the full state again.
+        let request = edge::RequestResync { reason: "missed".into() };
+        connected.send(Builder::new(content::REQUEST_RESYNC).body(&request.encode_to_vec())).await;
         assert!(connected.full_state().await.iter().any(|session| session.token == member.token()));
     });
 }

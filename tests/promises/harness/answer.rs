@@ -1,4 +1,4 @@
-//! What came back.
+//! The answer to a request.
 
 use std::io::Read;
 
@@ -6,23 +6,23 @@ use flate2::read::GzDecoder;
 use serde_json::Value as Json;
 use ureq::http::HeaderMap;
 
-/// An answer, read whole and judged.
+/// An answer, read completely and checked by `openapi_check.rs` and `secrets.rs`.
 #[derive(Debug)]
 pub struct Answer {
     /// Method and path, for messages.
-    pub asked: String,
+    pub request: String,
     pub status: u16,
     pub headers: HeaderMap,
-    /// Bytes as they came over the wire.
+    /// Length of the body on the wire, in bytes.
     pub raw: usize,
-    /// The text, unpacked; of a picture what can be read of it.
+    /// The body as text, decompressed; bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// The text as JSON, null where it is none.
+    /// The body as JSON; null if it is not JSON.
     pub json: Json,
 }
 
 impl Answer {
-    pub fn new(asked: String, status: u16, headers: HeaderMap, body: Vec<u8>) -> Self {
+    pub fn new(request: String, status: u16, headers: HeaderMap, body: Vec<u8>) -> Self {
         let raw = body.len();
         let packed = headers.get("content-encoding").is_some_and(|coding| coding == "gzip");
         let mut text = String::new();
@@ -32,28 +32,28 @@ impl Answer {
             text = String::from_utf8_lossy(&body).into_owned();
         }
         let json = serde_json::from_str(&text).unwrap_or_default();
-        Self { asked, status, headers, raw, text, json }
+        Self { request, status, headers, raw, text, json }
     }
 
     /// Asserts the status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "{}: {}", self.asked, self.text);
+        assert_eq!(self.status, status, "{}: {}", self.request, self.text);
         self
     }
 
-    /// Asserts a refusal: its status, its code, and the field it blames if that is not blank.
+    /// Asserts an error: its status, its code, and the field that it names unless `field` is blank.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str, field: &str) -> Self {
         let answer = self.expect(status);
-        assert_eq!(answer.code(), code, "{}: {}", answer.asked, answer.text);
+        assert_eq!(answer.code(), code, "{}: {}", answer.request, answer.text);
         if !field.is_empty() {
-            assert_eq!(answer.json.pointer("/error/cause/field"), Some(&field.into()), "{}: {}", answer.asked, answer.text);
+            assert_eq!(answer.json.pointer("/error/cause/field"), Some(&field.into()), "{}: {}", answer.request, answer.text);
         }
         answer
     }
 
-    /// The code of an error; blank if it is none.
+    /// The code of an error; blank in an answer that is not an error.
     pub fn code(&self) -> &str {
         self.json.pointer("/error/code").and_then(Json::as_str).unwrap_or_default()
     }
@@ -66,20 +66,20 @@ impl Answer {
         &self.json["data"]
     }
 
-    /// The id of what was created or shown.
+    /// The id of the record that was created or shown.
     #[track_caller]
     pub fn id(&self) -> String {
-        self.data()["id"].as_str().unwrap_or_else(|| panic!("{}: no id in {}", self.asked, self.text)).into()
+        self.data()["id"].as_str().unwrap_or_else(|| panic!("{}: no id in {}", self.request, self.text)).into()
     }
 
-    /// A text of a list's entries, in their order.
+    /// A text member of each entry of a list, in order.
     pub fn each(&self, member: &str) -> Vec<&str> {
         self.data().as_array().unwrap().iter().map(|entry| entry[member].as_str().unwrap_or_default()).collect()
     }
 
-    /// How many entries there are on all pages of a list.
+    /// The number of entries on all pages of a list.
     #[track_caller]
     pub fn total(&self) -> u64 {
-        self.json.pointer("/meta/pagination/totalCount").and_then(Json::as_u64).unwrap_or_else(|| panic!("{}: {}", self.asked, self.text))
+        self.json.pointer("/meta/pagination/totalCount").and_then(Json::as_u64).unwrap_or_else(|| panic!("{}: {}", self.request, self.text))
     }
 }

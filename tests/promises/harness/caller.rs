@@ -1,11 +1,11 @@
-//! Callers: somebody with a way to connect and perhaps a session.
+//! Callers: a connection, an interface and perhaps a session.
 
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 use ureq::{Agent, http::Request};
 
-use super::{answer::Answer, judge, secrets};
+use super::{answer::Answer, openapi_check, secrets};
 
 /// Which interface a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Base {
     }
 }
 
-/// Somebody who calls. Cheap to clone.
+/// A client with its connections and perhaps a session. Cheap to clone.
 #[derive(Clone)]
 pub struct Caller {
     pub agent: Agent,
@@ -45,7 +45,7 @@ impl Caller {
         Self { base, ..self.clone() }
     }
 
-    /// The same connection, with this token instead.
+    /// The same connections, with this token instead.
     pub fn with_token(&self, token: impl Into<String>) -> Self {
         Self { token: Some(token.into()), ..self.clone() }
     }
@@ -66,12 +66,12 @@ impl Caller {
         self.ask("DELETE", path).send()
     }
 
-    /// A list with a filter; `rest` is more of the query, such as `&limit=1`.
+    /// A list with a filter; `rest` is the remaining query, such as `&limit=1`.
     pub fn list(&self, path: &str, filter: &str, rest: &str) -> Answer {
         self.get(&format!("{path}?filter={}{rest}", encoded(filter)))
     }
 
-    /// Logs in; the caller that answers has the session.
+    /// Logs in by password. Returns the caller with the session.
     #[track_caller]
     pub fn log_in(&self, username: &str, password: &str) -> Self {
         let answer =
@@ -79,27 +79,27 @@ impl Caller {
         self.with_token(answer.data()["token"].as_str().unwrap())
     }
 
-    /// Logs in by the certificate of the connection.
+    /// Logs in by the certificate of the connection. Returns the caller with the session.
     #[track_caller]
     pub fn log_in_by_certificate(&self) -> Self {
         let answer = self.ask("POST", "/authenticate?method=cert").send().expect(200);
         self.with_token(answer.data()["token"].as_str().unwrap())
     }
 
-    /// A request to be put together. A path that begins with the base of an interface, or with `//`, is taken as it is.
-    pub fn ask(&self, method: &str, path: &str) -> Asking<'_> {
+    /// A request to be completed and sent. A path that begins with the base of an interface, or with `//`, is used unchanged.
+    pub fn ask(&self, method: &str, path: &str) -> RequestBuilder<'_> {
         let path = match path.strip_prefix("//") {
             Some(whole) => format!("/{whole}"),
             None if path.starts_with("/edge/") || path.starts_with("/overkeep/") || path.starts_with("/fabric/") => path.to_owned(),
             None => format!("{}{path}", self.base.path()),
         };
         let headers = self.token.iter().map(|token| ("zt-session".to_owned(), token.clone())).collect();
-        Asking { caller: self, method: method.into(), path, headers, body: Vec::new() }
+        RequestBuilder { caller: self, method: method.into(), path, headers, body: Vec::new() }
     }
 }
 
-/// A request on its way.
-pub struct Asking<'c> {
+/// A request that is being built.
+pub struct RequestBuilder<'c> {
     caller: &'c Caller,
     method: String,
     path: String,
@@ -107,7 +107,7 @@ pub struct Asking<'c> {
     body: Vec<u8>,
 }
 
-impl Asking<'_> {
+impl RequestBuilder<'_> {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -122,13 +122,13 @@ impl Asking<'_> {
         self.header("content-type", media)
     }
 
-    /// A body of which is not said what it is.
+    /// A body without a content type.
     pub fn untyped(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Sends it. The answer has passed the judge.
+    /// Sends it. The answer has been checked by `openapi_check.rs` and `secrets.rs`.
     #[track_caller]
     pub fn send(self) -> Answer {
         let asked = format!("{} {}", self.method, self.path);
@@ -149,8 +149,8 @@ impl Asking<'_> {
             response.body_mut().with_config().limit(1 << 28).read_to_vec().unwrap_or_else(|e| panic!("{asked}: {e}"))
         };
         let answer = Answer::new(asked, response.status().as_u16(), response.headers().clone(), body);
-        judge::judge(&self.method, &self.path, &answer);
-        secrets::guard(&self.path, &self.headers, &self.body, &answer);
+        openapi_check::check_answer(&self.method, &self.path, &answer);
+        secrets::check_answer(&self.path, &self.headers, &self.body, &answer);
         answer
     }
 }

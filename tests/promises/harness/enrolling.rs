@@ -1,4 +1,4 @@
-//! Keys of callers, and the way from a one-time token to a certificate.
+//! Keys and certificates of clients, and enrollment with a one-time token.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
@@ -10,7 +10,7 @@ use ureq::tls::PrivateKey;
 
 use super::{caller::Caller, fresh, test_server::TestServer};
 
-/// A private key of somebody.
+/// A private key.
 pub struct Key(KeyPair);
 
 impl Key {
@@ -27,19 +27,19 @@ impl Key {
         CertificateParams::default().serialize_request(&self.0).unwrap().pem().unwrap()
     }
 
-    /// A certificate request under a name, PEM.
+    /// A certificate request with a common name, PEM.
     pub fn request_as(&self, common_name: &str) -> String {
-        called(common_name).serialize_request(&self.0).unwrap().pem().unwrap()
+        named_params(common_name).serialize_request(&self.0).unwrap().pem().unwrap()
     }
 
-    /// A certificate request under a name, with alternative names (an address where one reads as that), PEM.
+    /// A certificate request with a common name and alternative names (addresses where they parse as such), PEM.
     pub fn request_with(&self, common_name: &str, names: &[&str]) -> String {
         let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
         params.distinguished_name.push(DnType::CommonName, common_name);
         params.serialize_request(&self.0).unwrap().pem().unwrap()
     }
 
-    /// A certificate that vouches for itself, PEM.
+    /// A self-signed certificate, PEM.
     pub fn self_signed(&self) -> String {
         CertificateParams::default().self_signed(&self.0).unwrap().pem()
     }
@@ -54,18 +54,18 @@ impl Key {
     }
 }
 
-fn called(name: &str) -> CertificateParams {
+fn named_params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
     params
 }
 
-/// A certificate authority of somebody else.
+/// A certificate authority that is not the controller's.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     pub fn new(name: &str) -> Self {
-        let mut params = called(name);
+        let mut params = named_params(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
@@ -77,12 +77,12 @@ impl Authority {
 
     /// A certificate for a key, PEM.
     pub fn issue(&self, common_name: &str, key: &Key) -> String {
-        called(common_name).signed_by(&key.0, &self.0).unwrap().pem()
+        named_params(common_name).signed_by(&key.0, &self.0).unwrap().pem()
     }
 
-    /// An authority below it whose certificate has this key usage.
+    /// An intermediate authority with this key usage, signed by this one.
     pub fn intermediate(&self, name: &str, key_usages: Vec<KeyUsagePurpose>) -> Self {
-        let mut params = called(name);
+        let mut params = named_params(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = key_usages;
         Self(CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), &self.0).unwrap())
@@ -90,22 +90,22 @@ impl Authority {
 
     /// A certificate that is not valid before a time, PEM.
     pub fn issue_from(&self, common_name: &str, key: &Key, not_before: OffsetDateTime) -> String {
-        let mut params = called(common_name);
+        let mut params = named_params(common_name);
         params.not_before = not_before;
         params.signed_by(&key.0, &self.0).unwrap().pem()
     }
 
-    /// The same, for a certificate that ended long ago.
+    /// A certificate that expired in 2020, PEM.
     pub fn issue_ended(&self, common_name: &str, key: &Key) -> String {
-        let mut params = called(common_name);
+        let mut params = named_params(common_name);
         params.not_after = rcgen::date_time_ymd(2020, 1, 1);
         params.signed_by(&key.0, &self.0).unwrap().pem()
     }
 }
 
 impl TestServer {
-    /// Takes up an authority, verified, that says who somebody is by the common name, and answers its id.
-    pub fn take_up(&self, authority: &Authority) -> String {
+    /// Creates and verifies a CA that takes the common name as the external id. Returns its id.
+    pub fn add_ca(&self, authority: &Authority) -> String {
         let body = json!({
             "name": fresh("authority"), "certPem": authority.pem(), "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true,
             "isOttCaEnrollmentEnabled": true, "identityRoles": [],
@@ -114,32 +114,32 @@ impl TestServer {
             }
         });
         let id = self.admin.post("/cas", body).expect(201).id();
-        let shown = self.admin.get(&format!("/cas/{id}")).expect(200);
-        let proof = authority.issue(shown.data()["verificationToken"].as_str().unwrap(), &Key::new());
+        let stored = self.admin.get(&format!("/cas/{id}")).expect(200);
+        let proof = authority.issue(stored.data()["verificationToken"].as_str().unwrap(), &Key::new());
         self.admin.ask("POST", &format!("/cas/{id}/verify")).body("text/plain", proof).send().expect(200);
         id
     }
 
     /// The outstanding one-time token of an identity.
     pub fn token_of(&self, identity: &str) -> String {
-        let shown = self.admin.get(&format!("/identities/{identity}")).expect(200);
-        shown.data()["enrollment"]["ott"]["token"].as_str().unwrap().into()
+        let stored = self.admin.get(&format!("/identities/{identity}")).expect(200);
+        stored.data()["enrollment"]["ott"]["token"].as_str().unwrap().into()
     }
 
     /// Enrolls an edge router.
     pub fn enroll_router(&self, id: &str) {
-        let shown = self.admin.get(&format!("/edge-routers/{id}")).expect(200);
-        let (token, key) = (shown.data()["enrollmentToken"].as_str().unwrap(), Key::new());
+        let stored = self.admin.get(&format!("/edge-routers/{id}")).expect(200);
+        let (token, key) = (stored.data()["enrollmentToken"].as_str().unwrap(), Key::new());
         let requests = json!({ "certCsr": key.request_as(id), "serverCertCsr": key.request() });
-        self.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+        self.anonymous().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
     }
 
-    /// A new identity that has enrolled for a certificate: its id, and a caller whose connections show it, without a session.
+    /// A new identity that has enrolled for a certificate: its id, and a caller with that certificate and without a session.
     pub fn enrolled(&self, what: &str) -> (String, Caller) {
         let id = self.identity(&fresh(what), json!({ "enrollment": { "ott": true } }));
         let key = Key::new();
         let path = format!("/enroll?method=ott&token={}", self.token_of(&id));
-        let issued = self.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
-        (id, self.bearer(issued.data()["cert"].as_str().unwrap(), &key))
+        let issued = self.anonymous().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
+        (id, self.with_certificate(issued.data()["cert"].as_str().unwrap(), &key))
     }
 }

@@ -1,15 +1,15 @@
-//! A controller in this process and callers that speak to it, so that tests read as what people do.
+//! A controller in this process and callers that send requests to it.
 //!
-//! `TestServer` is a running controller, `Caller` somebody with or without a session, `Answer` what came back. Every answer goes through
-//! `judge.rs` on its way, which holds it against the interface's own document, and through `secrets.rs`, which knows what may not be
-//! read in logs and errors; no test can leave that out.
+//! `TestServer` is a running controller, `Caller` a client with or without a session, `Answer` an answer. Every answer goes through
+//! `openapi_check.rs`, which compares it with the interface's own document, and through `secrets.rs`, which finds secrets in logs and
+//! errors. No test can skip these checks.
 
 mod answer;
 mod caller;
-mod dice;
 mod enrolling;
-mod judge;
+mod openapi_check;
 mod program;
+mod rng;
 mod secrets;
 pub mod stores;
 mod test_server;
@@ -24,22 +24,22 @@ use std::sync::{
 
 pub use answer::Answer;
 pub use caller::{Base, Caller, encoded};
-pub use dice::Dice;
 pub use enrolling::{Authority, Key};
-pub use judge::interface;
+pub use openapi_check::interface;
 pub use program::{Program, command};
+pub use rng::Rng;
 pub use secrets::SecretScan;
 pub use test_server::{PASSWORD, TestServer, listed, trusting};
 pub use tls::speaking;
 pub use wire::{Wire, asking_for, frame};
 
-/// The controller of all tests that only look at records of their own.
+/// The controller that is shared by all tests that look only at their own records.
 pub fn shared() -> &'static TestServer {
-    static SHARED: LazyLock<TestServer> = LazyLock::new(|| TestServer::start().unnamed());
+    static SHARED: LazyLock<TestServer> = LazyLock::new(|| TestServer::start().unlinked());
     &SHARED
 }
 
-/// A name that nothing else in this run has.
+/// A name that is unique in this run.
 pub fn fresh(what: &str) -> String {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     format!("{what}-{}", COUNT.fetch_add(1, Ordering::Relaxed))

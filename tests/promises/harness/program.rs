@@ -1,4 +1,4 @@
-//! The program itself, in a process of its own.
+//! The program in a process of its own.
 
 use std::{
     fs,
@@ -19,21 +19,21 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts it and waits until it says where it is.
+    /// Starts it and waits until it prints its address.
     pub fn start(directory: &Path) -> Self {
-        Self::of(command(directory).spawn().unwrap()).expect("it says where it listens")
+        Self::of(command(directory).spawn().unwrap()).expect("the program ended before it printed its address")
     }
 
-    /// The same, with files that cannot become larger than so many bytes until [`Program::unlimited`].
+    /// The same, with files that cannot grow beyond this many bytes until [`Program::unlimited`].
     pub fn limited(directory: &Path, bytes: u64) -> Self {
         let plain = command(directory);
         let mut command = Command::new("prlimit");
         command.args([&format!("--fsize={bytes}:"), "--"]).arg(plain.get_program()).args(plain.get_args()).current_dir(directory);
-        surround(&mut command);
-        Self::of(command.spawn().unwrap()).expect("it says where it listens")
+        remove_test_variables(&mut command);
+        Self::of(command.spawn().unwrap()).expect("the program ended before it printed its address")
     }
 
-    /// Waits until a process says where it is; gives it back if it ends before.
+    /// Waits until a process prints its address. Returns the process if it ends before.
     pub fn of(mut process: Child) -> Result<Self, Child> {
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().and_then(Result::ok).unwrap_or_default();
@@ -71,12 +71,12 @@ pub fn command(directory: &Path) -> Command {
     fs::write(directory.join("password"), PASSWORD).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
     command.args(["run", "--data", "data", "--listen", "127.0.0.1:0", "--admin-password-file", "password"]);
-    surround(command.current_dir(directory));
+    remove_test_variables(command.current_dir(directory));
     command
 }
 
-/// What is set for the test is no key of the program's, and would be warned of.
-fn surround(command: &mut Command) {
+/// Removes variables of the test run: the program would warn about keys that it does not know.
+fn remove_test_variables(command: &mut Command) {
     std::env::vars().filter(|(name, _)| name.starts_with("OVERKEEP_")).for_each(|(name, _)| {
         command.env_remove(name);
     });

@@ -1,8 +1,8 @@
-//! What nobody may read: the secrets that pass through the callers of all tests, held against everything that this process logs and
-//! against every error that is answered.
+//! Finds leaked secrets: the secrets that pass through the callers of all tests are searched for in everything that this process logs
+//! and in every error that is answered.
 //!
-//! Text is taken apart into words, and a secret is known by its longest one; so neither side has to be kept, and whichever comes
-//! first, the other finds it. A leak fails the test that sends the next request, whosever it is.
+//! Text is split into words, and the longest word of a secret stands for it. Secrets and logged words are both kept as words, so that
+//! a leak is found whichever comes first. A leak fails the test that sends the next request, even if another test caused it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +15,7 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use super::answer::Answer;
 
-/// Members of bodies that hold secrets; of the rest of the text nothing is one.
+/// Members of bodies that hold secrets.
 const MEMBERS: [&str; 10] = [
     "token",
     "jwt",
@@ -29,61 +29,61 @@ const MEMBERS: [&str; 10] = [
     "identitySecret",
 ];
 const HEADERS: [&str; 3] = ["zt-session", "authorization", "mfa-validation-code"];
-/// What hashes and keys look like, wherever they stand.
-const MARKS: [&str; 3] = ["$scrypt$", "PRIVATE KEY", "$argon2"];
-/// Codes have this many characters, digits or capitals; a word that is no code is a secret from the second length on.
+/// Text that only hashes and keys contain.
+const MARKERS: [&str; 3] = ["$scrypt$", "PRIVATE KEY", "$argon2"];
+/// Minimum lengths: codes have exactly the first length, in digits or capitals; other words count as secrets from the second length on.
 const SHORTEST: [usize; 2] = [6, 12];
 
-/// Secrets, what was logged, and which of these are the same.
+/// The secrets, the logged words, and the leaks found.
 #[derive(Default)]
 pub struct SecretScan {
-    /// By the word that stands for it: what it is.
+    /// Word of the secret to its description.
     secrets: HashMap<String, String>,
     logged: HashSet<String>,
     leaks: Vec<String>,
 }
 
 impl SecretScan {
-    /// Takes note of a secret.
-    pub fn learn(&mut self, what: &str, secret: &str) {
+    /// Registers a secret.
+    pub fn add_secret(&mut self, what: &str, secret: &str) {
         let secret = secret.split("secret=").last().unwrap_or_default();
-        let Some(word) = words(secret).max_by_key(|word| word.len()).filter(|word| is_telling(word)) else { return };
+        let Some(word) = words(secret).max_by_key(|word| word.len()).filter(|word| is_specific(word)) else { return };
         if self.logged.contains(word) {
             self.leaks.push(format!("{what} was logged: {word}"));
         }
         self.secrets.insert(word.to_owned(), what.to_owned());
     }
 
-    /// Takes note of what was logged.
-    pub fn hear(&mut self, line: &str) {
-        self.leaks.extend(self.found_in(line).map(|what| format!("{what} is logged: {line}")));
+    /// Registers a logged line.
+    pub fn add_line(&mut self, line: &str) {
+        self.leaks.extend(self.found_in(line).map(|what| format!("{what} was logged: {line}")));
         // A count of bytes may look like a code.
-        let told = line.split_whitespace().filter(|part| !part.starts_with("bytes="));
-        self.logged.extend(told.flat_map(words).filter(|word| is_telling(word)).map(str::to_owned));
+        let words_of_line = line.split_whitespace().filter(|part| !part.starts_with("bytes="));
+        self.logged.extend(words_of_line.flat_map(words).filter(|word| is_specific(word)).map(str::to_owned));
     }
 
-    /// Which secret a text tells.
+    /// Which secret a text contains.
     pub fn found_in(&self, text: &str) -> Option<&str> {
-        let mark = MARKS.into_iter().find(|mark| text.contains(mark));
-        mark.or_else(|| words(text).find_map(|word| self.secrets.get(word)).map(String::as_str))
+        let marker = MARKERS.into_iter().find(|marker| text.contains(marker));
+        marker.or_else(|| words(text).find_map(|word| self.secrets.get(word)).map(String::as_str))
     }
 
-    /// What was told that must not be.
+    /// The leaks found so far.
     pub fn leaks(&self) -> &[String] {
         &self.leaks
     }
 }
 
-/// Whether nobody would write this word by chance.
-fn is_telling(word: &str) -> bool {
+/// Whether a word is too specific to be there by chance.
+fn is_specific(word: &str) -> bool {
     let [code, other] = SHORTEST;
     let is_code = word.len() == code && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
     let varied = word.bytes().any(|byte| !word.starts_with(char::from(byte)));
-    // The armour of a PEM block is in every block, and a random body may hold a time as a code.
+    // The label of a PEM block is in every block, and a random body may contain a time that looks like a code.
     varied && !word.contains("-----") && !is_time(word) && (is_code || word.len() >= other)
 }
 
-/// Whether a word begins as a time does (RFC 3339).
+/// Whether a word begins like a time (RFC 3339).
 fn is_time(word: &str) -> bool {
     word.len() > 10
         && word.bytes().zip(b"dddd-dd-ddT").all(|(byte, form)| if *form == b'd' { byte.is_ascii_digit() } else { byte == *form })
@@ -93,23 +93,23 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').filter(|word| !word.is_empty())
 }
 
-static WATCH: LazyLock<Mutex<SecretScan>> = LazyLock::new(Mutex::default);
+static SCAN: LazyLock<Mutex<SecretScan>> = LazyLock::new(Mutex::default);
 
-/// Everything this process logs is heard from now on: our own rooms at every level.
-pub fn listen() {
+/// Scans everything that this process logs from now on; Overkeep's own modules at every level.
+pub fn scan_log() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let filter = EnvFilter::new("debug,overkeep=trace");
-        let lines = fmt::Subscriber::builder().with_env_filter(filter).without_time().with_ansi(false).with_writer(|| Ear);
+        let lines = fmt::Subscriber::builder().with_env_filter(filter).without_time().with_ansi(false).with_writer(|| LogScanner);
         tracing::subscriber::set_global_default(lines.finish()).unwrap();
     });
 }
 
-struct Ear;
+struct LogScanner;
 
-impl Write for Ear {
+impl Write for LogScanner {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        WATCH.lock().unwrap().hear(&String::from_utf8_lossy(line));
+        SCAN.lock().unwrap().add_line(&String::from_utf8_lossy(line));
         Ok(line.len())
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -117,41 +117,42 @@ impl Write for Ear {
     }
 }
 
-/// Takes note of the secrets in a request and its answer, and panics where one was told that must not be.
+/// Registers the secrets in a request and its answer, and panics if an answer or the log contains a secret.
 #[track_caller]
-pub fn guard(path: &str, headers: &[(String, String)], body: &[u8], answer: &Answer) {
-    let mut watch = WATCH.lock().unwrap();
+pub fn check_answer(path: &str, headers: &[(String, String)], body: &[u8], answer: &Answer) {
+    let mut scan = SCAN.lock().unwrap();
     for (name, value) in headers.iter().filter(|(name, _)| HEADERS.contains(&name.as_str())) {
-        watch.learn(name, value);
+        scan.add_secret(name, value);
     }
-    // Where somebody enrolls by a certificate alone, what is sent as a token is the id of an authority.
+    // In an enrollment by certificate alone, the token is the id of an authority.
     let token = path.split(['?', '&']).find_map(|part| part.strip_prefix("token="));
     if let Some(token) = token.filter(|_| !path.contains("method=ca")) {
-        watch.learn("the token of an enrollment", token);
+        scan.add_secret("the token of an enrollment", token);
     }
-    collect(&mut watch, &serde_json::from_slice(body).unwrap_or_default());
-    collect(&mut watch, answer.data());
-    assert!(watch.leaks.is_empty(), "{:#?}", watch.leaks);
-    let told = if answer.status >= 400 { watch.found_in(&answer.text) } else { MARKS.into_iter().find(|mark| answer.text.contains(mark)) };
-    let told = told.map(str::to_owned);
-    drop(watch);
-    assert_eq!(told, None, "{}: {}", answer.asked, answer.text);
+    collect(&mut scan, &serde_json::from_slice(body).unwrap_or_default());
+    collect(&mut scan, answer.data());
+    assert!(scan.leaks.is_empty(), "{:#?}", scan.leaks);
+    let leaked =
+        if answer.status >= 400 { scan.found_in(&answer.text) } else { MARKERS.into_iter().find(|marker| answer.text.contains(marker)) };
+    let leaked = leaked.map(str::to_owned);
+    drop(scan);
+    assert_eq!(leaked, None, "{}: {}", answer.request, answer.text);
 }
 
-fn collect(watch: &mut SecretScan, json: &Json) {
+fn collect(scan: &mut SecretScan, json: &Json) {
     match json {
         Json::Object(members) => {
             for (name, value) in members {
                 match value {
-                    Json::String(secret) if MEMBERS.contains(&name.as_str()) => watch.learn(name, secret),
+                    Json::String(secret) if MEMBERS.contains(&name.as_str()) => scan.add_secret(name, secret),
                     Json::Array(secrets) if name == "recoveryCodes" => {
-                        secrets.iter().filter_map(Json::as_str).for_each(|secret| watch.learn(name, secret));
+                        secrets.iter().filter_map(Json::as_str).for_each(|secret| scan.add_secret(name, secret));
                     }
-                    other => collect(watch, other),
+                    other => collect(scan, other),
                 }
             }
         }
-        Json::Array(entries) => entries.iter().for_each(|entry| collect(watch, entry)),
+        Json::Array(entries) => entries.iter().for_each(|entry| collect(scan, entry)),
         _ => {}
     }
 }

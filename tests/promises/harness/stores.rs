@@ -1,12 +1,12 @@
-//! Stores without a controller: `stores::of(KINDS).start(&path)`, `stores::of(KINDS).in_memory()`. Whoever follows the commits of one opens it,
-//! registers, and starts it: `open`, `open_in_memory`, `open_on`.
+//! Stores without a controller: `stores::of(KINDS).start(&path)`, `stores::of(KINDS).in_memory()`. A component that follows commits opens
+//! the store, subscribes, and then starts it: `open`, `open_in_memory`, `open_on`.
 
 use std::path::Path;
 
 use overkeep::store::{KindEntry, OpenStore, Options, Store};
 use redb::{StorageBackend, backends::InMemoryBackend};
 
-/// How stores for a test are opened.
+/// How a store for a test is opened.
 pub struct Stores {
     kinds: &'static [KindEntry],
     options: Options,
@@ -47,7 +47,7 @@ impl Stores {
         self.open_in_memory().start().unwrap()
     }
 
-    /// A file that is only looked at.
+    /// A file opened for reading only.
     pub fn look(self, file: &Path) -> Store {
         Store::look(file, self.kinds, self.options).unwrap().start().unwrap()
     }

@@ -1,4 +1,4 @@
-//! A running controller and what belongs to it.
+//! A running controller and helpers for records.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -28,21 +28,21 @@ use super::{
     fresh, secrets,
 };
 
-/// The password of everybody who was made with `TestServer::user`.
+/// The password of every identity made with `TestServer::user`.
 pub const PASSWORD: &str = "a-password-of-a-test";
 
-/// A controller in this process, on a file of its own.
+/// A controller in this process, with a data file of its own.
 pub struct TestServer {
     pub clock: Clock,
     pub admin: Caller,
     pub password: String,
     roots: Arc<Vec<Certificate<'static>>>,
-    // Ends before its directory does.
+    // Dropped before its directory.
     controller: Controller,
     directory: Option<TempDir>,
 }
 
-/// Somebody at the management interface of a controller that a test started itself.
+/// A caller at the management interface of a controller that a test started itself. Its certificate authorities are fetched from `url`.
 pub fn trusting(url: &str) -> Caller {
     let url: Arc<str> = url.into();
     let roots = Arc::new(authorities(&url));
@@ -50,34 +50,34 @@ pub fn trusting(url: &str) -> Caller {
 }
 
 impl TestServer {
-    /// With the host's clock and the settings of tests.
+    /// With the system clock and the settings of tests.
     pub fn start() -> Self {
         Self::with(Clock::system(), |_| ())
     }
 
-    /// With a clock that stands still until it is moved.
-    pub fn standing_still() -> Self {
+    /// With a clock that moves only when a test sets it.
+    pub fn with_manual_clock() -> Self {
         Self::with(Clock::manual(Clock::system().now()), |_| ())
     }
 
-    /// With a clock and settings of its own.
+    /// With this clock, after `adapt` changed the settings.
     pub fn with(clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
         Self::on(TempDir::new().unwrap(), None, clock, adapt)
     }
 
-    /// With the built-in router, which other controllers of tests do without.
+    /// With the built-in router, which is disabled in other test controllers.
     pub fn with_router() -> Self {
         Self::with(Clock::system(), |config| config.router.enabled = true)
     }
 
-    /// Stops it and starts another one on its file, with other settings.
+    /// Stops it and starts another controller on its file, with other settings.
     pub fn restarted(mut self, adapt: impl FnOnce(&mut Config)) -> Self {
         let (clock, password, directory) = (self.clock.clone(), self.password.clone(), self.directory.take().unwrap());
         drop(self);
         Self::on(directory, Some(password), clock, adapt)
     }
 
-    /// Starts another one on a copy of its file as it is now, as if this one had been killed.
+    /// Starts another controller on a copy of its current file, as if this one had been killed.
     pub fn killed(&self, adapt: impl FnOnce(&mut Config)) -> Self {
         let directory = TempDir::new().unwrap();
         std::fs::copy(self.data(), directory.path().join("data")).unwrap();
@@ -85,7 +85,7 @@ impl TestServer {
     }
 
     fn on(directory: TempDir, password: Option<String>, clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
-        secrets::listen();
+        secrets::scan_log();
         let mut config =
             Config { data: directory.path().join("data"), listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), ..Config::default() };
         config.passwords.cost = 10;
@@ -98,35 +98,35 @@ impl TestServer {
         let password = password.unwrap_or_else(|| controller.generated_password().unwrap().to_owned());
         controller.password_was_seen().unwrap();
         let roots = Arc::new(authorities(&url));
-        let nobody = Caller { agent: agent(&roots, None), url, base: Base::Management, token: None };
-        let admin = nobody.log_in("admin", &password);
+        let anonymous = Caller { agent: agent(&roots, None), url, base: Base::Management, token: None };
+        let admin = anonymous.log_in("admin", &password);
         Self { clock, admin, password, roots, controller, directory: Some(directory) }
     }
 
-    /// Takes the file's name away: it stays open, and is gone however the process ends.
-    pub fn unnamed(mut self) -> Self {
+    /// Removes the file's name. The open file stays usable and is freed when the process ends, however it ends.
+    pub fn unlinked(mut self) -> Self {
         drop(self.directory.take());
         self
     }
 
-    /// Its clients look at no certificate of its: they go by the clock of the machine, and its own may be moved by years.
+    /// Its clients do not verify its certificate: they use the system clock, and the test may move the controller's clock by years.
     pub fn unverified(mut self) -> Self {
         self.roots = Arc::default();
         self.admin.agent = agent(&self.roots, None);
         self
     }
 
-    /// Where it listens.
+    /// The address of its listener.
     pub fn bound(&self) -> SocketAddr {
         self.controller.bound()
     }
 
-    /// Where it serves metrics.
+    /// The address of its metrics listener.
     pub fn metrics_bound(&self) -> SocketAddr {
         self.controller.metrics_bound().unwrap()
     }
 
-    /// The edge router inside.
+    /// The built-in edge router.
     pub fn router(&self) -> &overkeep::network::Router {
         self.controller.router()
     }
@@ -136,30 +136,30 @@ impl TestServer {
         self.directory.as_ref().unwrap().path().join("data")
     }
 
-    /// Does what the controller does every few seconds.
+    /// Runs the periodic work that is due.
     pub fn look_after(&self) {
         self.controller.look_after();
     }
 
-    /// Ends it. Answers the directory with its file, `data`.
+    /// Stops it. Returns the directory with its file, `data`.
     pub fn closed(mut self) -> TempDir {
         self.directory.take().unwrap()
     }
 
-    /// Somebody without a session, at the client interface.
-    pub fn nobody(&self) -> Caller {
+    /// A caller without a session, at the client interface.
+    pub fn anonymous(&self) -> Caller {
         Caller { token: None, base: Base::Client, ..self.admin.clone() }
     }
 
-    /// Somebody whose connections show a certificate. `chain` is PEM, the leaf first.
-    pub fn bearer(&self, chain: &str, key: &Key) -> Caller {
+    /// A caller without a session whose connections present a certificate. `chain` is PEM, the leaf first.
+    pub fn with_certificate(&self, chain: &str, key: &Key) -> Caller {
         let certificates: Vec<Certificate<'static>> =
             blocks(chain).iter().map(|pem| Certificate::from_pem(pem.as_bytes()).unwrap()).collect();
         let own = ClientCert::new_with_certs(&certificates, key.private());
-        Caller { agent: agent(&self.roots, Some(own)), ..self.nobody() }
+        Caller { agent: agent(&self.roots, Some(own)), ..self.anonymous() }
     }
 
-    /// A new identity; `more` goes into its body. Answers the id.
+    /// Creates an identity with the members of `more`. Returns its id.
     pub fn identity(&self, name: &str, more: Json) -> String {
         let mut body = json!({ "name": name, "type": "Device", "isAdmin": false });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -170,49 +170,49 @@ impl TestServer {
     pub fn user(&self, name: &str, more: Json) -> (String, Caller) {
         let id = self.identity(name, more);
         self.give_password(&id, name);
-        (id, self.nobody().log_in(name, PASSWORD))
+        (id, self.anonymous().log_in(name, PASSWORD))
     }
 
-    /// Gives an identity the password that all have here.
+    /// Gives an identity the password of all test users.
     pub fn give_password(&self, identity: &str, username: &str) {
         let body = json!({ "method": "updb", "identityId": identity, "username": username, "password": PASSWORD });
         self.admin.post("/authenticators", body).expect(201);
     }
 
-    /// Logs somebody in who was made with `TestServer::user`.
-    pub fn again(&self, name: &str) -> Caller {
-        self.nobody().log_in(name, PASSWORD)
+    /// Logs in an identity that was made with `TestServer::user`.
+    pub fn log_in_again(&self, name: &str) -> Caller {
+        self.anonymous().log_in(name, PASSWORD)
     }
 
-    /// A new service. Answers the id.
+    /// Creates a service with the members of `more`. Returns its id.
     pub fn service(&self, name: &str, more: Json) -> String {
         let mut body = json!({ "name": name, "encryptionRequired": true });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.admin.post("/services", body).expect(201).id()
     }
 
-    /// A new service policy, and its id.
+    /// Creates a service policy. Returns its id.
     pub fn service_policy(&self, right: &str, identities: &[&str], services: &[&str]) -> String {
         let name = fresh("service-policy");
         let body = json!({ "name": name, "type": right, "semantic": "AnyOf", "identityRoles": identities, "serviceRoles": services });
         self.admin.post("/service-policies", body).expect(201).id()
     }
 
-    /// A new edge router over which an identity reaches a service, and its id.
+    /// Creates an edge router over which an identity reaches a service. Returns its id.
     pub fn router_between(&self, identity: &str, service: &str) -> String {
         let id = self.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
-        self.open_to(identity, service, &id);
+        self.allow_service_over(identity, service, &id);
         id
     }
 
     /// Lets an identity reach a service over an edge router.
-    pub fn open_to(&self, identity: &str, service: &str, router: &str) {
-        self.over(identity, router);
+    pub fn allow_service_over(&self, identity: &str, service: &str, router: &str) {
+        self.allow_router(identity, router);
         self.router_policy("/service-edge-router-policies", "serviceRoles", service, router);
     }
 
     /// Lets an identity use an edge router.
-    pub fn over(&self, identity: &str, router: &str) {
+    pub fn allow_router(&self, identity: &str, router: &str) {
         self.router_policy("/edge-router-policies", "identityRoles", identity, router);
     }
 
@@ -222,7 +222,7 @@ impl TestServer {
         self.admin.post(path, body).expect(201);
     }
 
-    /// Deletes every policy that lets services use edge routers.
+    /// Deletes every service edge router policy.
     pub fn close_routers(&self) {
         let policies = self.admin.get("/service-edge-router-policies?limit=500").expect(200);
         for policy in policies.data().as_array().unwrap() {
@@ -231,7 +231,7 @@ impl TestServer {
     }
 }
 
-/// Connections of somebody who trusts `roots`, or whomever, if there are none.
+/// Connections that trust `roots`, or any certificate if there are none.
 fn agent(roots: &Arc<Vec<Certificate<'static>>>, own: Option<ClientCert>) -> Agent {
     let tls = tls().root_certs(RootCerts::Specific(roots.clone())).disable_verification(roots.is_empty()).client_cert(own);
     agent_over(tls.build())
@@ -246,11 +246,11 @@ fn agent_over(tls: TlsConfig) -> Agent {
     config.timeout_global(Some(Duration::from_secs(60))).build().into()
 }
 
-/// The authorities of the controller at `url`, as a client fetches them before it can trust anything.
+/// The authorities of the controller at `url`, fetched without verification as a new client does.
 fn authorities(url: &Arc<str>) -> Vec<Certificate<'static>> {
-    let anybody = agent_over(tls().disable_verification(true).build());
-    let anybody = Caller { agent: anybody, url: url.clone(), base: Base::Client, token: None };
-    let found = listed(&anybody.get("/.well-known/est/cacerts").expect(200).text);
+    let unverifying = agent_over(tls().disable_verification(true).build());
+    let unverifying = Caller { agent: unverifying, url: url.clone(), base: Base::Client, token: None };
+    let found = listed(&unverifying.get("/.well-known/est/cacerts").expect(200).text);
     found.iter().map(|der| Certificate::from_der(der).to_owned()).collect()
 }
 
@@ -263,7 +263,7 @@ pub fn listed(text: &str) -> Vec<CertificateDer<'static>> {
     found
 }
 
-/// The certificates somewhere in a structure, one behind the other.
+/// The certificates anywhere in a DER structure.
 fn certificates(mut der: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     while !der.is_empty() {

@@ -1,4 +1,4 @@
-//! A connection without a client library: what is sent is what a test says, however odd, and when it says so.
+//! A TLS connection without an HTTP library: a test decides which bytes are sent, and when.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -11,36 +11,36 @@ use rustls::{ClientConnection, StreamOwned, pki_types::ServerName};
 
 use super::{caller::Caller, tls};
 
-/// A frame of HTTP/2.
+/// An HTTP/2 frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, bytes: &[u8]) -> Vec<u8> {
     let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), bytes].concat()
 }
 
-/// A whole request of HTTP/2 for a path (RFC 7541).
+/// A complete HTTP/2 request for a path (RFC 7541).
 pub fn asking_for(path: &str, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
     frame(1, 5, stream, &[b"\x82\x87\x44", &[length][..], path.as_bytes(), b"\x41\x02it"].concat())
 }
 
-/// A TLS connection, whoever is at the other end.
+/// A TLS connection whose server certificate is not verified.
 pub struct Wire(StreamOwned<ClientConnection, TcpStream>);
 
 impl Wire {
     /// Connects to the controller of a caller.
     pub fn to(caller: &Caller) -> Self {
-        Self::speaking(caller, b"http/1.1")
+        Self::with_protocol(caller, b"http/1.1")
     }
 
-    /// The same with HTTP/2 (RFC 9113), of which each stream lets so many bytes in without being asked.
+    /// The same with HTTP/2 (RFC 9113) and this initial window per stream.
     pub fn multiplexed(caller: &Caller, window: u32) -> Self {
-        let mut wire = Self::speaking(caller, b"h2");
+        let mut wire = Self::with_protocol(caller, b"h2");
         wire.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         wire.send(&frame(4, 0, 0, &[&[0, 4], &window.to_be_bytes()[..]].concat())).unwrap();
         wire
     }
 
-    fn speaking(caller: &Caller, protocol: &[u8]) -> Self {
+    fn with_protocol(caller: &Caller, protocol: &[u8]) -> Self {
         let at = caller.url.strip_prefix("https://").unwrap();
         let socket = TcpStream::connect(at).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -59,7 +59,7 @@ impl Wire {
         self.0.write_all(bytes)
     }
 
-    /// The frames of HTTP/2 that come until the other end closes or nothing comes any more: each with its kind and stream.
+    /// The HTTP/2 frames received until the other end closes or the read times out: kind and stream of each.
     pub fn frames(&mut self) -> Vec<(u8, u32)> {
         let (bytes, mut rest, mut frames) = (self.bytes().0, 0, Vec::new());
         while let Some(&[a, b, c, kind, _, d, e, f, g]) = bytes.get(rest..rest + 9).and_then(|head| head.first_chunk::<9>()) {
@@ -69,12 +69,12 @@ impl Wire {
         frames
     }
 
-    /// The same without a word yet.
+    /// A connection with this ALPN protocol on which nothing has been sent.
     pub fn bare(caller: &Caller, protocol: &[u8]) -> Self {
-        Self::speaking(caller, protocol)
+        Self::with_protocol(caller, protocol)
     }
 
-    /// Says that nothing more comes. What the other end has to say to that until it closes.
+    /// Closes the sending side. Returns what the other end sends until it closes.
     pub fn finish(mut self) -> String {
         self.0.conn.send_close_notify();
         drop(self.0.flush());
@@ -82,13 +82,13 @@ impl Wire {
         self.read().0
     }
 
-    /// Says that nothing more comes, and leaves.
+    /// Closes TLS and disconnects.
     pub fn leave(mut self) {
         self.0.conn.send_close_notify();
         self.0.flush().unwrap();
     }
 
-    /// What comes until the other end closes or cuts the connection off, or for so long nothing comes; and whether it was closed.
+    /// What is received until the other end closes or the read times out, and whether it was closed.
     pub fn read(&mut self) -> (String, bool) {
         let (read, closed) = self.bytes();
         (String::from_utf8_lossy(&read).into_owned(), closed)

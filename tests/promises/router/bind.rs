@@ -1,4 +1,4 @@
-//! Hosting, and the terminators that show it.
+//! Hosting services, and the records of terminators.
 
 use overkeep::{
     clock::Clock,
@@ -33,14 +33,14 @@ fn terminators_live_while_hosted() {
         let answer = host.unbind().await.unwrap();
         assert_eq!((answer.content_type(), answer.u32(key::CONNECTION)), (kind::STATE_CLOSED, Some(host.id)));
         assert!(soon(|| terminators("true").total() == 0));
-        // And again under the same id.
+        // Binds again with the same id.
         sdk.host_as(host.id, &token, |bind| bind).await.unwrap();
         assert_eq!(terminators("true").total(), 1);
         sdk.leave().await;
         assert!(soon(|| terminators("true").total() == 0));
     });
-    let told = scene.server.admin.at(crate::harness::Base::Overkeep).list("/history", "kind = \"terminator\"", "").expect(200);
-    assert_eq!(told.total(), 0, "the history tells of no connections");
+    let history = scene.server.admin.at(crate::harness::Base::Overkeep).list("/history", "kind = \"terminator\"", "").expect(200);
+    assert_eq!(history.total(), 0, "terminators of connections are not in the history");
 }
 
 #[test]
@@ -55,12 +55,12 @@ fn none_is_left_after_a_start() {
         sdk
     });
     let made = json!({ "address": "tcp:localhost:80", "binding": "transport", "router": "built-in", "service": scene.service });
-    let lasting = scene.server.admin.post("/terminators", made).expect(201).id();
+    let permanent = scene.server.admin.post("/terminators", made).expect(201).id();
     let all = scene.server.admin.get("/terminators").expect(200);
     assert_eq!(all.total(), 4);
-    // As after a kill: the records are there when the file is opened again.
+    // As after a kill: the records are still in the file when it is opened again.
     let server = scene.server.killed(|config| config.router.enabled = true);
-    assert_eq!(server.admin.get("/terminators").expect(200).each("id"), [lasting.as_str()]);
+    assert_eq!(server.admin.get("/terminators").expect(200).each("id"), [permanent.as_str()]);
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn hosts_learn_when_dialable() {
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let token = scene.host.session(&scene.service, "Bind");
         let mut host = sdk.host_with(&token, |bind| bind.flag(key::BIND_SUCCESS, true)).await.unwrap();
-        let told = host.message().await.unwrap();
-        assert_eq!((told.content_type(), told.u32(key::CONNECTION)), (kind::BIND_SUCCESS, Some(host.id)));
+        let message = host.message().await.unwrap();
+        assert_eq!((message.content_type(), message.u32(key::CONNECTION)), (kind::BIND_SUCCESS, Some(host.id)));
         sdk.host(&token).await.unwrap();
         assert!(sdk.ask(Builder::new(content::PING).empty()).await.is_some() && host.is_idle());
     });
@@ -93,7 +93,7 @@ fn bind_refusals_are_delayed() {
                 }
             }
         };
-        // A hundred other answers come before the refusal.
+        // A hundred other answers arrive before the refusal.
         tokio::select! {
             biased;
             refused = sdk.host("nonsense") => panic!("already: {:?}", refused.err()),
@@ -117,11 +117,11 @@ fn rebinding_keeps_the_terminator() {
         let one = scene.host.connect(&scene.server, Options::GO).await;
         let mut host = one.host_with(&token, listener).await.unwrap();
         let known = ids();
-        // The very same.
+        // The same bind again on the same channel.
         one.host_as(host.id, &token, listener).await.unwrap();
         assert_eq!(ids(), known);
         host = one.host_as(host.id, &token, listener).await.unwrap();
-        // On another channel: the old one is told.
+        // On another channel: the old listener is told.
         let other = scene.host.connect(&scene.server, Options::GO).await;
         let mut taken_over = other.host_with(&token, listener).await.unwrap();
         assert_eq!(host.ended().await.text, "the listener was bound again");
@@ -143,7 +143,7 @@ fn rebinding_without_id_replaces() {
         let token = scene.host.session(&scene.service, "Bind");
         let before = scene.host.connect(&scene.server, Options::GO).await;
         before.host(&token).await.unwrap();
-        // Several on one channel are several.
+        // Two binds on one channel are two terminators.
         before.host(&token).await.unwrap();
         assert_eq!(total(), 2);
         let now = scene.host.connect(&scene.server, Options::GO).await;
@@ -165,7 +165,7 @@ fn hosts_update_cost_and_precedence() {
         host.sdk.send(update(77).body(host.token.as_bytes())).await.unwrap();
         let shown = || scene.server.admin.get("/terminators").expect(200).data()[0].clone();
         assert!(soon(|| shown()["cost"] == 77 && shown()["precedence"] == "failed"));
-        // With another token it is somebody else's.
+        // A session of another identity has no access to the terminator.
         host.sdk.send(update(78).body(b"nonsense")).await.unwrap();
         host.sdk
             .send(Builder::new(kind::HEALTH_EVENT).u32(key::CONNECTION, host.id).flag(1013, false).body(host.token.as_bytes()))
@@ -186,7 +186,7 @@ fn many_updates_end_with_the_last() {
         for cost in 1..=2000 {
             host.sdk.send(update(cost)).await.unwrap();
         }
-        // Of cost and precedence each keeps what was said last, whatever is being written.
+        // Cost and precedence each keep the last value, whatever is being written meanwhile.
         let failed = Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).bytes(key::PRECEDENCE, &[2]);
         host.sdk.send(failed.body(host.token.as_bytes())).await.unwrap();
         let shown = || scene.server.admin.get("/terminators").expect(200).data()[0].clone();
@@ -213,7 +213,7 @@ fn an_identity_hosts_a_bounded_number() {
         assert!(refused.text.contains("router.max-binds") && refused.structured.unwrap().contains("\"retryHint\":1"));
         let terminators = || scene.server.admin.get("/terminators?limit=1").expect(200).total();
         assert_eq!((terminators(), scene.server.router().traffic().binds), (16, 16));
-        // One that ends makes room for another, on any channel.
+        // A terminator that ends makes room for another, on any channel.
         hosts[0].unbind().await.unwrap();
         second.host_with(&token, |bind| bind.bytes(key::INSTANCE, b"z")).await.unwrap();
         second.host(&token).await.err().unwrap();
@@ -260,7 +260,7 @@ fn services_may_have_several_hosts() {
         let sdk = other.connect(&scene.server, Options::C).await;
         let mut two = sdk.host(&other.session(&scene.service, "Bind")).await.unwrap();
         let (client, token) = scene.dialler(Options::GO).await;
-        // Load is shared: an open circuit makes its host dearer.
+        // Load is shared: an open circuit raises the cost of its host.
         let (first, second) = tokio::join!(async { (client.dial(&token).await.unwrap(), client.dial(&token).await.unwrap()) }, async {
             tokio::join!(one.accept(), two.accept())
         });

@@ -1,4 +1,4 @@
-//! Clocks that jump and controllers that are restarted under load.
+//! Clocks that jump, and controllers that are restarted under load.
 
 use std::{
     sync::{
@@ -18,7 +18,7 @@ use crate::harness::TestServer;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-async fn carries(client: &mut Conn, host: &mut Conn, text: &[u8]) {
+async fn assert_carries(client: &mut Conn, host: &mut Conn, text: &[u8]) {
     client.send(text).await;
     assert_eq!(host.data().await, text);
     host.send(text).await;
@@ -32,26 +32,26 @@ fn clock_jumps_leave_circuits_standing() {
     let scene = Scene::on(server.unverified(), false);
     run(async {
         let (mut client, mut host, listener) = scene.connected(Options::GO).await;
-        carries(&mut client, &mut host, b"before").await;
+        assert_carries(&mut client, &mut host, b"before").await;
         let now = clock.now();
         for jump in [now.plus(DAY), now.minus(DAY), now.plus(400 * DAY), now] {
             clock.set(jump);
             scene.server.look_after();
-            carries(&mut client, &mut host, b"meanwhile").await;
+            assert_carries(&mut client, &mut host, b"meanwhile").await;
             assert_eq!(scene.server.router().circuits().len(), 1, "{jump}");
         }
-        // New ones as well, and what ends still ends.
+        // New circuits open as well, and circuits still end with their session.
         let token = scene.client.session(&scene.service, "Dial");
         let mut listener = listener;
-        let (again, accepted) = tokio::join!(client.sdk.dial(&token), listener.accept());
-        carries(&mut again.unwrap(), &mut { accepted }, b"after").await;
+        let (second, accepted) = tokio::join!(client.sdk.dial(&token), listener.accept());
+        assert_carries(&mut second.unwrap(), &mut { accepted }, b"after").await;
         clock.set(now.plus(DAY));
         scene.server.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
         client.ended().await;
     });
 }
 
-/// Sends and waits for the echo again and again, until the circuit ends.
+/// Sends a message and waits for its echo, repeatedly until the circuit ends.
 async fn ping(mut client: Conn, echoes: Arc<AtomicU64>) {
     loop {
         client.send(&[7; 2000]).await;
@@ -86,7 +86,7 @@ fn restarts_under_load_lose_no_session() {
         let Scene { server, service, host, client, bind, dial } = scene;
         let server = server.restarted(|config| config.router.enabled = true);
         scene = Scene { server, service, host, client, bind, dial };
-        // Whoever sent was told, or the channel was closed.
+        // Each end was either told or lost its channel.
         run(async {
             for ping in pings {
                 tokio::time::timeout(super::sdk::PATIENCE, ping).await.unwrap().unwrap();

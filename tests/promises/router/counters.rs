@@ -1,4 +1,4 @@
-//! The counters for monitoring: each event is counted once, and the gauges show what is open.
+//! Counters for monitoring: each event is counted once, and the gauges show what is open.
 
 use overkeep::{
     frame::Builder,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::harness::{Base, fresh};
 
-/// The counters of a router, as soon as they have these values.
+/// Waits until the counters of the router have these values.
 fn settled(scene: &Scene, expected: TrafficInfo) {
     soon(|| scene.server.router().traffic() == expected);
     assert_eq!(scene.server.router().traffic(), expected);
@@ -117,8 +117,8 @@ fn pauses_of_readers_are_counted() {
     });
 }
 
-/// The entries of a list, and whether it came in parts.
-fn whole(scene: &Scene, base: Base, path: &str) -> (bool, Vec<Value>) {
+/// The entries of a list, and whether it was streamed in chunks.
+fn entries_of(scene: &Scene, base: Base, path: &str) -> (bool, Vec<Value>) {
     let answer = scene.server.admin.at(base).get(path).expect(200);
     (answer.header("content-length").is_empty(), answer.data().as_array().unwrap().clone())
 }
@@ -143,14 +143,14 @@ fn lists_of_circuits_come_in_parts() {
         let sorted = "sort=client.channelId%20desc&";
         for (base, path) in [(Base::Overkeep, "/circuits?"), (Base::Overkeep, &format!("/circuits?{sorted}")), (Base::Fabric, "/circuits?")]
         {
-            let (is_in_parts, circuits) = whole(&scene, base, &format!("{path}limit=-1"));
-            assert!(is_in_parts && circuits.len() == 100, "{path}: {} circuits", circuits.len());
+            let (is_streamed, circuits) = entries_of(&scene, base, &format!("{path}limit=-1"));
+            assert!(is_streamed && circuits.len() == 100, "{path}: {} circuits", circuits.len());
             let pages: Vec<Value> =
-                (0..100).step_by(30).flat_map(|at| whole(&scene, base, &format!("{path}limit=30&offset={at}")).1).collect();
+                (0..100).step_by(30).flat_map(|at| entries_of(&scene, base, &format!("{path}limit=30&offset={at}")).1).collect();
             assert_eq!(pages, circuits, "{path}");
         }
-        let (is_in_parts, channels) = whole(&scene, Base::Overkeep, "/channels?limit=-1");
-        assert!(is_in_parts && channels.len() == 101, "{} channels", channels.len());
+        let (is_streamed, channels) = entries_of(&scene, Base::Overkeep, "/channels?limit=-1");
+        assert!(is_streamed && channels.len() == 101, "{} channels", channels.len());
         drop(ends);
     });
 }

@@ -1,4 +1,4 @@
-//! From a Connect to a connection, or to a reason why there is none.
+//! From a Connect message to a connection, or to a refusal with its reason.
 
 use overkeep::frame::{Builder, key as common};
 use serde_json::json;
@@ -90,15 +90,15 @@ fn hosts_learn_the_caller() {
         let (client, accepted) = tokio::join!(sdk.dial_with(&token, headers), host.accept());
         let (client, dial) = (client.unwrap(), accepted.made_by);
         assert_eq!(dial.u32(key::CONNECTION), Some(host.id));
-        assert_eq!(dial.text(key::CALLER), Some(scene.client.name.as_str()), "not what the client says");
+        assert_eq!(dial.text(key::CALLER), Some(scene.client.name.as_str()), "the host gets the real name, not what the client claims");
         assert_eq!((dial.text(1034), dial.text(1035)), (Some(scene.client.id.as_str()), Some(scene.client.name.as_str())));
         assert_eq!(dial.header(key::APP_DATA), Some(&b"{\"dst_port\":80}"[..]));
         assert_eq!((dial.text(key::MARKER), dial.header(key::PUBLIC_KEY)), (Some("mark"), Some(&[9; 32][..])));
-        assert_eq!(dial.header(key::CRYPTO_METHOD), None, "a single byte is taken for a wrong method by some");
+        assert_eq!(dial.header(key::CRYPTO_METHOD), None, "some SDKs take a single byte for a wrong method");
         assert!(dial.u32(key::ROUTER_CONNECTION).unwrap() >= 0x8000_0000);
         let circuit = dial.text(key::CIRCUIT).unwrap();
         assert!(circuit.len() <= 15 && client.made_by.text(key::CIRCUIT) == Some(circuit));
-        // The host does no flow control of its own, so neither is told to.
+        // The host does no flow control of its own, so that neither end is told to.
         assert!(dial.header(key::SDK_FLOW_CONTROL).is_none() && client.made_by.header(key::SDK_FLOW_CONTROL).is_none());
 
         let named = |connect: Builder| connect.bytes(key::CRYPTO_METHOD, b"aes-gcm");
@@ -122,13 +122,13 @@ fn encryption_keys_are_relayed_and_required() {
         let mut keyless_host = keyless;
         let (outcome, accepted) = tokio::join!(client.dial_with(&dial_token, with_key), keyless_host.accept());
         assert_eq!(outcome.err().unwrap().code, Some(11), "neither Bind nor DialSuccess had a key");
-        assert!(matches!({ accepted }.next().await, Event::Closed(_)), "the host keeps no connection that leads nowhere");
+        assert!(matches!({ accepted }.next().await, Event::Closed(_)), "the host's end of a refused dial is closed");
         keyless_host.unbind().await;
 
         let mut host = sdk.host_with(&token, |bind| bind.bytes(key::PUBLIC_KEY, &[2; 32])).await.unwrap();
         let (connected, _accepted) = tokio::join!(client.dial_with(&dial_token, with_key), host.accept());
         assert_eq!(connected.unwrap().made_by.header(key::PUBLIC_KEY), Some(&[2; 32][..]));
-        // One key for each connection goes before the one of the Bind.
+        // The key of a connection takes precedence over the key of the Bind.
         let (connected, _accepted) = tokio::join!(client.dial_with(&dial_token, with_key), async {
             let dial = host.dialled().await;
             host.answer(dial, |answer| answer.bytes(key::PUBLIC_KEY, &[3; 40])).await
@@ -153,7 +153,7 @@ fn early_data_waits_for_the_client() {
             answer.set_sequence(900);
             data.set_sequence(901);
             host.sdk.send_bytes(&[answer.as_bytes(), data.as_bytes()].concat()).await.unwrap();
-            // The SDK would not hand out data of a connection that it does not know yet.
+            // The SDK would drop data of a connection that it does not know yet.
             let mut client = dialling.await.unwrap().unwrap();
             assert_eq!(client.data().await, b"first words");
             host.unbind().await;
@@ -161,7 +161,7 @@ fn early_data_waits_for_the_client() {
     }
 }
 
-/// A second host of the service on a channel of its own, which is asked after the first.
+/// A second host of the service on its own channel, which is asked after the first.
 async fn second(scene: &Scene) -> Host {
     let sdk = scene.host.connect(&scene.server, Options::GO).await;
     sdk.host_with(&scene.host.session(&scene.service, "Bind"), |bind| bind.u16(key::COST, 900).bytes(key::LISTENER, b"other"))
@@ -181,7 +181,7 @@ fn next_host_follows_a_refusal() {
         });
         assert_eq!(alone.err().unwrap().text, "no such port");
         let cost = |host: &Scene| host.server.admin.get("/terminators").expect(200).data()[0]["dynamicCost"].clone();
-        assert_eq!(cost(&scene), 20, "a failure makes a host dearer");
+        assert_eq!(cost(&scene), 20, "a failure raises the cost of the host");
 
         let mut other = second(&scene).await;
         let (connected, accepted) = tokio::join!(sdk.dial(&token), async {
@@ -192,7 +192,7 @@ fn next_host_follows_a_refusal() {
         connected.unwrap().send(b"to the other").await;
         assert_eq!({ accepted }.data().await, b"to the other");
 
-        // A host may also end the connection that it is asked to accept.
+        // A host may also close the connection that it is asked to accept.
         let (both, ()) = tokio::join!(sdk.dial(&token), async {
             let dial = one.dialled().await;
             let id = dial.u32(key::ROUTER_CONNECTION).unwrap();
@@ -282,13 +282,13 @@ fn hosts_are_chosen_by_cost() {
     run(async {
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let token = scene.host.session(&scene.service, "Bind");
-        // Some send four bytes for cost and precedence.
-        let dear = |bind: Builder| bind.u32(key::COST, 700).u32(key::PRECEDENCE, 1).bytes(key::LISTENER, b"dear");
+        // Some SDKs send four bytes for cost and precedence.
+        let expensive = |bind: Builder| bind.u32(key::COST, 700).u32(key::PRECEDENCE, 1).bytes(key::LISTENER, b"expensive");
         let cheap = |bind: Builder| bind.u16(key::COST, 1).bytes(key::LISTENER, b"cheap");
         let named =
             |bind: Builder| bind.text(key::INSTANCE, "printer").bytes(key::INSTANCE_SECRET, b"secret").bytes(key::LISTENER, b"named");
-        let (mut dear, mut cheap, mut named) = (
-            sdk.host_with(&token, dear).await.unwrap(),
+        let (mut expensive, mut cheap, mut named) = (
+            sdk.host_with(&token, expensive).await.unwrap(),
             sdk.host_with(&token, cheap).await.unwrap(),
             sdk.host_with(&token, named).await.unwrap(),
         );
@@ -296,9 +296,9 @@ fn hosts_are_chosen_by_cost() {
         assert_eq!((shown.total(), &shown.data()[0]["identity"]), (1, &json!("printer")));
         let client = scene.client.connect(&scene.server, Options::GO).await;
         let dial = scene.client.session(&scene.service, "Dial");
-        let (_one, _end) = tokio::join!(client.dial(&dial), dear.accept());
+        let (_one, _end) = tokio::join!(client.dial(&dial), expensive.accept());
 
-        // An administrator has the last word on cost and precedence.
+        // Cost and precedence set by an administrator take precedence.
         let required = scene.server.admin.list("/terminators", "precedence = \"required\"", "");
         drop(required);
         let all = scene.server.admin.get("/terminators").expect(200);
@@ -309,9 +309,9 @@ fn hosts_are_chosen_by_cost() {
 
         let wanted = |instance: &'static str| move |connect: Builder| connect.text(key::INSTANCE, instance);
         let (_three, _end) = tokio::join!(client.dial_with(&dial, wanted("printer")), named.accept());
-        let nobody = client.dial_with(&dial, wanted("scanner")).await.err().unwrap();
-        assert_eq!(nobody.text, format!("service {} has no terminators for instanceId scanner", scene.service));
-        assert!(dear.is_idle() && cheap.is_idle() && named.is_idle());
+        let no_host = client.dial_with(&dial, wanted("scanner")).await.err().unwrap();
+        assert_eq!(no_host.text, format!("service {} has no terminators for instanceId scanner", scene.service));
+        assert!(expensive.is_idle() && cheap.is_idle() && named.is_idle());
 
         let other = Member::new(&scene.server, "other");
         scene.server.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
@@ -331,20 +331,20 @@ fn sticky_services_return_to_their_host() {
     scene.server.admin.patch(&format!("/services/{}", scene.service), json!({ "terminatorStrategy": "sticky" })).expect(200);
     run(async {
         let mut cheap = scene.hosted(Options::GO).await;
-        let mut dear = second(&scene).await;
+        let mut expensive = second(&scene).await;
         let (sdk, token) = scene.dialler(Options::GO).await;
         let (first, _end) = tokio::join!(sdk.dial(&token), cheap.accept());
         let first = first.unwrap();
-        let to_cheap = first.made_by.header(key::STICKINESS).unwrap().to_vec();
+        let stickiness = first.made_by.header(key::STICKINESS).unwrap().to_vec();
         let all = scene.server.admin.get("/terminators").expect(200);
-        let dear_id = all.data().as_array().unwrap().iter().find(|one| one["cost"] == 900).unwrap()["id"].as_str().unwrap().to_owned();
-        assert_ne!(to_cheap, dear_id.as_bytes());
-        let (again, _end) = tokio::join!(sdk.dial_with(&token, |connect| connect.text(key::STICKINESS, &dear_id)), dear.accept());
-        assert_eq!(again.unwrap().made_by.text(key::STICKINESS), Some(dear_id.as_str()));
-        // One who has left is followed by the best of the others.
-        dear.unbind().await;
-        let (other, _end) = tokio::join!(sdk.dial_with(&token, |connect| connect.text(key::STICKINESS, &dear_id)), cheap.accept());
-        assert_eq!(other.unwrap().made_by.header(key::STICKINESS), Some(&to_cheap[..]));
+        let expensive_id = all.data().as_array().unwrap().iter().find(|one| one["cost"] == 900).unwrap()["id"].as_str().unwrap().to_owned();
+        assert_ne!(stickiness, expensive_id.as_bytes());
+        let (again, _end) = tokio::join!(sdk.dial_with(&token, |connect| connect.text(key::STICKINESS, &expensive_id)), expensive.accept());
+        assert_eq!(again.unwrap().made_by.text(key::STICKINESS), Some(expensive_id.as_str()));
+        // If the host has disconnected, the best of the others is used.
+        expensive.unbind().await;
+        let (other, _end) = tokio::join!(sdk.dial_with(&token, |connect| connect.text(key::STICKINESS, &expensive_id)), cheap.accept());
+        assert_eq!(other.unwrap().made_by.header(key::STICKINESS), Some(&stickiness[..]));
     });
 }
 

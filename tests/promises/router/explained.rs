@@ -1,4 +1,4 @@
-//! An explanation names who hosts a service on the built-in router, or says what is missing.
+//! Explain names the hosts of a service on the built-in router, or what is missing.
 
 use overkeep::{
     access::Right,
@@ -25,7 +25,7 @@ fn text(scene: &Scene) -> String {
     ask(&socket::beside(&scene.server.data()), &command).unwrap().unwrap().join("\n")
 }
 
-fn whats(why: &Json) -> Vec<&str> {
+fn obstacle_names(why: &Json) -> Vec<&str> {
     why["obstacles"].as_array().unwrap().iter().map(|obstacle| obstacle["what"].as_str().unwrap()).collect()
 }
 
@@ -33,13 +33,16 @@ fn whats(why: &Json) -> Vec<&str> {
 fn hosts_are_named_while_they_host() {
     let scene = Scene::new();
     let missing = why(&scene, "Dial");
-    assert_eq!((whats(&missing), &missing["hostCount"]), (vec!["noHost"], &0.into()), "{missing:#}");
-    let told = text(&scene);
-    assert!(told.contains("no host binds") && told.contains(&scene.host.name) && !told.contains("hosted by"), "{told}");
+    assert_eq!((obstacle_names(&missing), &missing["hostCount"]), (vec!["noHost"], &0.into()), "{missing:#}");
+    let explanation = text(&scene);
+    assert!(
+        explanation.contains("no host binds") && explanation.contains(&scene.host.name) && !explanation.contains("hosted by"),
+        "{explanation}"
+    );
     run(async {
         let listener = scene.hosted(Options::GO).await;
         let found = why(&scene, "Dial");
-        assert!(found["verdict"] == true && whats(&found).is_empty(), "{found:#}");
+        assert!(found["verdict"] == true && obstacle_names(&found).is_empty(), "{found:#}");
         let host = &found["hosts"][0];
         assert_eq!(
             (&host["identity"]["name"], &host["identity"]["id"]),
@@ -64,7 +67,7 @@ fn hosts_are_named_while_they_host() {
             host.sdk.leave().await;
         }
     });
-    assert!(soon(|| whats(&why(&scene, "Dial")) == ["noHost"]));
+    assert!(soon(|| obstacle_names(&why(&scene, "Dial")) == ["noHost"]));
     assert!(!text(&scene).contains("hosted by"));
 }
 

@@ -1,4 +1,4 @@
-//! Whatever a peer sends or does, it harms nobody else, and nothing of it is left.
+//! Whatever a peer sends or does, other connections are not affected and nothing of the peer remains.
 
 use bytes::BytesMut;
 use overkeep::frame::{Builder, Frame, content, key as common};
@@ -9,27 +9,27 @@ use super::{
     scene::{Member, Scene, run, soon},
     sdk::{Event, Options, key, kind},
 };
-use crate::harness::Dice;
+use crate::harness::Rng;
 
-/// A message of a random type with random headers, some of which mean something.
-fn random_message(dice: &mut Dice, token: &str) -> Frame {
+/// A message of a random type with random headers, some of them valid.
+fn random_message(rng: &mut Rng, token: &str) -> Frame {
     let types = [
         0, 1, 2, 3, 4, 5, 1100, 1101, 1102, 1103, 60783, 60784, 60785, 60786, 60787, 60788, 60789, 60790, 60791, 60794, 60795, 60796,
         60797, 60800,
     ];
-    let mut builder = Builder::new(types[dice.below(types.len())]);
+    let mut builder = Builder::new(types[rng.below(types.len())]);
     let keys =
         [0, 1, 2, 9, 128, 1000, 1001, 1003, 1004, 1005, 1006, 1007, 1010, 1011, 1012, 1013, 1016, 1019, 1021, 1024, 1027, 1028, 2256, 2258];
-    let first = dice.below(keys.len());
-    for step in 0..dice.below(6) {
+    let first = rng.below(keys.len());
+    for step in 0..rng.below(6) {
         let key = keys[(first + step * 5) % keys.len()];
-        let value: Vec<u8> = (0..[0, 1, 2, 4, 4, 4, 8, 200][dice.below(8)]).map(|_| u8::try_from(dice.below(4)).unwrap()).collect();
+        let value: Vec<u8> = (0..[0, 1, 2, 4, 4, 4, 8, 200][rng.below(8)]).map(|_| u8::try_from(rng.below(4)).unwrap()).collect();
         builder = builder.bytes(key, &value);
     }
-    let body: Vec<u8> = match dice.below(3) {
+    let body: Vec<u8> = match rng.below(3) {
         0 => token.as_bytes().to_vec(),
-        1 => (0..dice.below(40)).map(|_| u8::try_from(dice.below(256)).unwrap()).collect(),
-        _ => vec![1; dice.below(70_000)],
+        1 => (0..rng.below(40)).map(|_| u8::try_from(rng.below(256)).unwrap()).collect(),
+        _ => vec![1; rng.below(70_000)],
     };
     builder.body(&body)
 }
@@ -41,21 +41,21 @@ fn random_messages_harm_nobody_else() {
     scene.server.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
     scene.server.service_policy("Bind", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
     let tokens = [stranger.session(&scene.service, "Dial"), stranger.session(&scene.service, "Bind")];
-    // Both ends stay until the last claim was made.
+    // Both ends stay open until the last assertion.
     let _ends = run(async {
         let (mut client, mut host, listener) = scene.connected(Options::GO).await;
         tokio::spawn(listener.echo());
         for seed in 0..60 {
-            let mut dice = Dice::new(seed);
+            let mut rng = Rng::new(seed);
             let sdk = stranger.connect(&scene.server, Options::C).await;
-            for _ in 0..dice.below(60) {
-                let token = &tokens[dice.below(2)];
-                if sdk.send(random_message(&mut dice, token)).await.is_err() {
+            for _ in 0..rng.below(60) {
+                let token = &tokens[rng.below(2)];
+                if sdk.send(random_message(&mut rng, token)).await.is_err() {
                     break;
                 }
             }
-            if dice.below(2) == 0 {
-                let garbage: Vec<u8> = (0..dice.below(300)).map(|_| u8::try_from(dice.below(256)).unwrap()).collect();
+            if rng.below(2) == 0 {
+                let garbage: Vec<u8> = (0..rng.below(300)).map(|_| u8::try_from(rng.below(256)).unwrap()).collect();
                 let _ = sdk.send_bytes(&garbage).await;
             }
             sdk.leave().await;
@@ -150,7 +150,7 @@ fn connections_without_hello_are_closed() {
         stream.write_all(&[3, 6]).await.unwrap();
         drop(scene.client.stream(&scene.server));
         assert!(scene.server.router().channels().is_empty());
-        // It is closed after a while.
+        // It is closed after the timeout.
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).await.unwrap();
         assert_eq!(rest, b"");
@@ -171,7 +171,7 @@ fn peers_return_after_a_kill() {
     };
     run(async {
         assert!(!client.sdk.is_closed());
-        // Their sessions are as good as before.
+        // Their sessions are still valid.
         let bind = scene.host.session(&scene.service, "Bind");
         let sdk = again.host.connect(&again.server, Options::GO).await;
         let mut listener = sdk.host(&bind).await.unwrap();

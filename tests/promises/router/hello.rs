@@ -1,4 +1,4 @@
-//! How a channel begins, who gets one, and what keeps it up.
+//! How a channel is opened, who may open one, and what keeps it open.
 
 use overkeep::{
     frame::{Builder, Frame, content, key as common},
@@ -19,7 +19,7 @@ fn hello(token: &str, sequence: i32) -> Frame {
     hello
 }
 
-/// What a hello is answered with; nothing if the connection is closed instead.
+/// The answer to a hello; none if the connection is closed instead.
 async fn answer(mut stream: DuplexStream, hello: &[u8]) -> Option<Frame> {
     stream.write_all(hello).await.unwrap();
     sdk::read(&mut stream).await.ok().flatten()
@@ -40,7 +40,7 @@ fn hello_answer_names_the_router() {
             assert!(version.len() == 5 && version[0].starts_with('v'), "{version:?}");
             assert!(!answer.text(common::CONNECTION_ID).unwrap().is_empty());
         }
-        // Connections in groups are declined by not mentioning them.
+        // Grouped connections are declined by leaving them out of the answer.
         let mut grouped = Builder::new(content::HELLO).text(key::SESSION_TOKEN, member.token()).flag(common::IS_GROUPED, true);
         grouped = grouped.flag(11, true).text(common::CHANNEL_TYPE, "edge.default");
         let answer = answer(member.stream(&server), grouped.empty().as_bytes()).await.unwrap();
@@ -63,11 +63,11 @@ fn hello_needs_the_session_holder() {
         })
     };
     let shown = |member: &Member| Peer { address: None, leaf: Some(member.leaf.clone()) };
-    let nobody = Peer::default();
+    let without_certificate = Peer::default();
     assert_eq!(refusal(shown(&member), hello("00000000-0000-0000-0000-000000000000", 0)), "invalid API session");
     assert_eq!(refusal(shown(&member), hello("", -1)), "invalid API session");
     assert_eq!(refusal(shown(&member), Builder::new(content::HELLO).empty()), "a hello carries the token of an API session");
-    assert_eq!(refusal(nobody, hello(member.token(), 1)), "a client certificate is needed");
+    assert_eq!(refusal(without_certificate, hello(member.token(), 1)), "a client certificate is needed");
     let text = "the client certificate does not belong to the API session";
     assert_eq!(refusal(shown(&other), hello(member.token(), 1)), text);
     assert_eq!(refusal(shown(&member), hello(other.token(), 1)), text);
@@ -90,7 +90,7 @@ fn session_certificates_fit_one_session() {
     let pem = issued.data()["certificate"].as_str().unwrap();
     let mut member = Member::showing(id, name.clone(), caller, pem, key);
     run(async { member.connect(&server, Options::C).await });
-    member.caller = server.nobody().log_in(&name, PASSWORD);
+    member.caller = server.anonymous().log_in(&name, PASSWORD);
     let refused = run(member.try_connect(&server, Options::C)).err().unwrap();
     assert_eq!(refused.text, "the client certificate does not belong to the API session");
 }
@@ -174,7 +174,7 @@ fn channels_keep_sessions_alive() {
     let sdk = run(member.connect(&server, Options::GO));
     for _ in 0..4 {
         server.clock.advance(std::time::Duration::from_secs(15 * 60));
-        // Once in thirty seconds by the wall clock; here when the test says so.
+        // The router does this every thirty seconds; here the test triggers it.
         server.router().look_after();
         server.look_after();
     }

@@ -1,4 +1,4 @@
-//! Nobody waits for somebody slow longer than memory lasts, and memory is bounded.
+//! A slow peer delays others only as long as memory lasts, and memory is bounded.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn bounded(circuit: usize, channel: usize, total: usize) -> Scene {
     Scene::on(server, false)
 }
 
-/// One more host of the scene's service under a name of its own, and a circuit to it from somebody's channel.
+/// Another service with its own host, and a circuit to it from a channel of `from`.
 async fn another(scene: &Scene, from: &Member) -> (Conn, Conn, super::sdk::Host) {
     let service = scene.server.service(&fresh("service"), json!({ "encryptionRequired": false }));
     let host = Member::new(&scene.server, "host");
@@ -59,7 +59,7 @@ fn slow_host_slows_no_other_channel() {
             client.send(&[1; PART]).await;
             assert_eq!(host.data().await.len(), PART);
         }
-        assert!(!sending.is_finished(), "it waits for its host");
+        assert!(!sending.is_finished(), "the sender waits for its host");
         // The queue, and what the writer holds.
         assert!(scene.server.router().queued_bytes() <= (64 + 80) << 10, "{}", scene.server.router().queued_bytes());
         stalled_host.sdk.resume();
@@ -87,7 +87,7 @@ fn unread_connection_leaves_its_channel_working() {
         let token = scene.client.session(&service, "Dial");
         let (client, mut host) = tokio::join!(stalled.sdk.dial(&token), listener.accept());
         let client = client.unwrap();
-        // The connection between the router and the host holds some of it.
+        // The connection between the router and the host buffers some of it.
         for _ in 0..40 {
             stalled.send(&[0; PART]).await;
         }
@@ -110,7 +110,7 @@ fn stalled_circuits_stay_within_bounds() {
             let token = scene.client.session(&service, "Dial");
             let mut circuits = vec![(first, host)];
             for _ in 0..199 {
-                // Each from a channel of its own, so that none waits behind another.
+                // Each from its own channel, so that none waits behind another.
                 let sdk = if circuits.len() % 20 == 0 {
                     scene.client.connect(&scene.server, Options::GO).await
                 } else {
@@ -176,13 +176,13 @@ fn full_memory_cuts_off_stalled_peers() {
             large.send(&part).await;
             large
         });
-        // A circuit with little data is not held up.
+        // A circuit with little data is not delayed.
         while router.traffic().cut_off == 0 {
             quick.send(b"ping").await;
             assert_eq!(quick_host.data().await, b"ping");
             assert!(router.queued_bytes() <= (8 << 20) + (64 << 10), "{}", router.queued_bytes());
         }
-        assert_eq!(large_host.data().await.len(), 1900 << 10, "it waited until there was room");
+        assert_eq!(large_host.data().await.len(), 1900 << 10, "the message waited until there was room");
         assert!(router.channels().len() < 14, "the channel of a host that did not read is closed");
         drop((waiting.await.unwrap(), sending));
     });
@@ -199,7 +199,7 @@ fn message_beyond_memory_ends_its_circuit() {
         client.send(&vec![1; 5 << 20]).await;
         assert_eq!(client.ended().await.text, "a message is too long");
         assert_eq!(host.ended().await.text, "a message is too long");
-        assert!(client.sdk.ask(Builder::new(content::PING).empty()).await.is_some(), "the channel goes on");
+        assert!(client.sdk.ask(Builder::new(content::PING).empty()).await.is_some(), "the channel stays open");
     });
 }
 
@@ -248,11 +248,11 @@ fn bulk_data_yields_to_small_messages() {
             (bulk, sent)
         });
         let drain = tokio::spawn(async move {
-            let mut came = 0_usize;
+            let mut received = 0_usize;
             while let Ok(Some(_)) = tokio::time::timeout(Duration::from_secs(1), bulk_host.messages()).await {
-                came += 1;
+                received += 1;
             }
-            came
+            received
         });
         for _ in 0..200 {
             small.send(b"1").await;

@@ -1,4 +1,4 @@
-//! The edge router inside the controller: what SDKs are promised on their channels.
+//! The built-in edge router: what it promises to SDKs on their channels.
 
 mod bind;
 mod clock_and_restart;

@@ -1,4 +1,4 @@
-//! One port: whoever speaks what is told apart by what they offer, or by their first byte.
+//! One port: the protocol is recognized by ALPN or by the first byte.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -51,7 +51,7 @@ fn rest_works_without_alpn() {
             let _ = stream.read_to_string(&mut answer).await;
             assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("apiVersions"), "{offers:?}: {answer}");
         }
-        // What was read to find that out is part of the conversation, and the certificate counts.
+        // The bytes read for that belong to the request, and the client certificate counts.
         let mut stream = scene.client.tls(at, &[], vec![scene.client.leaf.clone()], false).await;
         let request =
             "POST /edge/client/v1/authenticate?method=cert HTTP/1.1\r\nhost: it\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
@@ -71,7 +71,7 @@ fn proven_certificate_counts() {
     let at = scene.server.bound();
     let stranger = Member::new(&scene.server, "stranger");
     run(async {
-        // The stranger shows the certificate of somebody else behind their own.
+        // The stranger appends the certificate of another identity to its own.
         let chain = vec![stranger.leaf.clone(), scene.client.leaf.clone()];
         let refused = Sdk::connect(stranger.tls(at, &[], chain, false).await, scene.client.token(), Options::GO).await.err().unwrap();
         assert_eq!(refused.text, "the client certificate does not belong to the API session");
@@ -98,7 +98,7 @@ fn router_port_serves_no_rest() {
         stream.write_all(REQUEST).await.unwrap();
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
-        assert_eq!(answer, b"", "no REST here");
+        assert_eq!(answer, b"", "this port serves no REST");
     });
 }
 
@@ -141,11 +141,11 @@ fn unauthenticated_clients_hold_half_the_handshakes() {
             let _ = stream.read_to_string(&mut answer).await;
             assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         }
-        assert!(!ninth.is_finished(), "the ninth unauthenticated client got a place");
+        assert!(!ninth.is_finished(), "the ninth unauthenticated client got a slot");
         let known = Sdk::connect(silent.pop().unwrap(), member.token(), Options::GO).await.unwrap();
         silent.push(ninth.await.unwrap());
         assert_eq!(router.traffic().channels, 1);
-        // An incomplete hello does not keep its place for long.
+        // An incomplete hello does not keep its slot for long.
         for stream in &mut silent {
             stream.write_all(&[3, 6, 9]).await.unwrap();
         }
@@ -173,7 +173,7 @@ fn stop_ends_circuits_in_time() {
             assert_eq!(ended.text, "the router is stopping");
             assert!(ended.structured.unwrap().contains("\"retryHint\":1"));
         }
-        assert!(listener.message().await.is_none(), "a host that was told of its bind would bind again");
+        assert!(listener.message().await.is_none(), "a host that was told would bind again");
         client.sdk.closed().await;
         assert_eq!(client.next().await, Event::Lost);
     });
@@ -199,7 +199,7 @@ fn many_hellos_leave_logins_their_share() {
             idle.push(connect(number).await);
         }
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let stampede: Vec<_> = (0..50)
+        let hellos: Vec<_> = (0..50)
             .map(|number| {
                 let (one, stopped) = (connect(number), stopped.clone());
                 let member = scene.client.clone();
@@ -215,17 +215,17 @@ fn many_hellos_leave_logins_their_share() {
                 })
             })
             .collect();
-        let nobody = scene.server.nobody();
-        // Logins one after the other, each on its own connection.
+        let anonymous = scene.server.anonymous();
+        // Log-ins one after the other, each on its own connection.
         let log_in = move || {
             let body = json!({ "username": name, "password": PASSWORD });
-            nobody.ask("POST", "/authenticate?method=password").header("connection", "close").json(&body).send().expect(200);
+            anonymous.ask("POST", "/authenticate?method=password").header("connection", "close").json(&body).send().expect(200);
         };
         tokio::task::spawn_blocking(move || (0..20).for_each(|_| log_in())).await.unwrap();
         let before = router.traffic().channels_opened;
         stop.send(true).unwrap();
         let mut opened = 0;
-        for one in stampede {
+        for one in hellos {
             opened += one.await.unwrap();
         }
         assert!(before > 150 && opened >= 50, "{opened} hellos, {before} of them meanwhile");

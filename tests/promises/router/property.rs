@@ -1,4 +1,4 @@
-//! After any history, the open circuits are among those that are allowed, and none was closed that always was.
+//! After any sequence of changes, every open circuit is allowed, and no circuit was closed that was allowed throughout.
 
 use serde_json::json;
 
@@ -6,13 +6,13 @@ use super::{
     scene::{Member, Scene, run, soon},
     sdk::{Conn, Options, Sdk},
 };
-use crate::harness::{Base, Dice, TestServer, encoded, fresh};
+use crate::harness::{Base, Rng, TestServer, encoded, fresh};
 
 const PEOPLE: usize = 4;
 const SERVICES: usize = 3;
 const STEPS: usize = 60;
 
-struct World<'h> {
+struct Network<'h> {
     server: &'h TestServer,
     dialler: Vec<Member>,
     channels: Vec<Sdk>,
@@ -22,8 +22,8 @@ struct World<'h> {
     open: Vec<(usize, usize, Conn)>,
 }
 
-impl World<'_> {
-    /// Whether somebody may have a circuit to a service, as it is explained.
+impl Network<'_> {
+    /// Whether an identity may have a circuit to a service, according to explain.
     fn is_allowed(&self, person: usize, service: usize) -> bool {
         let verdict = |identity: &str, right: &str| {
             let path = format!("/explain?identity={}&service={}&type={right}", encoded(identity), self.services[service]);
@@ -32,36 +32,36 @@ impl World<'_> {
         verdict(&self.dialler[person].id, "Dial") && verdict(&self.host.id, "Bind")
     }
 
-    fn change(&mut self, dice: &mut Dice) {
+    fn change(&mut self, rng: &mut Rng) {
         let admin = &self.server.admin;
-        let role = |dice: &mut Dice| ["#red", "#green", "#all"][dice.below(3)];
-        match dice.below(6) {
-            0 | 1 => self.policies.push(self.server.service_policy("Dial", &[role(dice)], &[role(dice)])),
+        let role = |rng: &mut Rng| ["#red", "#green", "#all"][rng.below(3)];
+        match rng.below(6) {
+            0 | 1 => self.policies.push(self.server.service_policy("Dial", &[role(rng)], &[role(rng)])),
             2 if !self.policies.is_empty() => {
-                let policy = self.policies.swap_remove(dice.below(self.policies.len()));
+                let policy = self.policies.swap_remove(rng.below(self.policies.len()));
                 admin.delete(&format!("/service-policies/{policy}")).expect(200);
             }
             3 => {
                 let roles = [json!([]), json!(["red"]), json!(["green"]), json!(["red", "green"])];
-                let path = format!("/identities/{}", self.dialler[dice.below(PEOPLE)].id);
-                admin.patch(&path, json!({ "roleAttributes": roles[dice.below(4)] })).expect(200);
+                let path = format!("/identities/{}", self.dialler[rng.below(PEOPLE)].id);
+                admin.patch(&path, json!({ "roleAttributes": roles[rng.below(4)] })).expect(200);
             }
             4 => {
                 let roles = [json!([]), json!(["red"]), json!(["green"])];
-                let path = format!("/services/{}", self.services[dice.below(SERVICES)]);
-                admin.patch(&path, json!({ "roleAttributes": roles[dice.below(3)] })).expect(200);
+                let path = format!("/services/{}", self.services[rng.below(SERVICES)]);
+                admin.patch(&path, json!({ "roleAttributes": roles[rng.below(3)] })).expect(200);
             }
             _ if !self.policies.is_empty() => {
-                let path = format!("/service-policies/{}", self.policies[dice.below(self.policies.len())]);
-                let semantic = ["AllOf", "AnyOf"][dice.below(2)];
-                admin.patch(&path, json!({ "semantic": semantic, "identityRoles": [role(dice)] })).expect(200);
+                let path = format!("/service-policies/{}", self.policies[rng.below(self.policies.len())]);
+                let semantic = ["AllOf", "AnyOf"][rng.below(2)];
+                admin.patch(&path, json!({ "semantic": semantic, "identityRoles": [role(rng)] })).expect(200);
             }
             _ => {}
         }
     }
 
-    async fn dial(&mut self, dice: &mut Dice) {
-        let (person, service) = (dice.below(PEOPLE), dice.below(SERVICES));
+    async fn dial(&mut self, rng: &mut Rng) {
+        let (person, service) = (rng.below(PEOPLE), rng.below(SERVICES));
         let body = json!({ "serviceId": self.services[service], "type": "Dial" });
         let session = self.dialler[person].caller.post("/sessions", body);
         assert_eq!(session.status == 201, self.is_allowed(person, service));
@@ -71,12 +71,12 @@ impl World<'_> {
         }
     }
 
-    /// Lets go of circuits that are not allowed any more, once they are closed.
+    /// Waits until the forbidden circuits are closed, and drops them.
     fn settle(&mut self) {
         let router = self.server.router();
-        let stands: Vec<bool> = self.open.iter().map(|(person, service, _)| self.is_allowed(*person, *service)).collect();
+        let allowed: Vec<bool> = self.open.iter().map(|(person, service, _)| self.is_allowed(*person, *service)).collect();
         let ids = |conn: &Conn| (conn.sdk.welcome.text(0).unwrap().to_owned(), conn.id);
-        let expected: Vec<_> = self.open.iter().zip(&stands).filter(|(_, stands)| **stands).map(|((.., conn), _)| ids(conn)).collect();
+        let expected: Vec<_> = self.open.iter().zip(&allowed).filter(|(_, allowed)| **allowed).map(|((.., conn), _)| ids(conn)).collect();
         let shown =
             || router.circuits().into_iter().map(|circuit| (circuit.client.channel_id, circuit.client.connection)).collect::<Vec<_>>();
         let sorted = |mut list: Vec<(String, u32)>| {
@@ -85,8 +85,8 @@ impl World<'_> {
         };
         let expected = sorted(expected);
         assert!(soon(|| sorted(shown()) == expected), "{:?} instead of {expected:?}", shown());
-        let mut stands = stands.into_iter();
-        self.open.retain(|_| stands.next().unwrap());
+        let mut allowed = allowed.into_iter();
+        self.open.retain(|_| allowed.next().unwrap());
     }
 }
 
@@ -109,15 +109,15 @@ fn open_circuits_are_always_allowed() {
             for person in &dialler {
                 channels.push(person.connect(server, Options::GO).await);
             }
-            let mut world = World { server, dialler, channels, services, host, policies: Vec::new(), open: Vec::new() };
-            let mut dice = Dice::new(seed);
+            let mut network = Network { server, dialler, channels, services, host, policies: Vec::new(), open: Vec::new() };
+            let mut rng = Rng::new(seed);
             for _ in 0..STEPS {
-                if dice.below(2) == 0 {
-                    world.change(&mut dice);
+                if rng.below(2) == 0 {
+                    network.change(&mut rng);
                 } else {
-                    world.dial(&mut dice).await;
+                    network.dial(&mut rng).await;
                 }
-                world.settle();
+                network.settle();
             }
         });
     }

@@ -1,4 +1,4 @@
-//! Refused dials and binds are in the history, counted so that a flood of them costs a few rows.
+//! Refused dials and binds are recorded in the history, counted together so that a flood costs few rows.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::harness::{TestServer, fresh};
 
-/// What the rows about refused dials and binds say, the oldest first, with the identity of each.
-fn told(scene: &Scene) -> Vec<(String, Json)> {
+/// The history rows about refused dials and binds, the oldest first, with their identities.
+fn refusal_rows(scene: &Scene) -> Vec<(String, Json)> {
     let rows = scene.server.admin.list("/overkeep/v1/history", "action = \"refusal\" sort by sequence asc limit 100", "").expect(200);
     let rows = rows.data().as_array().unwrap().iter();
     let of_traffic = rows.filter(|row| ["dial", "bind", "traffic"].iter().any(|what| row["after"]["what"] == *what));
@@ -23,30 +23,30 @@ fn times(rows: &[(String, Json)]) -> u64 {
     rows.iter().map(|(_, after)| after["times"].as_u64().unwrap()).sum()
 }
 
-/// Waits for so many refusals to be in the history: a row is written behind the answer to its caller.
+/// Waits until this many refusals are in the history: a row is written after the answer to its caller.
 fn wait_for(scene: &Scene, count: u64) -> Vec<(String, Json)> {
-    assert!(super::scene::soon(|| times(&told(scene)) >= count), "{:?}", told(scene));
-    told(scene)
+    assert!(super::scene::soon(|| times(&refusal_rows(scene)) >= count), "{:?}", refusal_rows(scene));
+    refusal_rows(scene)
 }
 
 async fn refused(sdk: &Sdk, token: &str) {
     assert!(sdk.dial(token).await.is_err());
 }
 
-/// Lets the pause between two writes pass.
+/// Moves the clock beyond the pause between two writes.
 fn next_minute(scene: &Scene) {
     scene.server.clock.advance(Duration::from_secs(61));
     scene.server.look_after();
 }
 
-fn standing_still() -> Scene {
+fn scene_with_manual_clock() -> Scene {
     let server = TestServer::with(Clock::manual(Clock::system().now()), |config| config.router.enabled = true);
     Scene::on(server.unverified(), false)
 }
 
 #[test]
 fn refused_dials_are_told_with_reasons() {
-    let scene = standing_still();
+    let scene = scene_with_manual_clock();
     run(async {
         let (sdk, token) = scene.dialler(Options::GO).await;
         refused(&sdk, "no-such-token").await;
@@ -55,7 +55,7 @@ fn refused_dials_are_told_with_reasons() {
         assert_eq!((&first[0].1["what"], &first[0].1["reason"]), (&json!("dial"), &json!("the session is not known")));
         assert_eq!((&first[0].1["times"], &first[0].1["service"]), (&json!(1), &Json::Null));
 
-        // Of the other type, and over a router that is not in common any more.
+        // A session of the other type, and a router that is no longer in common.
         let bind = scene.host.session(&scene.service, "Bind");
         let host = scene.host.connect(&scene.server, Options::GO).await;
         refused(&host, &bind).await;
@@ -64,7 +64,7 @@ fn refused_dials_are_told_with_reasons() {
         refused(&sdk, &token).await;
         refused(&sdk, &token).await;
         assert!(host.host(&bind).await.is_err());
-        // A dial that fails for want of a host is none that was refused.
+        // A dial that fails because there is no host is not a refusal.
         next_minute(&scene);
     });
     let rows = wait_for(&scene, 5);
@@ -82,7 +82,7 @@ fn refused_dials_are_told_with_reasons() {
 
 #[test]
 fn failed_dials_are_no_refusals() {
-    let scene = standing_still();
+    let scene = scene_with_manual_clock();
     run(async {
         let (sdk, token) = scene.dialler(Options::GO).await;
         refused(&sdk, &token).await;
@@ -90,12 +90,12 @@ fn failed_dials_are_no_refusals() {
     });
     let rows = wait_for(&scene, 1);
     next_minute(&scene);
-    assert_eq!(told(&scene), rows, "no host is no refusal");
+    assert_eq!(refusal_rows(&scene), rows, "a missing host is not a refusal");
 }
 
 #[test]
 fn floods_of_dials_hide_no_login() {
-    let scene = standing_still();
+    let scene = scene_with_manual_clock();
     let services: Vec<String> = (0..40).map(|_| scene.server.service(&fresh("service"), json!({ "encryptionRequired": true }))).collect();
     let all: Vec<String> = services.iter().map(|service| format!("@{service}")).collect();
     scene.server.service_policy("Dial", &[&format!("@{}", scene.client.id)], &all.iter().map(String::as_str).collect::<Vec<_>>());
@@ -110,13 +110,13 @@ fn floods_of_dials_hide_no_login() {
         }
     });
     let wrong = json!({ "username": scene.host.name, "password": "not the password" });
-    scene.server.nobody().post("/authenticate?method=password", wrong).expect(401);
+    scene.server.anonymous().post("/authenticate?method=password", wrong).expect(401);
     let logins = || scene.server.admin.list("/overkeep/v1/history", "action = \"refusal\"", "").expect(200);
-    let is_told = |rows: &Json| rows.as_array().unwrap().iter().any(|row| row["after"]["what"] == "password");
-    assert!(is_told(logins().data()), "a log-in is counted apart from dials");
+    let has_password_row = |rows: &Json| rows.as_array().unwrap().iter().any(|row| row["after"]["what"] == "password");
+    assert!(has_password_row(logins().data()), "log-ins are counted separately from dials");
     next_minute(&scene);
     let rows = wait_for(&scene, 200);
-    assert_eq!(times(&rows), 200, "none is forgotten");
+    assert_eq!(times(&rows), 200, "every refusal is counted");
     assert!(rows.len() <= 18, "{}", rows.len());
     assert!(rows.iter().any(|(who, after)| after["what"] == "traffic" && who.is_empty()), "the rest is one row");
 }

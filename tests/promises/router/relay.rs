@@ -1,4 +1,4 @@
-//! Data from one SDK to another.
+//! Relaying data from one SDK to another.
 
 use overkeep::frame::Builder;
 
@@ -38,12 +38,12 @@ fn relayed_messages_keep_their_headers() {
             headers.u32(key::FLAGS, 2 | 4 | 8 | 16 | 32).bytes(128, &[5; 16]).body(b"body")
         };
         client.sdk.send(message(client.id)).await.unwrap();
-        let came = host.message().await.unwrap();
-        assert_eq!(came.headers().collect::<Vec<_>>(), message(host.id).headers().collect::<Vec<_>>());
-        assert_eq!((came.content_type(), came.body()), (kind::DATA, &b"body"[..]));
+        let received = host.message().await.unwrap();
+        assert_eq!(received.headers().collect::<Vec<_>>(), message(host.id).headers().collect::<Vec<_>>());
+        assert_eq!((received.content_type(), received.body()), (kind::DATA, &b"body"[..]));
         host.sdk.send(message(host.id)).await.unwrap();
-        let came = client.message().await.unwrap();
-        assert_eq!(came.headers().collect::<Vec<_>>(), message(client.id).headers().collect::<Vec<_>>());
+        let received = client.message().await.unwrap();
+        assert_eq!(received.headers().collect::<Vec<_>>(), message(client.id).headers().collect::<Vec<_>>());
     });
 }
 
@@ -87,16 +87,16 @@ fn closing_follows_all_data() {
             client.send(&part).await;
         }
         client.close().await;
-        let mut came = 0;
+        let mut received = 0;
         let reason = loop {
             match host.next().await {
-                Event::Data(data) => came += data.len(),
+                Event::Data(data) => received += data.len(),
                 Event::Closed(reason) => break reason,
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!((came, reason.text.as_str()), (2_000_000, "done"));
-        // Nothing at all, and then the end.
+        assert_eq!((received, reason.text.as_str()), (2_000_000, "done"));
+        // No data, and then the end.
         let (client, mut host, _listener) = scene.connected(Options::C).await;
         client.finish().await;
         assert_eq!(host.rest().await, b"");
@@ -114,7 +114,7 @@ fn crossing_closes_are_harmless() {
             conn.finish().await;
             conn.close().await;
         }
-        // The channels are as good as before.
+        // The channels still work.
         let token = scene.client.session(&scene.service, "Dial");
         let (again, mut accepted) = tokio::join!(client.sdk.dial(&token), listener.accept());
         again.unwrap().send(b"again").await;
@@ -230,7 +230,7 @@ fn close_flags_are_relayed_unread() {
         let (client, mut host, _listener) = scene.connected(Options::GO).await;
         let last = Builder::new(kind::DATA).u32(key::CONNECTION, client.id).u32(key::FLAGS, FIN).body(b"data and end in one");
         client.sdk.send(last).await.unwrap();
-        let came = host.message().await.unwrap();
-        assert_eq!((came.u32(key::FLAGS), came.body()), (Some(FIN), &b"data and end in one"[..]));
+        let received = host.message().await.unwrap();
+        assert_eq!((received.u32(key::FLAGS), received.body()), (Some(FIN), &b"data and end in one"[..]));
     });
 }

@@ -1,4 +1,4 @@
-//! Access that ends: what rested on it is closed, everything else stands.
+//! Loss of access: everything that depended on it is closed, and everything else stays open.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     harness::{TestServer, fresh},
 };
 
-/// Somebody with a circuit to a service that must stand whatever happens to others.
+/// A circuit of other identities that must stay open.
 struct Bystander {
     client: Conn,
     host: Conn,
@@ -40,7 +40,7 @@ impl Bystander {
     }
 }
 
-/// What becomes of the client's circuit and of the host's binding.
+/// What ends: the client's circuit, the host's binding, or a channel.
 #[derive(Clone, Copy, PartialEq)]
 enum Ends {
     Circuit,
@@ -49,7 +49,7 @@ enum Ends {
     HostsChannel,
 }
 
-/// One cause after the other, each with everything set up anew on one controller.
+/// Runs one cause on a new scene and checks what it ends.
 fn ends(of: Ends, cause: impl Fn(&Scene, &Sdk)) {
     ends_on(Scene::new(), of, cause);
 }
@@ -114,7 +114,7 @@ fn with_a_role() {
     let by_role = |right: &'static str, of: fn(&Scene) -> (&str, &str), end: Ends| {
         ends(end, move |scene, _| {
             let (identity, policy) = of(scene);
-            // First the role grants as well, then it is the only one that does, then it goes.
+            // First the role grants the right in addition, then it alone does, then it is removed.
             let path = format!("/identities/{identity}");
             scene.server.admin.patch(&path, json!({ "roleAttributes": ["staff"] })).expect(200);
             scene.server.service_policy(right, &["#staff"], &[&format!("@{}", scene.service)]);
@@ -175,7 +175,7 @@ fn with_the_service() {
 #[test]
 fn with_the_way_over_the_router() {
     let scoped = |scene: &Scene| {
-        // Somebody else's way over the router stays.
+        // Other identities keep their access to the router.
         for (path, member) in [("/edge-router-policies", "identityRoles"), ("/service-edge-router-policies", "serviceRoles")] {
             let id = scene.server.admin.get(path).expect(200).each("id")[0].to_owned();
             let all = scene.server.admin.get(if member == "identityRoles" { "/identities" } else { "/services" }).expect(200);
@@ -234,7 +234,7 @@ fn with_what_an_endpoint_reports() {
 
 #[test]
 fn with_time_alone_and_no_sweep() {
-    // Nothing is looked at from time to time while the test runs.
+    // No periodic review runs during the test.
     let server = TestServer::with(Clock::system(), |config| {
         config.router.enabled = true;
         config.sessions.sweep_interval = Span::minutes(60);
@@ -277,11 +277,11 @@ fn unrelated_changes_end_no_circuit() {
             .patch(&format!("/identities/{}", scene.client.id), json!({ "name": fresh("renamed"), "roleAttributes": ["more"] }))
             .expect(200);
         admin.patch(&format!("/services/{}", scene.service), json!({ "name": fresh("renamed"), "roleAttributes": ["more"] })).expect(200);
-        let also = scene.server.service_policy("Dial", &["#all"], &["#all"]);
+        let second_policy = scene.server.service_policy("Dial", &["#all"], &["#all"]);
         admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
-        let back = scene.server.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{}", scene.service)]);
-        admin.delete(&format!("/service-policies/{also}")).expect(200);
-        admin.patch(&format!("/service-policies/{back}"), json!({ "semantic": "AllOf" })).expect(200);
+        let replacement = scene.server.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{}", scene.service)]);
+        admin.delete(&format!("/service-policies/{second_policy}")).expect(200);
+        admin.patch(&format!("/service-policies/{replacement}"), json!({ "semantic": "AllOf" })).expect(200);
         admin
             .post("/posture-checks", json!({ "name": fresh("check"), "typeId": "DOMAIN", "domains": ["x"], "roleAttributes": ["x"] }))
             .expect(201);
@@ -293,7 +293,7 @@ fn unrelated_changes_end_no_circuit() {
         scene.client.caller.post(&format!("{certificate}/extend"), json!({ "clientCertCsr": key.request() })).expect(200);
         client.send(b"untouched").await;
         assert_eq!(host.data().await, b"untouched");
-        // Looks are made one after the other: what a later one has closed, all earlier ones have left alone.
+        // Reviews run one after the other: when a later one has closed something, all earlier ones are done.
         assert!(listener.is_idle());
         tokio::time::sleep(Duration::from_millis(50)).await;
         host.send(b"both ways").await;

@@ -1,4 +1,4 @@
-//! Access that ends while a thousand circuits rest on it and a thousand others carry traffic.
+//! Loss of access while a thousand circuits depend on it and a thousand others carry traffic.
 
 use std::time::Instant;
 
@@ -11,20 +11,20 @@ use super::{
 use crate::harness::{TestServer, fresh};
 
 const MANY: usize = 1000;
-/// Of the circuits that stand, so many end at the same service as those that do not, where that goes on.
-const BESIDE: usize = 20;
+/// Circuits of another client to the same service, which stay open if only the client loses access.
+const OTHER_CIRCUITS: usize = 20;
 
-/// Whether what ends is the client's alone; else the service's or the host's as well.
+/// Whose access ends: the client's alone, or the host's or service's too.
 #[derive(Clone, Copy, PartialEq)]
-enum Of {
+enum Whose {
     Client,
     Host,
 }
 
-/// What takes access away.
+/// A change that takes access away.
 struct Cause {
     name: &'static str,
-    of: Of,
+    whose: Whose,
     /// Before the circuits are dialled.
     before: fn(&Scene),
     take: fn(&Scene),
@@ -50,13 +50,13 @@ fn api_session_of(scene: &Scene, who: &Member) -> String {
 }
 
 fn causes() -> Vec<Cause> {
-    let cause = |name, of, before, take| Cause { name, of, before, take };
+    let cause = |name, whose, before, take| Cause { name, whose, before, take };
     vec![
-        cause("policy to dial deleted", Of::Client, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.dial))),
-        cause("policy to bind deleted", Of::Host, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.bind))),
+        cause("policy to dial deleted", Whose::Client, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.dial))),
+        cause("policy to bind deleted", Whose::Host, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.bind))),
         cause(
             "role taken away",
-            Of::Client,
+            Whose::Client,
             |scene| {
                 roles(scene, &["routed", "staff"]);
                 scene.server.service_policy("Dial", &["#staff"], &[&format!("@{}", scene.service)]);
@@ -64,23 +64,23 @@ fn causes() -> Vec<Cause> {
             },
             |scene| roles(scene, &["routed"]),
         ),
-        cause("session deleted", Of::Client, nothing, |scene| {
+        cause("session deleted", Whose::Client, nothing, |scene| {
             let session = scene.client.caller.get("/sessions").expect(200).each("id")[0].to_owned();
             delete(scene, &format!("/sessions/{session}"));
         }),
-        cause("API session of the client deleted", Of::Client, nothing, |scene| {
+        cause("API session of the client deleted", Whose::Client, nothing, |scene| {
             delete(scene, &format!("/api-sessions/{}", api_session_of(scene, &scene.client)));
         }),
-        cause("API session of the host deleted", Of::Host, nothing, |scene| {
+        cause("API session of the host deleted", Whose::Host, nothing, |scene| {
             delete(scene, &format!("/api-sessions/{}", api_session_of(scene, &scene.host)));
         }),
-        cause("identity disabled", Of::Client, nothing, |scene| {
+        cause("identity disabled", Whose::Client, nothing, |scene| {
             scene.server.admin.post(&format!("/identities/{}/disable", scene.client.id), json!({ "durationMinutes": 0 })).expect(200);
         }),
-        cause("identity deleted", Of::Client, nothing, |scene| delete(scene, &format!("/identities/{}", scene.client.id))),
+        cause("identity deleted", Whose::Client, nothing, |scene| delete(scene, &format!("/identities/{}", scene.client.id))),
         cause(
             "posture lost",
-            Of::Client,
+            Whose::Client,
             |scene| {
                 respond(scene, "good.example");
                 let path = format!("/service-policies/{}", scene.dial);
@@ -88,19 +88,19 @@ fn causes() -> Vec<Cause> {
             },
             |scene| respond(scene, "bad.example"),
         ),
-        cause("access to the router lost", Of::Client, nothing, |scene| roles(scene, &["elsewhere"])),
-        cause("service deleted", Of::Host, nothing, |scene| delete(scene, &format!("/services/{}", scene.service))),
+        cause("access to the router lost", Whose::Client, nothing, |scene| roles(scene, &["elsewhere"])),
+        cause("service deleted", Whose::Host, nothing, |scene| delete(scene, &format!("/services/{}", scene.service))),
     ]
 }
 
-/// Somebody who may use the router.
+/// An identity that may use the router.
 fn member(server: &TestServer, name: &str) -> Member {
     let member = Member::new(server, name);
     server.admin.patch(&format!("/identities/{}", member.id), json!({ "roleAttributes": ["routed"] })).expect(200);
     member
 }
 
-/// One more service with a host and a client, on a controller that others use as well.
+/// Another service with a host and a client, on a controller that others use as well.
 fn scene_on(server: TestServer) -> Scene {
     let service = server.service(&fresh("service"), json!({ "encryptionRequired": false }));
     let (host, client) = (member(&server, "host"), member(&server, "client"));
@@ -118,20 +118,20 @@ async fn dial(sdk: &Sdk, token: &str, count: usize) -> Vec<Conn> {
     open
 }
 
-/// Everybody sends; what comes back is read later.
+/// Every circuit sends; the echo is read later.
 async fn load(circuits: &[Conn]) {
     for conn in circuits {
         conn.send(&[1; 1000]).await;
     }
 }
 
-/// Whether each of these still carries traffic both ways.
+/// Whether each circuit still carries traffic both ways.
 async fn all_stand(circuits: &mut [Conn]) {
     for conn in circuits {
         conn.send(b"last").await;
-        let mut came = conn.data().await;
-        while came != b"last" {
-            came = conn.data().await;
+        let mut received = conn.data().await;
+        while received != b"last" {
+            received = conn.data().await;
         }
     }
 }
@@ -169,22 +169,22 @@ fn causes_end_a_thousand_circuits_each() {
             let (sdk, token) = scene.dialler(Options::GO).await;
             let mut ending = dial(&sdk, &token, MANY).await;
             let others = other.connect(&scene.server, Options::GO).await;
-            let mut beside = dial(&others, &other.session(&scene.service, "Dial"), BESIDE).await;
-            assert_eq!(scene.server.router().circuits().len(), 2 * MANY + BESIDE, "{}", cause.name);
+            let mut other_circuits = dial(&others, &other.session(&scene.service, "Dial"), OTHER_CIRCUITS).await;
+            assert_eq!(scene.server.router().circuits().len(), 2 * MANY + OTHER_CIRCUITS, "{}", cause.name);
             load(&ending).await;
             load(&standing).await;
-            load(&beside).await;
+            load(&other_circuits).await;
             let began = Instant::now();
             (cause.take)(&scene);
             all_end(&mut ending).await;
             println!("{}: {MANY} circuits ended after {:?}", cause.name, began.elapsed());
-            let left = match cause.of {
-                Of::Client => {
-                    all_stand(&mut beside).await;
-                    MANY + BESIDE
+            let left = match cause.whose {
+                Whose::Client => {
+                    all_stand(&mut other_circuits).await;
+                    MANY + OTHER_CIRCUITS
                 }
-                Of::Host => {
-                    all_end(&mut beside).await;
+                Whose::Host => {
+                    all_end(&mut other_circuits).await;
                     MANY
                 }
             };

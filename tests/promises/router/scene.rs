@@ -1,4 +1,4 @@
-//! A controller with its router, and people with channels to it. The channels run in memory unless a test says otherwise.
+//! A controller with its router, and identities with channels to it. Channels run in memory unless a test says otherwise.
 
 use std::{
     net::SocketAddr,
@@ -15,25 +15,25 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use super::sdk::{Conn, Host, Options, PATIENCE, Refused, Sdk};
 use crate::harness::{Caller, Key, TestServer, fresh, speaking};
 
-/// Where the SDKs of tests run.
+/// The runtime of the tests' SDKs.
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: LazyLock<Runtime> =
         LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap());
     &RUNTIME
 }
 
-/// Runs what a test does with its SDKs.
+/// Runs a future to its end.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     runtime().block_on(test)
 }
 
-/// Waits until something is so, and answers whether it is.
-pub fn soon(is_so: impl Fn() -> bool) -> bool {
+/// Waits until a condition holds. Returns whether it does.
+pub fn soon(holds: impl Fn() -> bool) -> bool {
     let began = Instant::now();
-    while !is_so() && began.elapsed() < PATIENCE {
+    while !holds() && began.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(5));
     }
-    is_so()
+    holds()
 }
 
 /// An identity that is logged in by its certificate.
@@ -47,19 +47,19 @@ pub struct Member {
 }
 
 impl Member {
-    /// Somebody new.
+    /// A new identity.
     pub fn new(server: &TestServer, name: &str) -> Self {
         let name = fresh(name);
         let id = server.identity(&name, json!({ "enrollment": { "ott": true } }));
         let key = Key::new();
         let path = format!("/enroll?method=ott&token={}", server.token_of(&id));
-        let issued = server.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
+        let issued = server.anonymous().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
         let pem = issued.data()["cert"].as_str().unwrap();
-        let caller = server.bearer(pem, &key).log_in_by_certificate();
+        let caller = server.with_certificate(pem, &key).log_in_by_certificate();
         Self::showing(id, name, caller, pem, key)
     }
 
-    /// Somebody who is logged in, and the certificate that their channels show.
+    /// A logged-in identity, and the certificate of its channels.
     pub fn showing(id: String, name: String, caller: Caller, pem: &str, key: Key) -> Self {
         let leaf = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
         Self { id, name, caller, leaf, key: Arc::new(key) }
@@ -70,7 +70,7 @@ impl Member {
         self.caller.token.as_deref().unwrap()
     }
 
-    /// SHA-1 of the certificate, as routers tell of it.
+    /// SHA-1 of the certificate, as routers report it.
     pub fn fingerprint(&self) -> String {
         overkeep::pki::Certificate::from_der(&self.leaf).unwrap().fingerprint()
     }
@@ -81,7 +81,7 @@ impl Member {
         session.data()["token"].as_str().unwrap().to_owned()
     }
 
-    /// A TLS connection to an address of the controller that offers these protocols and shows these certificates, the own key behind them.
+    /// A TLS connection to the controller with these ALPN protocols and these certificates, signed with the member's key.
     pub async fn tls(&self, at: SocketAddr, offers: &[&str], chain: Vec<CertificateDer<'static>>, is_old: bool) -> TlsStream<TcpStream> {
         let key = PrivateKeyDer::try_from(self.key.der()).unwrap();
         let versions = if is_old { &[&rustls::version::TLS12] } else { rustls::ALL_VERSIONS };
@@ -91,31 +91,31 @@ impl Member {
         TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
     }
 
-    /// A connection to the router, in memory, and where a hello can be said on it.
+    /// A connection to the router in memory, before the hello.
     pub fn stream(&self, server: &TestServer) -> DuplexStream {
         let (ours, theirs) = tokio::io::duplex(256 << 10);
         server.router().serve(theirs, Peer { address: None, leaf: Some(self.leaf.clone()) }).unwrap();
         ours
     }
 
-    /// A channel to the router.
+    /// Opens a channel to the router; the error is its refusal.
     pub async fn try_connect(&self, server: &TestServer, options: Options) -> Result<Sdk, Refused> {
         Sdk::connect(self.stream(server), self.token(), options).await
     }
 
-    /// A channel to the router.
+    /// Opens a channel to the router.
     pub async fn connect(&self, server: &TestServer, options: Options) -> Sdk {
         self.try_connect(server, options).await.unwrap()
     }
 }
 
-/// A service, somebody who hosts it and somebody who may dial it.
+/// A service, an identity that hosts it and one that may dial it.
 pub struct Scene {
     pub server: TestServer,
     pub service: String,
     pub host: Member,
     pub client: Member,
-    /// Ids of the policies that let them.
+    /// The ids of the policies that allow it.
     pub bind: String,
     pub dial: String,
 }
@@ -125,7 +125,7 @@ impl Scene {
         Self::on(TestServer::with_router(), false)
     }
 
-    /// With a service that needs encryption, or one that does not.
+    /// On this server, with a service that requires encryption or does not.
     pub fn on(server: TestServer, is_encrypted: bool) -> Self {
         let service = server.service(&fresh("service"), json!({ "encryptionRequired": is_encrypted }));
         let (host, client) = (Member::new(&server, "host"), Member::new(&server, "client"));
@@ -135,7 +135,7 @@ impl Scene {
         Self { server, service, host, client, bind, dial }
     }
 
-    /// A channel of the host on which the service is hosted.
+    /// A channel of the host with a binding of the service.
     pub async fn hosted(&self, options: Options) -> Host {
         let sdk = self.host.connect(&self.server, options).await;
         sdk.host(&self.host.session(&self.service, "Bind")).await.unwrap()

@@ -24,10 +24,10 @@ fn trace_names_router_and_peer() {
         assert_eq!((router.text(HOP_TYPE), router.text(HOP_ID)), (Some("router"), Some("built-in")));
 
         let (answer, ()) = tokio::join!(client.sdk.ask(trace(2)), async {
-            let asked = host.message().await.unwrap();
-            assert_eq!((asked.content_type(), asked.u32(HOPS), asked.u64(TIME)), (kind::TRACE_ROUTE, Some(1), Some(12345)));
+            let request = host.message().await.unwrap();
+            assert_eq!((request.content_type(), request.u32(HOPS), request.u64(TIME)), (kind::TRACE_ROUTE, Some(1), Some(12345)));
             let answer = Builder::new(kind::TRACE_ROUTE_RESPONSE).u32(key::CONNECTION, host.id).u32(HOPS, 0).text(HOP_TYPE, "sdk/test");
-            host.sdk.send(answer.u32(REQUEST, asked.u32(REQUEST).unwrap()).empty()).await.unwrap();
+            host.sdk.send(answer.u32(REQUEST, request.u32(REQUEST).unwrap()).empty()).await.unwrap();
         });
         let answer = answer.unwrap();
         assert_eq!((answer.u32(key::CONNECTION), answer.text(HOP_TYPE)), (Some(client.id), Some("sdk/test")));
@@ -48,7 +48,7 @@ fn flood_of_traces_closes_no_host() {
             }
         });
         let router = scene.server.router();
-        assert!(soon(|| router.traffic().reader_pauses > 0), "the client waits for the host");
+        assert!(soon(|| router.traffic().reader_pauses > 0), "the client must wait for the host");
         host.sdk.resume();
         for _ in 0..3000 {
             assert_eq!(host.message().await.map(|trace| trace.content_type()), Some(kind::TRACE_ROUTE));
