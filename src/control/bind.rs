@@ -1,4 +1,4 @@
-//! Terminators of SDKs that host at a router: made, changed, removed and confirmed as the router asks.
+//! Terminators of SDKs that host at a router: created, updated, removed and validated at the router's request.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -15,7 +15,7 @@ use super::{
         edge::{self, CreateTerminatorResult as Outcome},
         fabric,
     },
-    sessions::Shown,
+    sessions::SdkCredentials,
 };
 use crate::{
     access::Right,
@@ -25,20 +25,20 @@ use crate::{
     network::{Failure, Grant, Holder, NewTerminator, Reason, Weight, unreadable},
 };
 
-/// An id of a terminator has at most this many bytes.
-const MOST_ID: usize = 64;
-/// An instance id has at most this many bytes.
-const MOST_INSTANCE: usize = 256;
-/// A secret has at most this many bytes.
-const MOST_SECRET: usize = 256;
-/// Peer data has at most this many bytes in all.
+/// Maximum length of a terminator id, in bytes.
+const MAX_ID: usize = 64;
+/// Maximum length of an instance id, in bytes.
+const MAX_INSTANCE: usize = 256;
+/// Maximum length of an instance secret, in bytes.
+const MAX_SECRET: usize = 256;
+/// Maximum length of all peer data of a terminator, in bytes.
 pub const MOST_PEER_DATA: usize = 8 << 10;
-/// So many services may be hosted at one router.
-const MOST_TERMINATORS: usize = 20_000;
-/// Terminators that a router is asked about in one message.
-pub const VALIDATED: usize = 500;
+/// Maximum terminators at one router.
+const MAX_TERMINATORS: usize = 20_000;
+/// Terminators in one validation message.
+pub const VALIDATION_CHUNK: usize = 500;
 
-/// Why a terminator is not made.
+/// Why a terminator is not created.
 struct Refusal {
     outcome: Outcome,
     failure: Failure,
@@ -60,22 +60,22 @@ impl Refusal {
     }
 }
 
-/// An SDK hosts.
+/// Creates a terminator for an SDK that hosts.
 pub fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(wish) = body::<edge::CreateTerminator>(connection, &frame) else { return };
+    let Some(request_body) = body::<edge::CreateTerminator>(connection, &frame) else { return };
     let Some(request) = connection.begin_request() else {
-        return connection.send(answer(&frame, &wish.address, Outcome::FailedBusy, "too many requests at the same time"));
+        return connection.send(answer(&frame, &request_body.address, Outcome::FailedBusy, "too many requests at the same time"));
     };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        match host(&core, &connection, &wish).await {
-            Ok(()) => connection.send(answer(&frame, &wish.address, Outcome::Success, "")),
+        match host(&core, &connection, &request_body).await {
+            Ok(()) => connection.send(answer(&frame, &request_body.address, Outcome::Success, "")),
             Err(refusal) => {
                 tracing::debug!(router = %connection.router, reason = %refusal.failure.text, "bind refused");
-                // SDKs bind again at once, thousands of times a second.
+                // The delay limits SDKs that repeat a refused bind immediately, thousands of times a second.
                 sleep(core.times.refusal).await;
-                connection.send(answer(&frame, &wish.address, refusal.outcome, &refusal.failure.text));
-                note(&core, refusal).await;
+                connection.send(answer(&frame, &request_body.address, refusal.outcome, &refusal.failure.text));
+                count_refusal(&core, refusal).await;
             }
         }
         drop(request);
@@ -83,19 +83,19 @@ pub fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame
 }
 
 fn answer(to: &Frame, id: &str, outcome: Outcome, text: &str) -> Frame {
-    let id: String = id.chars().take(MOST_ID).collect();
+    let id: String = id.chars().take(MAX_ID).collect();
     let answer = edge::CreateTerminatorResponse { terminator_id: id, result: outcome.into(), text: text.to_owned() };
     Builder::reply(content::CREATE_TERMINATOR_RESPONSE, to).body(&answer.encode_to_vec())
 }
 
-async fn host(core: &Core, connection: &RouterConnection, wish: &edge::CreateTerminator) -> Result<(), Refusal> {
-    let weight = check(wish)?;
-    let shown = Shown {
-        token: &wish.session_token,
-        api_session_token: Some(wish.api_session_token.as_str()).filter(|token| !token.is_empty()),
-        fingerprints: wish.fingerprints.iter().map(String::as_str).collect(),
+async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::CreateTerminator) -> Result<(), Refusal> {
+    let weight = check(request_body)?;
+    let credentials = SdkCredentials {
+        token: &request_body.session_token,
+        api_session_token: Some(request_body.api_session_token.as_str()).filter(|token| !token.is_empty()),
+        fingerprints: request_body.fingerprints.iter().map(String::as_str).collect(),
     };
-    let found = core.session_of(&shown).map_err(Refusal::of)?;
+    let found = core.session_of(&credentials).map_err(Refusal::of)?;
     let spec = &found.session.spec;
     let named =
         |refusal: Refusal| Refusal { service: Some(spec.service_id.clone()), identity: Some(spec.identity_id.to_string()), ..refusal };
@@ -105,8 +105,8 @@ async fn host(core: &Core, connection: &RouterConnection, wish: &edge::CreateTer
         judged.map_err(unreadable).flatten().map_err(|failure| named(Refusal::of(failure)))
     };
     let grant = judge()?;
-    let id = Id::<Terminator>::from_text(wish.address.as_str());
-    if let Some(known) = core.hosted.find(&wish.address) {
+    let id = Id::<Terminator>::from_text(request_body.address.as_str());
+    if let Some(known) = core.hosted.find(&request_body.address) {
         let is_same = known.router == connection.router && known.service == spec.service_id && known.identity == spec.identity_id;
         if is_same && known.session == found.session.id && known.is_listed() {
             core.records.update(id, weight).await;
@@ -117,7 +117,7 @@ async fn host(core: &Core, connection: &RouterConnection, wish: &edge::CreateTer
         }
         core.hosted.remove(&known);
     }
-    if core.hosted.count(&connection.router) >= MOST_TERMINATORS {
+    if core.hosted.count(&connection.router) >= MAX_TERMINATORS {
         return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("too many terminators at this router") }));
     }
     let hosted = Arc::new(HostedTerminator::from(NewHosted {
@@ -128,20 +128,20 @@ async fn host(core: &Core, connection: &RouterConnection, wish: &edge::CreateTer
         session: found.session.id.clone(),
         api_session: found.api_session.id.clone(),
         token: found.api_session.spec.token.clone(),
-        peer_data: wish.peer_data.clone(),
+        peer_data: request_body.peer_data.clone(),
         weight,
     }));
     if !core.hosted.add(&hosted) {
-        return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("the terminator is being made") }));
+        return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("a terminator with this id is being created") }));
     }
-    // From here on a change that takes the right away finds it; the check is made once more for what changed before.
+    // From here on a change that removes the right finds the terminator; the second check covers changes before.
     let new = NewTerminator {
         id,
         router: connection.router.clone(),
         service: spec.service_id.clone(),
         weight,
-        instance: wish.instance_id.clone(),
-        secret: if wish.instance_id.is_empty() { Vec::new() } else { wish.instance_secret.clone() },
+        instance: request_body.instance_id.clone(),
+        secret: if request_body.instance_id.is_empty() { Vec::new() } else { request_body.instance_secret.clone() },
         host: grant.identity.id.clone(),
     };
     let written = match judge() {
@@ -160,21 +160,21 @@ async fn host(core: &Core, connection: &RouterConnection, wish: &edge::CreateTer
     Ok(())
 }
 
-/// Whether a wish is within its bounds.
-fn check(wish: &edge::CreateTerminator) -> Result<Weight, Refusal> {
-    let is_id = |id: &str| !id.is_empty() && id.len() <= MOST_ID && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    if !is_id(&wish.address) {
-        return Err(Refusal::other(format!("address: 1 to {MOST_ID} letters, digits, '-', '_' and '.' are allowed")));
+/// Checks the limits of a request.
+fn check(request_body: &edge::CreateTerminator) -> Result<Weight, Refusal> {
+    let is_id = |id: &str| !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    if !is_id(&request_body.address) {
+        return Err(Refusal::other(format!("address: 1 to {MAX_ID} letters, digits, '-', '_' and '.' are allowed")));
     }
-    if wish.instance_id.len() > MOST_INSTANCE || wish.instance_secret.len() > MOST_SECRET {
-        return Err(Refusal::of(Failure::instance(format!("an instance id has at most {MOST_INSTANCE} bytes, its secret {MOST_SECRET}"))));
+    if request_body.instance_id.len() > MAX_INSTANCE || request_body.instance_secret.len() > MAX_SECRET {
+        return Err(Refusal::of(Failure::instance(format!("an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}"))));
     }
-    let bytes: usize = wish.peer_data.iter().map(|entry| 8 + entry.value.as_ref().map_or(0, Vec::len)).sum();
+    let bytes: usize = request_body.peer_data.iter().map(|entry| 8 + entry.value.as_ref().map_or(0, Vec::len)).sum();
     if bytes > MOST_PEER_DATA {
         return Err(Refusal::other(format!("peerData: {bytes} bytes; at most {MOST_PEER_DATA} are allowed")));
     }
-    let cost = u16::try_from(wish.cost).map_err(|_| Refusal::other("cost: at most 65535 is allowed"))?;
-    let precedence = precedence(wish.precedence).ok_or_else(|| Refusal::other("precedence: 0, 1 and 2 are allowed"))?;
+    let cost = u16::try_from(request_body.cost).map_err(|_| Refusal::other("cost: at most 65535 is allowed"))?;
+    let precedence = precedence(request_body.precedence).ok_or_else(|| Refusal::other("precedence: 0, 1 and 2 are allowed"))?;
     Ok(Weight { precedence, cost, dynamic_cost: 0 })
 }
 
@@ -186,23 +186,23 @@ fn precedence(number: i32) -> Option<Precedence> {
     })
 }
 
-/// Counts a refusal for want of a right, for the history.
-async fn note(core: &Core, refusal: Refusal) {
+/// Counts a refusal for lack of a right, for the history.
+async fn count_refusal(core: &Core, refusal: Refusal) {
     let Some(reason) = refusal.failure.reason.text() else { return };
     let service = refusal.service.map(|service| service.to_string());
     let refused = Refused { what: BIND, identity: refusal.identity, address: None, service, reason };
     core.parts.refusals.note(&core.parts.rights.store, refused, core.parts.rights.clock.now()).await;
 }
 
-/// Cost or precedence of what an SDK hosts change.
+/// Changes cost or precedence of a terminator.
 pub fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(wish) = body::<edge::UpdateTerminator>(connection, &frame) else { return };
+    let Some(request_body) = body::<edge::UpdateTerminator>(connection, &frame) else { return };
     let Some(request) = connection.begin_request() else { return };
-    let own = core.hosted.find(&wish.terminator_id).filter(|hosted| hosted.router == connection.router);
+    let own = core.hosted.find(&request_body.terminator_id).filter(|hosted| hosted.router == connection.router);
     let Some(hosted) = own else { return connection.send(error(&frame, 8, "invalid terminator")) };
     let known = hosted.weight();
-    let cost = if wish.update_cost { u16::try_from(wish.cost).ok() } else { Some(known.cost) };
-    let precedence = if wish.update_precedence { precedence(wish.precedence) } else { Some(known.precedence) };
+    let cost = if request_body.update_cost { u16::try_from(request_body.cost).ok() } else { Some(known.cost) };
+    let precedence = if request_body.update_precedence { precedence(request_body.precedence) } else { Some(known.precedence) };
     let (Some(cost), Some(precedence)) = (cost, precedence) else {
         return connection.send(error(&frame, if cost.is_none() { 10 } else { 9 }, "invalid cost or precedence"));
     };
@@ -214,15 +214,15 @@ pub fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame
     });
 }
 
-/// An SDK hosts no more. Ids of others count as done, and nothing happens to them.
+/// Removes terminators. Ids of other routers are acknowledged and ignored.
 pub fn remove(core: &Core, connection: &RouterConnection, frame: &Frame) {
-    let Some(wish) = body::<fabric::RemoveTerminators>(connection, frame) else { return };
-    let own = wish.terminator_ids.iter().filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
+    let Some(request_body) = body::<fabric::RemoveTerminators>(connection, frame) else { return };
+    let own = request_body.terminator_ids.iter().filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
     own.for_each(|hosted| core.end_hosted(&hosted));
     connection.send(result(frame, true, ""));
 }
 
-/// Asks a router whether it knows terminators.
+/// A request to validate terminators.
 pub fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
     let of = |hosted: &Arc<HostedTerminator>| fabric::Terminator {
         id: hosted.id.to_string(),
@@ -230,11 +230,11 @@ pub fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
         address: hosted.id.to_string(),
         marker: 1,
     };
-    let asked = fabric::ValidateTerminators { terminators: hosted.iter().map(of).collect(), fix_invalid: true, post_create: false };
-    Builder::new(content::VALIDATE_TERMINATORS).body(&asked.encode_to_vec())
+    let validation = fabric::ValidateTerminators { terminators: hosted.iter().map(of).collect(), fix_invalid: true, post_create: false };
+    Builder::new(content::VALIDATE_TERMINATORS).body(&validation.encode_to_vec())
 }
 
-/// What a router answers to that: those that it does not know end.
+/// Handles the answer to a validation: terminators that the router does not know are removed.
 pub fn validated(core: &Core, connection: &RouterConnection, frame: &Frame) {
     let Some(answer) = body::<fabric::ValidateTerminatorsResponse>(connection, frame) else { return };
     let is_invalid = |entry: &fabric::TerminatorStateEntry| entry.value.as_ref().is_some_and(|state| !state.valid);

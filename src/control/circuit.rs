@@ -1,4 +1,4 @@
-//! Circuits over a router elsewhere: what each rests on, and how it ends.
+//! Circuits over routers with a control channel: what each depends on, and how it ends.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,10 +12,10 @@ use crate::{
     network::{Basis, BasisIndex},
 };
 
-/// So many circuits there may be in all.
-const MOST_CIRCUITS: usize = 100_000;
-/// So many ended circuits are remembered of a router that is not connected.
-const MOST_ENDED: usize = 10_000;
+/// Maximum circuits over all routers.
+const MAX_CIRCUITS: usize = 100_000;
+/// Maximum ended circuits remembered for a router that is not connected.
+const MAX_ENDED: usize = 10_000;
 
 /// A circuit through one router.
 pub struct Circuit {
@@ -25,7 +25,7 @@ pub struct Circuit {
     pub client: Id<Identity>,
     pub session: Record<Session>,
     pub api_session: Id<ApiSession>,
-    /// Of the API session.
+    /// The token of the API session.
     pub token: String,
     pub service: Id<Service>,
     state: Mutex<State>,
@@ -33,15 +33,15 @@ pub struct Circuit {
 
 #[derive(Default)]
 struct State {
-    /// The attempt whose answer is waited for, and who waits for it.
+    /// The attempt whose answer is expected, and its receiver.
     waiting: Option<(u32, oneshot::Sender<Frame>)>,
-    /// Where it ends, once that is known.
+    /// The terminator at the host's end, once it is known.
     host: Option<Arc<HostedTerminator>>,
-    /// Whether it was established.
+    /// Whether the circuit was established.
     is_open: bool,
 }
 
-/// What is known of a circuit when it is asked for.
+/// A circuit at the start of a dial.
 pub struct NewCircuit {
     pub id: String,
     pub router: String,
@@ -57,25 +57,25 @@ impl Circuit {
         Self { id, router, client, session, api_session, token, service, state: Mutex::default() }
     }
 
-    /// Where it ends. None for a terminator that no connection made, or while it is not known.
+    /// The terminator at the host's end. None for a terminator that was created over REST, or before it is known.
     pub fn host(&self) -> Option<Arc<HostedTerminator>> {
         self.state.lock().host.clone()
     }
 
-    /// Waits for the answer to an attempt.
+    /// Registers the receiver of the answer to an attempt.
     pub fn expect(&self, attempt: u32) -> oneshot::Receiver<Frame> {
-        let (give, answer) = oneshot::channel();
-        self.state.lock().waiting = Some((attempt, give));
+        let (sender, answer) = oneshot::channel();
+        self.state.lock().waiting = Some((attempt, sender));
         answer
     }
 
-    /// Hands the answer to an attempt to whoever waits for it. Answers whether somebody does.
+    /// Passes the answer to an attempt to its receiver. Returns whether there is one.
     pub fn answered(&self, attempt: u32, frame: Frame) -> bool {
         let waiting = self.state.lock().waiting.take_if(|(expected, _)| *expected == attempt);
-        waiting.is_some_and(|(_, give)| give.send(frame).is_ok())
+        waiting.is_some_and(|(_, sender)| sender.send(frame).is_ok())
     }
 
-    /// Lets nobody wait for an answer any more. Answers where it ended, if it was established.
+    /// Drops the receiver of an expected answer. Returns the host's end if the circuit was established.
     pub fn close(&self) -> Option<Arc<HostedTerminator>> {
         let mut state = self.state.lock();
         state.waiting = None;
@@ -92,7 +92,7 @@ impl Circuit {
     }
 }
 
-/// What a circuit rests on at its host's side.
+/// What a circuit depends on at its host's end.
 fn bases_of_host(host: &HostedTerminator) -> Vec<Basis> {
     vec![
         Basis::Session(host.session.to_string()),
@@ -114,10 +114,10 @@ struct Open {
 }
 
 impl Circuits {
-    /// Takes a circuit in, if there is room.
+    /// Adds a circuit if the limit allows it.
     pub fn add(&self, circuit: &Arc<Circuit>) -> bool {
         let mut open = self.0.lock();
-        if open.by_id.len() >= MOST_CIRCUITS {
+        if open.by_id.len() >= MAX_CIRCUITS {
             return false;
         }
         open.by_id.insert(circuit.id.clone(), circuit.clone());
@@ -125,7 +125,7 @@ impl Circuits {
         true
     }
 
-    /// Notes where a circuit ends. Answers whether the circuit still stands.
+    /// Records the host's end of a circuit. Returns whether the circuit still exists.
     pub fn establish(&self, circuit: &Arc<Circuit>, host: Option<Arc<HostedTerminator>>) -> bool {
         let mut open = self.0.lock();
         if !open.by_id.contains_key(&circuit.id) {
@@ -139,7 +139,7 @@ impl Circuits {
         true
     }
 
-    /// Takes a circuit out. Answers whether it was there.
+    /// Removes a circuit. Returns whether it was there.
     pub fn remove(&self, circuit: &Circuit) -> bool {
         let mut open = self.0.lock();
         if open.by_id.remove(&circuit.id).is_none() {
@@ -161,7 +161,7 @@ impl Circuits {
         self.0.lock().by_id.values().filter(|circuit| circuit.router == router).cloned().collect()
     }
 
-    pub fn resting_on(&self, basis: &Basis) -> Vec<Arc<Circuit>> {
+    pub fn depending_on(&self, basis: &Basis) -> Vec<Arc<Circuit>> {
         let open = self.0.lock();
         open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
     }
@@ -170,11 +170,11 @@ impl Circuits {
         self.0.lock().by_id.values().cloned().collect()
     }
 
-    /// Notes a circuit that ended while its router was not connected.
+    /// Remembers a circuit that ended while its router was not connected.
     pub fn note_ended(&self, circuit: &Circuit) {
         let mut open = self.0.lock();
         let ended = open.ended.entry(circuit.router.clone()).or_default();
-        if ended.len() < MOST_ENDED {
+        if ended.len() < MAX_ENDED {
             ended.push(circuit.id.clone());
         }
     }

@@ -15,42 +15,42 @@ use tokio::sync::Notify;
 use super::outbox::Outbox;
 use crate::{entity::RouterLink, frame::Frame};
 
-/// So many requests of one router are worked on at the same time.
-const MOST_REQUESTS: usize = 1024;
+/// Maximum requests of one router that are processed at the same time.
+const MAX_REQUESTS: usize = 1024;
 
-/// Which kind of record a router has.
+/// The kind of a router's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouterKind {
     /// SDKs connect to it.
     Edge,
-    /// It only carries traffic.
+    /// It only forwards traffic.
     Transit,
 }
 
 /// A connection.
 pub struct RouterConnection {
-    /// Unique as long as this process runs.
+    /// Unique in this process.
     pub number: u64,
     /// The id of its record.
     pub router: String,
     pub kind: RouterKind,
     pub address: Option<SocketAddr>,
     pub since: Instant,
-    /// What the router says of itself, as records show it.
+    /// What the router reports about itself, as shown on its record.
     pub link: Mutex<RouterLink>,
     pub outbox: Outbox,
-    /// Counts the full states that were begun for it.
+    /// The number of full states started for it.
     pub full_states: AtomicU64,
-    /// When it was last told everything because it asked.
-    asked: Mutex<Option<Instant>>,
-    /// Since when it has answered no heartbeat.
+    /// When it last requested a full state.
+    resynced: Mutex<Option<Instant>>,
+    /// When it last answered a heartbeat.
     answered: Mutex<Instant>,
     requests: AtomicUsize,
     is_closed: AtomicBool,
     closed: Notify,
 }
 
-/// What is known of a connection when it begins.
+/// The properties of a connection when it opens.
 pub struct Opened {
     pub number: u64,
     pub router: String,
@@ -71,7 +71,7 @@ impl RouterConnection {
             link: Mutex::new(link),
             outbox: Outbox::default(),
             full_states: AtomicU64::new(0),
-            asked: Mutex::new(None),
+            resynced: Mutex::new(None),
             answered: Mutex::new(Instant::now()),
             requests: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
@@ -79,50 +79,50 @@ impl RouterConnection {
         }
     }
 
-    /// Sends a message. A router that does not read is cut off.
+    /// Sends a message. Disconnects a router that does not read.
     pub fn send(&self, frame: Frame) {
         if self.outbox.push(frame).is_none() {
             self.close();
         }
     }
 
-    /// Notes that it has answered a heartbeat.
-    pub fn answered(&self) {
+    /// Records that a heartbeat was answered.
+    pub fn heartbeat_answered(&self) {
         *self.answered.lock() = Instant::now();
     }
 
-    /// When it last answered a heartbeat; at first when it connected.
+    /// When it last answered a heartbeat; initially when it connected.
     pub fn last_answer(&self) -> Instant {
         *self.answered.lock()
     }
 
-    /// Whether it may be told everything because it asks, which it may once in each `pause`.
-    pub fn may_ask_again(&self, pause: Duration) -> bool {
-        let mut asked = self.asked.lock();
-        let may = asked.is_none_or(|asked| asked.elapsed() >= pause);
+    /// Whether its request for a full state is granted: once in each `pause`.
+    pub fn may_resync(&self, pause: Duration) -> bool {
+        let mut resynced = self.resynced.lock();
+        let may = resynced.is_none_or(|at| at.elapsed() >= pause);
         if may {
-            *asked = Some(Instant::now());
+            *resynced = Some(Instant::now());
         }
         may
     }
 
-    /// Counts one more request that is worked on, if they are not too many.
+    /// Counts a request that is being processed, unless there are too many.
     pub fn begin_request(self: &Arc<Self>) -> Option<Request> {
-        if self.requests.fetch_add(1, Ordering::AcqRel) >= MOST_REQUESTS {
+        if self.requests.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
             self.requests.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
         Some(Request(self.clone()))
     }
 
-    /// Cuts it off. Its reader does the rest.
+    /// Disconnects it. Its reader cleans up.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.outbox.close();
         self.closed.notify_one();
     }
 
-    /// Waits until it is cut off. For its reader alone.
+    /// Waits until it is disconnected. For its reader only.
     pub async fn closed(&self) {
         while !self.is_closed() {
             self.closed.notified().await;
@@ -134,7 +134,7 @@ impl RouterConnection {
     }
 }
 
-/// A request that is worked on, counted as long as this is there.
+/// A request that is being processed; dropping it ends the count.
 pub struct Request(Arc<RouterConnection>);
 
 impl Drop for Request {

@@ -1,4 +1,4 @@
-//! What all control channels share.
+//! State shared by all control channels.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     pki::Keystore,
 };
 
-/// What the control channel works with.
+/// The parts of the controller that the control channel uses.
 pub struct Parts {
     pub rights: Rights,
     pub changes: Changes,
@@ -22,24 +22,24 @@ pub struct Parts {
     pub keystore: Arc<Keystore>,
 }
 
-/// How long things take at most.
+/// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// For a hello to come.
+    /// Until a hello arrives.
     pub hello: Duration,
-    /// Between two heartbeats of ours.
+    /// Between two heartbeats to a router.
     pub heartbeat: Duration,
-    /// Without an answer to a heartbeat, before a connection is closed.
+    /// Without an answer to a heartbeat, until the connection is closed.
     pub silence: Duration,
-    /// Without a byte in the middle of a message.
+    /// Without a byte within a message.
     pub stall: Duration,
-    /// For a router to answer a route.
+    /// Until a router answers a route.
     pub route: Duration,
-    /// Before a Bind is refused: SDKs bind again at once.
+    /// Delay of a refused bind: SDKs repeat binds immediately.
     pub refusal: Duration,
-    /// How long circuits and terminators of a router stay that has lost its connection.
+    /// How long circuits and terminators of a disconnected router are kept.
     pub absence: Duration,
-    /// How long a router has to end a circuit whose session it was told has ended.
+    /// How long a router has to end a circuit after it was told that the session has ended.
     pub ending: Duration,
 }
 
@@ -91,24 +91,24 @@ impl Core {
         self.parts.rights.store.online()
     }
 
-    /// Sends a message to a router, if it is connected. Answers whether it is.
+    /// Sends a message to a router if it is connected. Returns whether it is.
     pub fn send(&self, router: &str, frame: Frame) -> bool {
         let connection = self.registry.find(router);
         connection.inspect(|connection| connection.send(frame)).is_some()
     }
 
-    /// What is done after a connection has ended.
+    /// Cleans up after a connection has ended.
     pub async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>) {
-        if !self.registry.leave(connection, self.online()) {
+        if !self.registry.remove(connection, self.online()) {
             return;
         }
         tokio::time::sleep(self.times.absence).await;
         if self.registry.find(&connection.router).is_none() {
-            self.forget(&connection.router, "its router has been away for too long");
+            self.forget(&connection.router, "its router has been disconnected for too long");
         }
     }
 
-    /// Forgets the circuits over a router, and what is hosted on it.
+    /// Ends the circuits over a router and the terminators at it.
     pub fn forget(&self, router: &str, reason: &str) {
         self.circuits.of_router(router).iter().for_each(|circuit| self.end_circuit(circuit, true, reason));
         let hosted = self.hosted.of_router(router);

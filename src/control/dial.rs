@@ -1,4 +1,4 @@
-//! From the dial of an SDK at a router to a circuit: checks, the choice of a terminator, the route and its answer.
+//! Dials of SDKs at a router: checks, the choice of a terminator, the route and its answer.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     core::Core,
     hosted::HostedTerminator,
     message::{NumberedBytes, TextEntry, content, fabric, key},
-    sessions::Shown,
+    sessions::SdkCredentials,
 };
 use crate::{
     access::Right,
@@ -26,19 +26,19 @@ use crate::{
 const ATTEMPTS: u32 = 2;
 /// The router does not know the terminator.
 const INVALID_TERMINATOR: u8 = 1;
-/// Of a router's text about a failure so many characters are passed on.
-const MOST_TEXT: usize = 1024;
-/// Codes up to this are known to routers of every version.
-const MOST_CODE: u32 = 11;
+/// Maximum length of a router's failure text that is passed on, in characters.
+const MAX_TEXT: usize = 1024;
+/// Highest code that routers of every version know.
+const MAX_CODE: u32 = 11;
 
-/// What an SDK asks for.
-struct Wish<'f> {
-    shown: Shown<'f>,
+/// A dial request.
+struct DialRequest<'f> {
+    credentials: SdkCredentials<'f>,
     instance: &'f str,
     peer_data: Vec<NumberedBytes>,
 }
 
-impl<'f> Wish<'f> {
+impl<'f> DialRequest<'f> {
     fn of(frame: &'f Frame) -> Result<Self, Failure> {
         let malformed = |what: &str| Failure::internal(format!("{what}: the header cannot be read"));
         let text = |key, what| match frame.header(key) {
@@ -50,7 +50,7 @@ impl<'f> Wish<'f> {
         let api_session_token = text(key::API_SESSION_TOKEN, "API session token")?.filter(|token| !token.is_empty());
         let peer_data = value::bytes_by_number(frame.header(key::PEER_DATA).unwrap_or_default()).map_err(|_| malformed("peer data"))?;
         Ok(Self {
-            shown: Shown { token, api_session_token, fingerprints },
+            credentials: SdkCredentials { token, api_session_token, fingerprints },
             instance: text(key::INSTANCE, "instance id")?.unwrap_or_default(),
             peer_data: peer_data.into_iter().map(|(number, bytes)| NumberedBytes::new(number, bytes)).collect(),
         })
@@ -60,15 +60,15 @@ impl<'f> Wish<'f> {
         self.peer_data.iter().any(|entry| entry.key == Some(key::PUBLIC_KEY))
     }
 
-    /// The terminator that a service whose strategy is sticky is to keep.
+    /// The terminator that a sticky service should return to.
     fn sticky(&self) -> Option<&[u8]> {
         self.peer_data.iter().find(|entry| entry.key == Some(key::STICKINESS)).and_then(|entry| entry.value.as_deref())
     }
 }
 
-/// An SDK dials.
+/// Handles a dial.
 pub fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(request) = connection.begin_request() else {
+    let Some(counted) = connection.begin_request() else {
         return connection.send(error(&frame, 1, "too many requests at the same time"));
     };
     let (core, connection) = (core.clone(), connection.clone());
@@ -77,16 +77,16 @@ pub fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame
             Ok(answer) => connection.send(answer),
             Err(failure) => {
                 tracing::debug!(router = %connection.router, reason = %failure.text, "dial failed");
-                connection.send(error(&frame, if failure.code <= MOST_CODE { failure.code } else { 1 }, &failure.text));
+                connection.send(error(&frame, if failure.code <= MAX_CODE { failure.code } else { 1 }, &failure.text));
             }
         }
-        drop(request);
+        drop(counted);
     });
 }
 
 async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<Frame, Failure> {
-    let wish = Wish::of(frame)?;
-    let found = core.session_of(&wish.shown)?;
+    let request = DialRequest::of(frame)?;
+    let found = core.session_of(&request.credentials)?;
     let circuit = Arc::new(Circuit::new(NewCircuit {
         id: core.numbers.circuit_id().to_string(),
         router: connection.router.clone(),
@@ -94,11 +94,11 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
         token: found.api_session.spec.token.clone(),
         session: found.session,
     }));
-    // From here on a change that takes the right away finds the circuit; what changed before, the check sees.
+    // From here on a change that removes the right finds the circuit; the check covers changes before.
     if !core.circuits.add(&circuit) {
         return Err(Failure::busy("too many circuits"));
     }
-    let outcome = permitted(core, &circuit, &wish).await;
+    let outcome = permitted(core, &circuit, &request).await;
     match outcome {
         Ok(Established { attempt, host, address, peer_data }) => {
             tracing::debug!(circuit = %circuit.id, router = %circuit.router, attempt, client = %circuit.client, service = %circuit.service, "circuit");
@@ -111,36 +111,36 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
     }
 }
 
-/// A circuit that stands.
+/// An established circuit.
 struct Established {
     attempt: u32,
     host: Option<Arc<HostedTerminator>>,
-    /// Of the client's end at its router.
+    /// The address of the client's end at its router.
     address: String,
     peer_data: Vec<(u32, Vec<u8>)>,
 }
 
-async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, wish: &Wish<'_>) -> Result<Established, Failure> {
+async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<Established, Failure> {
     let holder = Holder { api_session: &circuit.api_session, token: &circuit.token };
     let judged = core.parts.rights.judge(holder, &circuit.session, Right::Dial, &circuit.router).map_err(unreadable)?;
     let grant = match judged {
         Ok(grant) => grant,
         Err(failure) => {
-            note(core, circuit, &failure).await;
+            count_refusal(core, circuit, &failure).await;
             return Err(failure);
         }
     };
-    if grant.service.spec.encryption_required && !wish.has_public_key() {
+    if grant.service.spec.encryption_required && !request.has_public_key() {
         return Err(Failure::encryption("encryption required on service, initiator did not send public header"));
     }
     let (mut tried, mut last) = (Vec::new(), None);
     for attempt in 0..ATTEMPTS {
-        let candidate = match choose_terminator(core, circuit, &grant, wish, &tried)? {
+        let candidate = match choose_terminator(core, circuit, &grant, request, &tried)? {
             Ok(candidate) => candidate,
-            // What an attempt has failed for says more.
+            // The failure of an attempt is more specific.
             Err(none) => return Err(last.unwrap_or(none)),
         };
-        match route(core, circuit, wish, &grant, &candidate, attempt).await {
+        match route(core, circuit, request, &grant, &candidate, attempt).await {
             Ok(established) => return Ok(established),
             Err(failure) => last = Some(failure),
         }
@@ -157,25 +157,25 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, wish: &Wish<'_>) ->
     Err(Failure::internal(format!("exceeded maximum [{ATTEMPTS}] retries creating circuit [c/{}]: {reason}", circuit.id)))
 }
 
-/// Where a circuit may end.
+/// A terminator where a circuit may end.
 struct Candidate {
     record: Record<Terminator>,
     host: Option<Arc<HostedTerminator>>,
     weight: Weight,
 }
 
-/// The terminator that is dialled next; the inner error says why there is none.
+/// Chooses the next terminator to dial; the inner error says why there is none.
 fn choose_terminator(
     core: &Core,
     circuit: &Circuit,
     grant: &Grant,
-    wish: &Wish<'_>,
+    request: &DialRequest<'_>,
     tried: &[String],
 ) -> Result<Result<Candidate, Failure>, Failure> {
     let service = grant.service.id.as_str();
     let mut records = core.parts.rights.store.read(|tx| tx.linked::<Terminator>("service", service)).map_err(unreadable)?;
-    records.retain(|record| record.spec.identity == wish.instance);
-    let instance = if wish.instance.is_empty() { String::new() } else { format!(" for instanceId {}", wish.instance) };
+    records.retain(|record| record.spec.identity == request.instance);
+    let instance = if request.instance.is_empty() { String::new() } else { format!(" for instanceId {}", request.instance) };
     if records.is_empty() {
         return Ok(Err(Failure::internal(format!("service {service} has no terminators{instance}"))));
     }
@@ -191,24 +191,24 @@ fn choose_terminator(
     });
     let mut candidates: Vec<Candidate> = candidates.collect();
     let weights: Vec<_> = candidates.iter().map(|candidate| candidate.weight).collect();
-    let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == wish.sticky());
+    let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == request.sticky());
     let strategy = Strategy::named(&grant.service.spec.terminator_strategy);
-    Ok(match choose(strategy, &weights, sticky, core.numbers.lot()) {
+    Ok(match choose(strategy, &weights, sticky, core.numbers.random()) {
         Some(chosen) => Ok(candidates.swap_remove(chosen)),
         None => Err(Failure::internal(format!("service {service} has no online terminators{instance}"))),
     })
 }
 
-/// Has the router forward a circuit to a terminator, and waits for its answer.
+/// Sends the route of a circuit to a terminator, and waits for the router's answer.
 async fn route(
     core: &Arc<Core>,
     circuit: &Arc<Circuit>,
-    wish: &Wish<'_>,
+    request: &DialRequest<'_>,
     grant: &Grant,
     candidate: &Candidate,
     attempt: u32,
 ) -> Result<Established, Failure> {
-    // An address that a router knows is taken without a dial: each attempt has its own.
+    // A router reuses an address that it knows without dialling, so that each attempt has its own.
     let [ingress, egress] = ["i", "e"].map(|end| format!("{}.{end}{attempt}", circuit.id));
     let spec = &candidate.record.spec;
     let forward = |source: &str, destination: &str, kind: fabric::DestinationType| fabric::Forward {
@@ -223,7 +223,7 @@ async fn route(
             binding: spec.binding.clone(),
             address: egress.clone(),
             destination: spec.address.clone(),
-            peer_data: wish.peer_data.clone(),
+            peer_data: request.peer_data.clone(),
         }),
         forwards: vec![
             forward(&ingress, &egress, fabric::DestinationType::End),
@@ -239,8 +239,8 @@ async fn route(
     }
     let outcome = match timeout(core.times.route, answer).await {
         Ok(Ok(result)) => accept(core, circuit, grant, candidate, &result),
-        Ok(Err(_)) => Err(Failure::access_denied("the circuit has ended meanwhile")),
-        Err(_) => Err(Failure::internal("the router does not answer")),
+        Ok(Err(_)) => Err(Failure::access_denied("the circuit has ended in the meantime")),
+        Err(_) => Err(Failure::internal("the router did not answer in time")),
     };
     match outcome {
         Ok(peer_data) => Ok(Established { attempt, host: candidate.host.clone(), address: ingress, peer_data }),
@@ -251,7 +251,7 @@ async fn route(
     }
 }
 
-/// Takes the answer of a router; what comes back is for the SDK that dials.
+/// Processes the answer of a router. Returns the peer data for the dialling SDK.
 fn accept(
     core: &Core,
     circuit: &Arc<Circuit>,
@@ -265,13 +265,13 @@ fn accept(
         {
             core.end_hosted(host);
         }
-        let text: String = result.text(key::ROUTE_ERROR).unwrap_or("the router refused the route").chars().take(MOST_TEXT).collect();
+        let text: String = result.text(key::ROUTE_ERROR).unwrap_or("the router refused the route").chars().take(MAX_TEXT).collect();
         return Err(Failure::internal(text));
     }
     let mut peer_data: Vec<(u32, Vec<u8>)> = Vec::new();
     let stored = candidate.host.iter().flat_map(|host| &host.peer_data).filter_map(|entry| Some((entry.key?, entry.value.clone()?)));
-    let told = result.headers().filter_map(|(key, value)| Some((u32::try_from(key).ok()?, value.to_vec())));
-    for (key, value) in stored.chain(told.filter(|(key, _)| is_peer_data(*key))) {
+    let received = result.headers().filter_map(|(key, value)| Some((u32::try_from(key).ok()?, value.to_vec())));
+    for (key, value) in stored.chain(received.filter(|(key, _)| is_peer_data(*key))) {
         peer_data.retain(|(known, _)| *known != key);
         peer_data.push((key, value));
     }
@@ -282,7 +282,7 @@ fn accept(
         peer_data.push((key::STICKINESS, candidate.record.id.as_str().into()));
     }
     if !core.circuits.establish(circuit, candidate.host.clone()) {
-        return Err(Failure::access_denied("the circuit has ended meanwhile"));
+        return Err(Failure::access_denied("the circuit has ended in the meantime"));
     }
     if let Some(host) = &candidate.host {
         host.load.dial_succeeded();
@@ -291,7 +291,7 @@ fn accept(
     Ok(peer_data)
 }
 
-/// Whether a header of a result is meant for the SDK that dials, and not for the controller.
+/// Whether a header of a result is for the dialling SDK and not for the controller.
 fn is_peer_data(key: u32) -> bool {
     !(1..=999).contains(&key) && key != 0 && !(1100..=1104).contains(&key) && !(1110..=1114).contains(&key)
 }
@@ -310,7 +310,7 @@ fn answer(to: &Frame, circuit: &Circuit, address: &str, peer_data: &[(u32, Vec<u
         .empty()
 }
 
-/// The answer of a router to a route. One that nobody waits for is taken back.
+/// The answer of a router to a route. A circuit that no dial waits for is removed again.
 pub fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
     let Ok(id) = std::str::from_utf8(frame.body()).map(str::to_owned) else { return };
     let attempt = frame.u32(key::ROUTE_ATTEMPT).unwrap_or_default();
@@ -323,8 +323,8 @@ pub fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
     }
 }
 
-/// Counts a dial that was refused for want of a right, for the history.
-async fn note(core: &Core, circuit: &Circuit, failure: &Failure) {
+/// Counts a dial that was refused for lack of a right, for the history.
+async fn count_refusal(core: &Core, circuit: &Circuit, failure: &Failure) {
     let Some(reason) = failure.reason.text() else { return };
     let (identity, service) = (Some(circuit.client.to_string()), Some(circuit.service.to_string()));
     let refused = Refused { what: DIAL, identity, address: None, service, reason };

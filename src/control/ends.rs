@@ -1,4 +1,4 @@
-//! How circuits and terminators at routers elsewhere end, and how terminators follow their records.
+//! How circuits and terminators at routers with a control channel end, and how terminators follow their records.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use crate::{
     store::Event,
 };
 
-/// How often failures of hosts are forgiven.
+/// Interval at which one failure of each host is forgiven.
 const FORGIVE: Duration = Duration::from_secs(60);
 
 impl Core {
-    /// Ends a circuit and tells its router: `now`, or once its data has passed.
+    /// Ends a circuit and tells its router to remove it: at once if `now`, else after its queued data was delivered.
     pub fn end_circuit(&self, circuit: &Arc<Circuit>, now: bool, reason: &str) {
         if !self.circuits.remove(circuit) {
             return;
@@ -31,7 +31,7 @@ impl Core {
         tracing::debug!(circuit = %circuit.id, router = %circuit.router, reason, "circuit ended");
     }
 
-    /// Ends what is hosted, with its record. Its circuits go on.
+    /// Removes a terminator and its record. Its circuits stay open.
     pub fn end_hosted(&self, hosted: &Arc<HostedTerminator>) {
         if self.hosted.remove(hosted) {
             self.online().set_dynamic_cost(hosted.id.as_str(), 0);
@@ -39,7 +39,7 @@ impl Core {
         }
     }
 
-    /// Shows what a terminator costs now.
+    /// Publishes the current dynamic cost of a terminator.
     pub fn show_cost(&self, hosted: &HostedTerminator) {
         if self.hosted.find(hosted.id.as_str()).is_some() {
             self.online().set_dynamic_cost(hosted.id.as_str(), hosted.load.value());
@@ -47,17 +47,17 @@ impl Core {
     }
 }
 
-/// Keeps what is hosted in step with the records, which administrators may change and delete as well.
+/// Updates a terminator when its record changes or is deleted.
 pub fn follow(core: &Core, event: &Event) {
     let Some((old, new)) = event.of::<Terminator>() else { return };
     let Some(hosted) = new.or(old).and_then(|record| core.hosted.find(record.id.as_str())) else { return };
-    hosted.list(new.is_some());
+    hosted.set_listed(new.is_some());
     if let Some(record) = new {
-        hosted.weigh(record.spec.cost, record.spec.precedence);
+        hosted.set_weight(record.spec.cost, record.spec.precedence);
     }
 }
 
-/// Deletes what connections of earlier runs made at routers elsewhere. Blocks.
+/// Deletes terminators that earlier runs created for connections. Blocks.
 ///
 /// # Errors
 /// The store cannot be read or written.
@@ -74,7 +74,7 @@ pub fn clear(core: &Core) -> Result<()> {
     routers.iter().try_for_each(|router| core.records.clear(router))
 }
 
-/// Forgives failures of hosts, for ever.
+/// Forgives failures of hosts periodically. Never ends.
 pub async fn forgive(core: Arc<Core>) {
     let mut ticks = interval(FORGIVE);
     loop {

@@ -1,4 +1,4 @@
-//! The ends of circuits as routers report them, and circuits that they ask about.
+//! The end of circuits as routers report it, and circuits whose existence they ask about.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{entity::FactsExt, frame::Frame};
 
-/// Circuits in one report.
-const MOST_CIRCUITS: usize = 10_000;
+/// Maximum circuits in one report.
+const MAX_CIRCUITS: usize = 10_000;
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// A circuit of this router.
@@ -20,7 +20,7 @@ fn own(core: &Core, connection: &RouterConnection, id: &str) -> Option<Arc<Circu
     core.circuits.find(id).filter(|circuit| circuit.router == connection.router)
 }
 
-/// Something has ended at a router.
+/// Handles the end of something at a router.
 pub fn fault(core: &Core, connection: &RouterConnection, frame: &Frame) {
     let Some(fault) = body::<fabric::Fault>(connection, frame) else { return };
     match FaultSubject::try_from(fault.subject) {
@@ -29,9 +29,9 @@ pub fn fault(core: &Core, connection: &RouterConnection, frame: &Frame) {
                 core.end_circuit(&circuit, false, "an end has closed it");
             }
         }
-        // Data that the router cannot forward: the circuit is dead there.
+        // Data that the router cannot forward: it no longer has the circuit.
         Ok(subject @ (FaultSubject::Forward | FaultSubject::UnknownOwnerForward)) => {
-            for id in fault.id.split(' ').filter(|id| !id.is_empty()).take(MOST_CIRCUITS) {
+            for id in fault.id.split(' ').filter(|id| !id.is_empty()).take(MAX_CIRCUITS) {
                 match own(core, connection, id) {
                     Some(circuit) => core.end_circuit(&circuit, true, "its router cannot forward it"),
                     None if subject == FaultSubject::Forward => connection.send(unroute(id, true)),
@@ -43,19 +43,19 @@ pub fn fault(core: &Core, connection: &RouterConnection, frame: &Frame) {
     }
 }
 
-/// Circuits that have been idle at a router: those that we do not know end there, and those that were idle for longer than their service
-/// allows.
+/// Idle circuits that a router asks about: unknown circuits are removed there, and circuits that were idle for longer than their service
+/// allows are ended.
 pub fn confirm(core: &Core, connection: &RouterConnection, frame: &Frame) {
     let Some(report) = body::<fabric::CircuitConfirmation>(connection, frame) else { return };
-    for id in report.circuit_ids.iter().take(MOST_CIRCUITS) {
+    for id in report.circuit_ids.iter().take(MAX_CIRCUITS) {
         let Some(circuit) = own(core, connection, id) else {
             connection.send(unroute(id, true));
             continue;
         };
         let idle = report.idle_times.iter().find(|entry| entry.key.as_ref() == Some(id)).and_then(|entry| entry.value);
         let service = core.parts.rights.store.read(|tx| tx.find(&circuit.service)).ok().flatten();
-        let longest = service.map_or(0, |service| service.spec.max_idle_time_millis);
-        if longest > 0 && idle.is_some_and(|idle| idle / NANOS_PER_MILLI > longest) {
+        let max_idle = service.map_or(0, |service| service.spec.max_idle_time_millis);
+        if max_idle > 0 && idle.is_some_and(|idle| idle / NANOS_PER_MILLI > max_idle) {
             core.end_circuit(&circuit, true, "it was idle for too long");
         }
     }

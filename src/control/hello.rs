@@ -1,4 +1,4 @@
-//! The first message of a router: who is it, and may it connect?
+//! The first message of a router: identifies it by its certificate and decides whether it may connect.
 
 use std::{sync::Arc, time::Instant};
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     answers::unroute,
-    bind::{VALIDATED, validation},
+    bind::{VALIDATION_CHUNK, validation},
     connection::{Opened, RouterConnection, RouterKind},
     core::Core,
     message::{content, edge, key},
@@ -24,28 +24,28 @@ use crate::{
     pki::Certificate,
 };
 
-/// How long the sections of a hello may be, in bytes: whoever sends it is not known yet.
+/// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
 const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
-/// Of a member of the version so many characters are kept.
+/// Maximum length of a version member that is stored, in characters.
 const MOST_VERSION: usize = 64;
 
-/// What we can do, by bit, as routers know it.
+/// The controller's capabilities, as bits of the protocol.
 mod capability {
-    /// Routers send the second form of requests for terminators.
+    /// Routers send version 2 of requests for terminators.
     const CREATE_TERMINATOR_V2: u8 = 1 << 1;
-    /// Routers send the second form of requests for circuits.
+    /// Routers send version 2 of requests for circuits.
     const CREATE_CIRCUIT_V2: u8 = 1 << 3;
     pub const ALL: u8 = CREATE_TERMINATOR_V2 | CREATE_CIRCUIT_V2;
 }
 
-/// A router as its certificate names it.
+/// A router identified by its certificate.
 struct Known {
     id: String,
     kind: RouterKind,
     is_disabled: bool,
 }
 
-/// Serves one connection until it ends. `place` is dropped as soon as the router is authenticated.
+/// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
 pub async fn serve(
     core: Arc<Core>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -54,19 +54,19 @@ pub async fn serve(
 ) {
     let hello = match tokio::time::timeout(core.times.hello, read(&mut stream, &core)).await {
         Ok(Ok(hello)) => hello,
-        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "no hello of a router"),
-        Err(_) => return tracing::debug!(address = ?peer.address, "no hello of a router in time"),
+        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello"),
+        Err(_) => return tracing::debug!(address = ?peer.address, "a router sent no hello in time"),
     };
     let connection = match welcome(&core, &hello, &peer) {
         Ok(connection) => connection,
         Err(reason) => {
-            tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is turned away");
+            tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
             let refusal = first(Builder::reply(common::RESULT, &hello).flag(common_key::SUCCESS, false).body(reason.as_bytes()));
             let refused = async {
                 stream.write_all(refusal.as_bytes()).await?;
                 stream.shutdown().await
             };
-            // A router that does not take the answer goes without.
+            // A router that does not read the answer is disconnected without it.
             drop(tokio::time::timeout(core.times.hello, refused).await);
             return;
         }
@@ -86,10 +86,10 @@ fn body_text(hello: &Frame) -> String {
     String::from_utf8_lossy(hello.body()).chars().filter(|c| !c.is_control()).take(MOST_VERSION).collect()
 }
 
-/// Opens a connection for whoever a hello is from; else why it opens none, for the log of the router.
+/// Opens a connection for the sender of a hello. The error is the reason of the rejection, which the router logs.
 fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
     if hello.content_type() != common::HELLO {
-        return Err("the first message is a hello");
+        return Err("the first message must be a hello");
     }
     let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
     let known = identify(core, hello, &leaf).map_err(|error| {
@@ -99,18 +99,18 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     if known.is_disabled {
         return Err("the router is disabled");
     }
-    let version = hello.text(common_key::VERSION).map(version).ok_or("a hello carries the version of the router")?;
+    let version = hello.text(common_key::VERSION).map(version).ok_or("a hello must carry the version of the router")?;
     let opened =
         Opened { number: core.numbers.next(), router: known.id, kind: known.kind, address: peer.address, link: link(known.kind, version) };
     let connection = Arc::new(RouterConnection::new(opened));
     let is_reconnect =
         hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && hello.header(common_key::IS_GROUPED).is_none();
-    core.registry.enter(&connection, is_reconnect, core.online())?;
-    // What was changed between the look at the record and the entry was told to nobody.
+    core.registry.add(&connection, is_reconnect, core.online())?;
+    // A change between the first look-up and the registration reached nobody, so that the record is read again.
     let still = identify(core, hello, &leaf);
     if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
         connection.close();
-        core.registry.leave(&connection, core.online());
+        core.registry.remove(&connection, core.online());
         return Err("the router has been changed meanwhile");
     }
     if is_reconnect {
@@ -123,7 +123,7 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     Ok(connection)
 }
 
-/// The router that a certificate is of; the inner error is why it is of none.
+/// The router that a certificate belongs to; the inner error is why it belongs to none.
 fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<Known, &'static str>> {
     let parts = &core.parts;
     let now = parts.rights.clock.now();
@@ -134,7 +134,7 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
         return Ok(Err("the client certificate has expired, or is not valid yet"));
     }
     let (Ok(name), fingerprint) = (std::str::from_utf8(hello.body()), leaf.fingerprint()) else {
-        return Ok(Err("the id of a router is UTF-8"));
+        return Ok(Err("the id of a router must be UTF-8"));
     };
     let found = parts.rights.store.read(|tx| {
         if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
@@ -155,21 +155,21 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
     })
 }
 
-/// Version, revision, build date, system and architecture.
+/// Parses version, revision, build date, system and architecture.
 fn version(text: &str) -> VersionInfo {
     let mut parts = text.split('|').map(|part| part.chars().filter(|c| !c.is_control()).take(MOST_VERSION).collect::<String>());
     let mut next = || parts.next().unwrap_or_default();
     VersionInfo { version: next(), revision: next(), build_date: next(), os: next(), arch: next() }
 }
 
-/// What records show of a router that has just said hello.
+/// The link shown on the record of a router that has just said hello.
 fn link(kind: RouterKind, version: VersionInfo) -> RouterLink {
     let sync_status = if kind == RouterKind::Edge { "SYNC_NEW" } else { "SYNC_UNKNOWN" };
     RouterLink { sync_status: sync_status.into(), version, ..RouterLink::default() }
 }
 
-/// The answer to a hello that is accepted. Keys above 9 mean something else to routers of version 2, which mark their hello as one of a
-/// group of connections.
+/// The answer to an accepted hello. Keys above 9 differ for routers of version 2, which mark their hello as one of a group
+/// of connections.
 fn answer(hello: &Frame, connection: &RouterConnection) -> Frame {
     let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     let answer = Builder::reply(common::RESULT, hello)
@@ -184,13 +184,13 @@ fn answer(hello: &Frame, connection: &RouterConnection) -> Frame {
     first(answer.empty())
 }
 
-/// The first message of a connection has a number of its own.
+/// The first message of a connection has sequence number -1.
 fn first(mut frame: Frame) -> Frame {
     frame.set_sequence(-1);
     frame
 }
 
-/// What is said to an edge router after the hello.
+/// The message to an edge router after the hello.
 fn server_hello() -> Frame {
     let text = super::message::TextEntry::new;
     let hello = edge::ServerHello { version: format!("v{}", env!("CARGO_PKG_VERSION")), data: vec![text("instant", "true")] };
@@ -215,19 +215,19 @@ async fn run(
             if let Err(error) = written.await {
                 tracing::debug!(router = %connection.router, %error, "writing to a router failed");
             }
-            // Whatever is read from now on cannot be answered.
+            // Messages read from now on could not be answered.
             connection.close();
         }
     });
     if connection.kind == RouterKind::Edge {
         connection.send(server_hello());
-        core.registry.show(&connection, core.online(), |link| link.sync_status = "SYNC_HELLO".into());
+        core.registry.update_link(&connection, core.online(), |link| link.sync_status = "SYNC_HELLO".into());
     }
-    core.hosted.of_router(&connection.router).chunks(VALIDATED).for_each(|some| connection.send(validation(some)));
+    core.hosted.of_router(&connection.router).chunks(VALIDATION_CHUNK).for_each(|some| connection.send(validation(some)));
     let reason = tokio::select! {
         stop = Receiver::new(core.clone(), connection.clone(), read).run() => stop.to_string(),
         () = connection.closed() => "it was cut off".into(),
-        () = beat(&core, &connection) => "it answers no heartbeats".into(),
+        () = beat(&core, &connection) => "it answered no heartbeats".into(),
     };
     connection.close();
     writing.abort();
@@ -236,7 +236,7 @@ async fn run(
     tokio::spawn(async move { core.left(&connection).await });
 }
 
-/// Sends heartbeats, until the router has not answered any for too long.
+/// Sends heartbeats until the router has not answered any for too long.
 async fn beat(core: &Core, connection: &RouterConnection) {
     let mut ticks = interval(core.times.heartbeat);
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! What SDKs host at routers elsewhere: terminators that are records, with what only this process knows of them.
+//! Terminators that SDKs host at routers with a control channel: their records, with state that only this process has.
 
 use std::{
     collections::HashMap,
@@ -18,37 +18,37 @@ use crate::{
 
 /// A service that an SDK hosts at a router.
 pub struct HostedTerminator {
-    /// Also its address.
+    /// Also the address of the terminator.
     pub id: Id<Terminator>,
     pub router: String,
     pub service: Id<Service>,
     pub identity: Id<Identity>,
     pub session: Id<Session>,
     pub api_session: Id<ApiSession>,
-    /// Of the API session.
+    /// The token of the API session.
     pub token: String,
-    /// For those who dial.
+    /// Peer data for the dialling SDKs.
     pub peer_data: Vec<NumberedBytes>,
     pub load: DynamicCost,
     weight: Mutex<Weight>,
-    /// Whether its record is there.
+    /// Whether the record exists.
     is_listed: AtomicBool,
 }
 
 impl HostedTerminator {
-    /// What it is chosen by now.
+    /// The weight used for choosing a terminator.
     pub fn weight(&self) -> Weight {
         Weight { dynamic_cost: self.load.value(), ..*self.weight.lock() }
     }
 
-    /// Takes cost and precedence from its record.
-    pub fn weigh(&self, cost: u16, precedence: Precedence) {
+    /// Takes cost and precedence from the record.
+    pub fn set_weight(&self, cost: u16, precedence: Precedence) {
         let mut weight = self.weight.lock();
         (weight.cost, weight.precedence) = (cost, precedence);
     }
 
-    /// Notes whether its record is there.
-    pub fn list(&self, is_listed: bool) {
+    /// Records whether the record exists.
+    pub fn set_listed(&self, is_listed: bool) {
         self.is_listed.store(is_listed, Ordering::SeqCst);
     }
 
@@ -66,7 +66,7 @@ impl HostedTerminator {
     }
 }
 
-/// What is known of a terminator when it is asked for.
+/// A terminator at the start of a bind.
 pub struct NewHosted {
     pub id: Id<Terminator>,
     pub router: String,
@@ -87,7 +87,7 @@ impl From<NewHosted> for HostedTerminator {
     }
 }
 
-/// All of them.
+/// All hosted terminators.
 #[derive(Default)]
 pub struct Hosted(Mutex<Open>);
 
@@ -102,7 +102,7 @@ impl Hosted {
         self.0.lock().by_id.get(id).cloned()
     }
 
-    /// Takes one in, if its id is free.
+    /// Adds a terminator if its id is free.
     pub fn add(&self, hosted: &Arc<HostedTerminator>) -> bool {
         let mut open = self.0.lock();
         let id = hosted.id.to_string();
@@ -114,7 +114,7 @@ impl Hosted {
         true
     }
 
-    /// Takes one out. Answers whether it was there.
+    /// Removes a terminator. Returns whether it was there.
     pub fn remove(&self, hosted: &Arc<HostedTerminator>) -> bool {
         let mut open = self.0.lock();
         let id = hosted.id.to_string();
@@ -126,17 +126,17 @@ impl Hosted {
         is_there
     }
 
-    /// Those at a router.
+    /// The terminators at a router.
     pub fn of_router(&self, router: &str) -> Vec<Arc<HostedTerminator>> {
         self.0.lock().by_id.values().filter(|hosted| hosted.router == router).cloned().collect()
     }
 
-    /// How many there are at a router.
+    /// The number of terminators at a router.
     pub fn count(&self, router: &str) -> usize {
         self.0.lock().by_id.values().filter(|hosted| hosted.router == router).count()
     }
 
-    pub fn resting_on(&self, basis: &Basis) -> Vec<Arc<HostedTerminator>> {
+    pub fn depending_on(&self, basis: &Basis) -> Vec<Arc<HostedTerminator>> {
         let open = self.0.lock();
         open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
     }

@@ -1,14 +1,14 @@
-//! Routers elsewhere: the control channel that unmodified Go routers connect to, and what is told to them and taken from them on it.
+//! Routers in other processes: the control channel that unmodified Go routers connect to, and its messages.
 //!
-//! Not here: sockets and TLS (`listener/`), how messages look as bytes (`frame/`), the router inside (`network/`), enrollment of routers
-//! (`enrollment/`). Who may use what is asked of the same functions as at the router inside (`network/rights.rs`).
+//! Not here: sockets and TLS (`listener/`), the encoding of messages (`frame/`), the built-in router (`network/`), enrollment of routers
+//! (`enrollment/`). Rights are checked by the same functions as for the built-in router (`network/rights.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a [`RouterConnection`](connection::RouterConnection) in the [`registry`].
-//! `receive.rs` reads its messages and hands each to whoever answers it: `sync.rs` tells it of API sessions, `bind.rs` makes terminators of
-//! SDKs that host, `dial.rs` makes circuits, `fault.rs` ends them, `review.rs` ends what has lost its right.
+//! `receive.rs` reads its messages and dispatches them: `sync.rs` reports API sessions to it, `bind.rs` creates terminators of SDKs that
+//! host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits and terminators without a right.
 //!
-//! Invariants: the router that acts is always the one of the connection, and touches only what is its own. Whatever it sends is bounded in
-//! bytes and cannot make a task panic. A circuit that is listed is one that both of its identities may have now.
+//! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input is
+//! bounded in bytes and cannot make a task panic. A listed circuit is one that both of its identities may have now.
 
 mod answers;
 mod bind;
@@ -49,8 +49,8 @@ use crate::{
     store::CommitFeed,
 };
 
-/// How long tasks have to end when the controller stops.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long tasks may take to end when the controller stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The controller's side of all control channels. Cheap to clone.
 #[derive(Clone)]
@@ -63,16 +63,16 @@ struct Inner {
 }
 
 impl Control {
-    /// Starts it. What earlier runs left of terminators of connections to routers elsewhere is deleted: routers report again what they host.
-    /// Is to be called when everything that its checks look at follows the store. Blocks.
+    /// Starts it. Deletes terminators that earlier runs created for connections to routers: routers report again what they host.
+    /// Call it after everything that its checks read follows the store. Blocks.
     ///
     /// # Errors
-    /// The store cannot be read or written, or the system gives no threads.
+    /// The store cannot be read or written, or the system provides no threads.
     pub fn start(parts: Parts, feed: &CommitFeed) -> crate::error::Result<Self> {
         Self::start_with(parts, Times::default(), feed)
     }
 
-    /// The same with other times, for tests.
+    /// The same with other time limits, for tests.
     ///
     /// # Errors
     /// As in [`Control::start`].
@@ -82,8 +82,8 @@ impl Control {
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the control channel: {e}")))?;
         let handle = runtime.handle().clone();
         let reviews = Arc::<PendingReviews>::default();
-        let noted = reviews.clone();
-        feed.attach(&core, move |core, event| review::hear(core, &noted, event));
+        let pending = reviews.clone();
+        feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
         handle.spawn(review::run(core.clone(), reviews));
         handle.spawn(sync::run(core.clone()));
         let removing = core.clone();
@@ -92,12 +92,12 @@ impl Control {
         Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle })))
     }
 
-    /// Where its tasks run: a stream that it is to serve should be made there.
+    /// The runtime of its tasks. A stream that it serves should be created there.
     pub fn handle(&self) -> &runtime::Handle {
         &self.0.handle
     }
 
-    /// Serves a connection of a router until it ends. Poll it on the runtime of [`Control::handle`]. `place` is dropped as soon as the router is
+    /// Serves a connection of a router until it ends. Poll it on the runtime of [`Control::handle`]. Drops `place` as soon as the router is
     /// authenticated.
     pub fn serve<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
@@ -108,22 +108,22 @@ impl Control {
         hello::serve(self.0.core.clone(), stream, peer, place)
     }
 
-    /// Ids of the routers of a circuit that a session dialled; none where it has no circuit over routers elsewhere.
+    /// The ids of the routers of a circuit that a session dialled; none if it has no circuit over these routers.
     pub fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
-        let circuits = self.0.core.circuits.resting_on(&Basis::Session(session.to_owned()));
+        let circuits = self.0.core.circuits.depending_on(&Basis::Session(session.to_owned()));
         let dialled = circuits.into_iter().find(|circuit| circuit.session.id.as_str() == session);
         dialled.map(|circuit| vec![circuit.router.clone()])
     }
 
-    /// Ends its threads, with all connections. Blocks.
+    /// Stops its threads and closes all connections. Blocks.
     pub fn stop(&self) {
         if let Some(runtime) = self.0.runtime.lock().take() {
-            runtime.shutdown_timeout(LAST_WORDS);
+            runtime.shutdown_timeout(STOP_TIMEOUT);
         }
     }
 }
 
-/// Threads of its own: a storm of routers must not keep requests over REST or traffic waiting.
+/// Its own threads, so that many routers connecting at once do not delay REST requests or traffic.
 fn threads() -> io::Result<Runtime> {
     let count = AtomicUsize::new(0);
     let name = move || format!("control-{}", count.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! Messages that wait to be written to a connection, bounded in bytes.
+//! Messages waiting to be written to a connection, bounded in bytes.
 
 use std::{collections::VecDeque, io};
 
@@ -10,10 +10,10 @@ use tokio::{
 
 use crate::frame::Frame;
 
-/// So many bytes may wait. A router that leaves more unread is cut off.
-const MOST: usize = 16 << 20;
-/// Whoever can wait lets no more than this wait.
-const EASY: usize = 1 << 20;
+/// Maximum bytes waiting. A router that leaves more unread is disconnected.
+const MAX_BYTES: usize = 16 << 20;
+/// Maximum bytes waiting before a sender that can wait adds another message.
+const LOW_BYTES: usize = 1 << 20;
 
 /// A queue of messages and its one writer.
 #[derive(Default)]
@@ -27,16 +27,16 @@ pub struct Outbox {
 struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
-    /// Of the last message.
+    /// The sequence number of the last message.
     sequence: i32,
     is_closed: bool,
 }
 
 impl Outbox {
-    /// Queues a message. Answers the number that it got; none where the outbox is closed, or too much waits.
+    /// Queues a message. Returns its sequence number; none if the outbox is closed or full.
     pub fn push(&self, mut frame: Frame) -> Option<i32> {
         let mut queue = self.queue.lock();
-        if queue.is_closed || queue.bytes + frame.len() > MOST {
+        if queue.is_closed || queue.bytes + frame.len() > MAX_BYTES {
             return None;
         }
         queue.sequence = queue.sequence.checked_add(1).unwrap_or(1);
@@ -49,15 +49,15 @@ impl Outbox {
         Some(sequence)
     }
 
-    /// The same once little waits. For one task at a time.
-    pub async fn push_in_turn(&self, frame: Frame) -> Option<i32> {
-        while self.queue.lock().bytes > EASY {
+    /// The same once few bytes wait. For one task at a time.
+    pub async fn push_when_low(&self, frame: Frame) -> Option<i32> {
+        while self.queue.lock().bytes > LOW_BYTES {
             self.taken.notified().await;
         }
         self.push(frame)
     }
 
-    /// Lets nothing be queued or written any more.
+    /// Closes the queue and drops its messages.
     pub fn close(&self) {
         let mut queue = self.queue.lock();
         *queue = Queue { is_closed: true, ..Queue::default() };
@@ -66,7 +66,7 @@ impl Outbox {
         self.taken.notify_one();
     }
 
-    /// Writes what is queued, until the outbox is closed.
+    /// Writes queued messages until the outbox is closed.
     ///
     /// # Errors
     /// The connection cannot be written.

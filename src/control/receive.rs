@@ -1,4 +1,4 @@
-//! What comes in on a control channel: messages are read one after the other, and handed to whoever answers them. Nothing waits in here.
+//! Reads the messages of a control channel one after the other and dispatches them. Nothing blocks here.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::{
     network::{Stop, begin, fill},
 };
 
-/// How long the sections of a message may be, in bytes. Metrics of a router with thousands of circuits fit.
+/// Maximum lengths of the sections of a message, in bytes. Metrics of a router with thousands of circuits fit.
 const LIMITS: Limits = Limits { headers: 64 << 10, body: 4 << 20 };
-/// A router names at most this many listeners.
-const MOST_LISTENERS: usize = 16;
-/// Names and addresses that a router says of itself have at most this many bytes.
-const MOST_NAME: usize = 255;
+/// Maximum listeners of a router.
+const MAX_LISTENERS: usize = 16;
+/// Maximum length of names and addresses that a router reports, in bytes.
+const MAX_NAME: usize = 255;
 
 /// The reader of one connection.
 pub struct Receiver<S> {
@@ -37,7 +37,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         Self { core, connection, stream }
     }
 
-    /// Reads until there is nothing more, and answers why.
+    /// Reads until the connection ends, and returns why it ended.
     pub async fn run(mut self) -> Stop {
         loop {
             let stall = self.core.times.stall;
@@ -47,28 +47,28 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
                 Ok(frame)
             };
             match read.await {
-                Ok(frame) => self.take(frame),
+                Ok(frame) => self.dispatch(frame),
                 Err(stop) => return stop,
             }
         }
     }
 
-    fn take(&self, frame: Frame) {
+    fn dispatch(&self, frame: Frame) {
         let (core, connection) = (&self.core, &self.connection);
         if let Some(clock) = frame.u64(key::HEARTBEAT) {
             connection.send(Builder::new(common::HEARTBEAT).u64(key::HEARTBEAT_ECHO, clock).empty());
         }
         if frame.u64(key::HEARTBEAT_ECHO).is_some() {
-            connection.answered();
+            connection.heartbeat_answered();
         }
         match frame.content_type() {
             common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),
             content::VERIFY_ROUTER => connection.send(result(&frame, false, "links between routers are not supported")),
             content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
             content::CLIENT_HELLO => client_hello(core, connection, &frame),
-            content::API_SESSION_HEARTBEAT => self.work(frame, sync::heard_of),
-            content::REQUEST_RESYNC => core.sync.again(connection),
-            content::VALIDATE_SESSIONS => self.work(frame, sync::validate),
+            content::API_SESSION_HEARTBEAT => self.blocking(frame, sync::heartbeat),
+            content::REQUEST_RESYNC => core.sync.resync(connection),
+            content::VALIDATE_SESSIONS => self.blocking(frame, sync::validate),
             content::CREATE_TERMINATOR => bind::create(core, connection, frame),
             content::UPDATE_TERMINATOR => bind::update(core, connection, frame),
             content::REMOVE_TERMINATORS => bind::remove(core, connection, &frame),
@@ -77,12 +77,12 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             content::ROUTE_RESULT => dial::result(core, connection, frame),
             content::FAULT => fault::fault(core, connection, &frame),
             content::CIRCUIT_CONFIRMATION => fault::confirm(core, connection, &frame),
-            other => tracing::trace!(router = %connection.router, content_type = other, "a message of a type that is not answered"),
+            other => tracing::trace!(router = %connection.router, content_type = other, "a message of an unsupported type is ignored"),
         }
     }
 
-    /// Has a message dealt with by a thread that may wait for the disk.
-    fn work(&self, frame: Frame, work: fn(&Core, &Arc<RouterConnection>, &Frame)) {
+    /// Processes a message on a thread that may wait for the disk.
+    fn blocking(&self, frame: Frame, work: fn(&Core, &Arc<RouterConnection>, &Frame)) {
         let Some(request) = self.connection.begin_request() else { return };
         let (core, connection) = (self.core.clone(), self.connection.clone());
         tokio::task::spawn_blocking(move || {
@@ -92,14 +92,14 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     }
 }
 
-/// What a router says of itself, after which it is told of API sessions.
+/// Stores what a router reports about itself and starts its full state.
 fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(hello) = body::<edge::ClientHello>(connection, frame) else { return };
-    let is_name = |text: &str| !text.is_empty() && text.len() <= MOST_NAME && !text.contains(|c: char| c.is_control() || c.is_whitespace());
-    let advertised = hello.listeners.into_iter().take(MOST_LISTENERS).filter_map(|listener| listener.advertise);
+    let is_name = |text: &str| !text.is_empty() && text.len() <= MAX_NAME && !text.contains(|c: char| c.is_control() || c.is_whitespace());
+    let advertised = hello.listeners.into_iter().take(MAX_LISTENERS).filter_map(|listener| listener.advertise);
     let usable = advertised.filter(|at| is_name(&at.protocol) && is_name(&at.hostname) && (1..=65_535).contains(&at.port));
     let protocols = usable.map(|at| (at.protocol.clone(), format!("{}://{}:{}", at.protocol, at.hostname, at.port))).collect();
-    core.registry.show(connection, core.online(), |link| {
+    core.registry.update_link(connection, core.online(), |link| {
         link.protocols = protocols;
         link.hostname = if is_name(&hello.hostname) { hello.hostname } else { String::new() };
         link.sync_status = "SYNC_QUEUED".into();

@@ -1,4 +1,4 @@
-//! The routers that are connected: at most one connection each.
+//! The connected routers: at most one connection each.
 
 use std::{
     collections::HashMap,
@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use super::connection::RouterConnection;
 use crate::{entity::RouterLink, online::Online};
 
-/// A connection that has answered a heartbeat within this time is alive.
+/// A connection that answered a heartbeat within this time is alive.
 const ALIVE: Duration = Duration::from_secs(15);
-/// A connection that is alive and no older than this is not replaced by another process with the same certificate.
+/// A live connection that is not older than this is not replaced by another process with the same certificate.
 const YOUNG: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -26,12 +26,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Takes a connection in, in the place of an older one of the same router, which is closed. One that `is_reconnect`, of a process that
-    /// was connected before, always replaces it.
+    /// Adds a connection, and closes and replaces an older one of the same router. A connection that `is_reconnect`, of a process that was
+    /// connected before, always replaces it.
     ///
     /// # Errors
     /// Another process is connected as this router.
-    pub fn enter(&self, connection: &Arc<RouterConnection>, is_reconnect: bool, online: &Online) -> Result<(), &'static str> {
+    pub fn add(&self, connection: &Arc<RouterConnection>, is_reconnect: bool, online: &Online) -> Result<(), &'static str> {
         let mut connections = self.connections.lock();
         if let Some(old) = connections.get(&connection.router).filter(|old| !old.is_closed()) {
             let is_alive = old.last_answer().elapsed() < ALIVE && old.since.elapsed() < YOUNG;
@@ -46,8 +46,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes a connection out. Answers whether it was that of its router.
-    pub fn leave(&self, connection: &Arc<RouterConnection>, online: &Online) -> bool {
+    /// Removes a connection. Returns whether it was the current one of its router.
+    pub fn remove(&self, connection: &Arc<RouterConnection>, online: &Online) -> bool {
         let mut connections = self.connections.lock();
         let is_current = connections.get(&connection.router).is_some_and(|known| Arc::ptr_eq(known, connection));
         if is_current {
@@ -58,8 +58,8 @@ impl Registry {
         is_current
     }
 
-    /// Changes what records show of a router, if this is its connection.
-    pub fn show(&self, connection: &Arc<RouterConnection>, online: &Online, change: impl FnOnce(&mut RouterLink)) {
+    /// Changes the link shown on a router's record, if this is its current connection.
+    pub fn update_link(&self, connection: &Arc<RouterConnection>, online: &Online, change: impl FnOnce(&mut RouterLink)) {
         let connections = self.connections.lock();
         let mut link = connection.link.lock();
         change(&mut link);
@@ -73,7 +73,7 @@ impl Registry {
         self.connections.lock().get(router).filter(|connection| !connection.is_closed()).cloned()
     }
 
-    /// Whether no router is connected. Costs nothing.
+    /// Whether no router is connected. Does not lock.
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) == 0
     }

@@ -1,5 +1,5 @@
-//! Access that ends: a committed change is followed by a look at the circuits and terminators that rest on it, and what has no right any
-//! more ends.
+//! Loss of access: after each commit, reviews the circuits and terminators that depend on the changed records and ends those without a
+//! right.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -10,51 +10,51 @@ use crate::{
     access::Right,
     entity::{ApiSession, EdgeRouter, Entity, FactsExt, Id, Record, Session, TransitRouter, edge_router::State},
     error::Result,
-    network::{Failure, Holder, Noted, PendingReviews, ReviewTrigger},
+    network::{Failure, Holder, PendingReviews, PendingSet, ReviewTrigger},
     store::Event,
 };
 
-/// After a look that failed, such as for a disk that cannot be read.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Pause after a failed review, for example when the disk cannot be read.
+const RETRY: Duration = Duration::from_secs(1);
 
-/// Notes what a committed change means. On the writer's thread.
-pub fn hear(core: &Core, reviews: &PendingReviews, event: &Event) {
+/// Records what a committed change affects. Runs on the writer's thread.
+pub fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
     ends::follow(core, event);
-    sync::hear(core, event);
+    sync::on_commit(core, event);
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
-        judge_connection(core, old, new, new.is_some_and(|router| !router.spec.disabled));
+        close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
     }
     if let Some((Some(old), new)) = event.of::<TransitRouter>() {
-        judge_connection(core, old, new, new.is_some_and(|router| !router.spec.disabled));
+        close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
     }
-    reviews.hear(event, |router| router != EdgeRouter::BUILT_IN);
+    reviews.on_commit(event, |router| router != EdgeRouter::BUILT_IN);
 }
 
-/// Closes the connection of a router that was deleted, disabled, enrolled anew or given another certificate.
-fn judge_connection<E: Entity<State = State>>(core: &Core, old: &Record<E>, new: Option<&Record<E>>, is_enabled: bool) {
+/// Closes the connection of a router that was deleted, disabled, re-enrolled or given another certificate.
+fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new: Option<&Record<E>>, is_enabled: bool) {
     let is_same = new.is_some_and(|new| new.state.is_verified && new.state.fingerprint == old.state.fingerprint);
     if is_same && is_enabled {
         return;
     }
     if let Some(connection) = core.registry.find(old.id.as_str()) {
-        tracing::info!(router = %connection.router, "the router was deleted, disabled or enrolled again: its connection is closed");
+        tracing::info!(router = %connection.router, "the router was deleted, disabled or enrolled again; its connection is closed");
         connection.close();
     }
 }
 
-/// Reviews what was noted, for ever.
+/// Reviews what was recorded. Never ends.
 pub async fn run(core: Arc<Core>, reviews: Arc<PendingReviews>) {
     loop {
-        let noted = reviews.take().await;
-        let looking = core.clone();
-        let looked = tokio::task::spawn_blocking(move || look(&looking, noted)).await;
-        match looked {
+        let pending = reviews.take().await;
+        let reviewing = core.clone();
+        let outcome = tokio::task::spawn_blocking(move || review(&reviewing, pending)).await;
+        match outcome {
             Ok(Ok(ended)) if ended.is_empty() => {}
             Ok(Ok(ended)) => drop(tokio::spawn(end_soon(core.clone(), ended))),
             failed => {
-                tracing::warn!(?failed, "whether access has ended could not be looked up; trying again");
-                sleep(AGAIN).await;
-                reviews.note(ReviewTrigger::Everything);
+                tracing::warn!(?failed, "a review of access failed and is repeated");
+                sleep(RETRY).await;
+                reviews.record(ReviewTrigger::Everything);
             }
         }
     }
@@ -66,34 +66,34 @@ impl std::fmt::Debug for Circuit {
     }
 }
 
-/// Ends circuits whose session is gone. Their routers were told that it is, and close both ends at once; a router of version 1.1 that is
-/// told to unroute a circuit before leaves them open for half a minute.
+/// Ends circuits whose session is gone. Their routers were told that the session has ended, and close both ends at once; a router of
+/// version 1.1 that is told to remove a circuit before that leaves them open for half a minute.
 async fn end_soon(core: Arc<Core>, circuits: Vec<Arc<Circuit>>) {
     sleep(core.times.ending).await;
     circuits.iter().for_each(|circuit| core.end_circuit(circuit, true, "its session has ended"));
 }
 
-/// Ends what has no right, and answers the circuits that are to end soon.
-fn look(core: &Core, noted: Noted) -> Result<Vec<Arc<Circuit>>> {
-    let (hosted, circuits) = if noted.everything {
+/// Ends everything without a right. Returns the circuits to end soon.
+fn review(core: &Core, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
+    let (hosted, circuits) = if pending.everything {
         (core.hosted.all(), core.circuits.all())
     } else {
-        let some = || noted.some.iter();
+        let some = || pending.some.iter();
         (
-            some().flat_map(|basis| core.hosted.resting_on(basis)).collect(),
-            some().flat_map(|basis| core.circuits.resting_on(basis)).collect(),
+            some().flat_map(|basis| core.hosted.depending_on(basis)).collect(),
+            some().flat_map(|basis| core.circuits.depending_on(basis)).collect(),
         )
     };
-    let (mut review, mut soon) = (Review { core, known: HashMap::new() }, Vec::new());
+    let (mut pass, mut soon) = (Review { core, known: HashMap::new() }, Vec::new());
     for hosted in &hosted {
-        if review.of_host(hosted)?.is_some() {
+        if pass.of_host(hosted)?.is_some() {
             core.end_hosted(hosted);
         }
     }
     for circuit in circuits {
-        let mut problem = review.problem(&circuit.session.id, (&circuit.api_session, &circuit.token), Right::Dial, &circuit.router)?;
+        let mut problem = pass.problem(&circuit.session.id, (&circuit.api_session, &circuit.token), Right::Dial, &circuit.router)?;
         if let (None, Some(host)) = (&problem, circuit.host()) {
-            problem = review.of_host(&host)?;
+            problem = pass.of_host(&host)?;
         }
         match problem {
             Some(Problem::Gone) => soon.push(circuit),
@@ -104,7 +104,7 @@ fn look(core: &Core, noted: Noted) -> Result<Vec<Arc<Circuit>>> {
     Ok(soon)
 }
 
-/// What is in the way of something that stands.
+/// Why a circuit or terminator must end.
 #[derive(Clone)]
 enum Problem {
     /// The session has ended, which routers are told.
@@ -112,10 +112,10 @@ enum Problem {
     Denied(Failure),
 }
 
-/// One look, in which each session is judged once.
+/// One review, in which each session is judged once.
 struct Review<'c> {
     core: &'c Core,
-    /// What is in the way, by session, right and router.
+    /// The problem by session, right and router.
     known: HashMap<(String, Right, String), Option<Problem>>,
 }
 

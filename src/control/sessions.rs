@@ -1,4 +1,4 @@
-//! The session that an SDK has shown at a router: found by the certificates that the SDK presented there, and by its token.
+//! Finds the session of an SDK at a router, by the certificates that the SDK presented there and by its token.
 
 use std::collections::HashSet;
 
@@ -11,40 +11,41 @@ use crate::{
     store::Read,
 };
 
-/// An SDK presents at most this many certificates that are looked at: its own and its authorities.
-const MOST_CERTIFICATES: usize = 8;
+/// Maximum certificates of an SDK that are checked: its own and its authorities.
+const MAX_CERTIFICATES: usize = 8;
 
-/// What an SDK has shown, as a router says.
-pub struct Shown<'s> {
+/// The credentials of an SDK, as a router reports them.
+pub struct SdkCredentials<'s> {
     pub token: &'s str,
     /// Absent in some messages of some versions.
     pub api_session_token: Option<&'s str>,
-    /// SHA-1 of certificates, in lower-case hex.
+    /// SHA-1 of the certificates, in lower-case hex.
     pub fingerprints: Vec<&'s str>,
 }
 
-/// A session and the API session that it is of.
+/// A session with its API session.
 pub struct Found {
     pub session: Record<Session>,
     pub api_session: Record<ApiSession>,
 }
 
 impl Core {
-    /// The session with this token, if one of the certificates is one of its API session.
+    /// The session with this token, if one of the certificates belongs to its API session.
     ///
     /// # Errors
     /// There is none, or the store cannot be read.
-    pub fn session_of(&self, shown: &Shown<'_>) -> std::result::Result<Found, Failure> {
-        let found = self.parts.rights.store.read(|tx| self.find_session(tx, shown)).map_err(unreadable)?;
+    pub fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<Found, Failure> {
+        let found = self.parts.rights.store.read(|tx| self.find_session(tx, credentials)).map_err(unreadable)?;
         found.ok_or_else(Failure::invalid_session)
     }
 
-    fn find_session(&self, tx: &Read<'_>, shown: &Shown<'_>) -> Result<Option<Found>> {
-        let is_meant = |api_session: &Record<ApiSession>| shown.api_session_token.is_none_or(|token| token == api_session.spec.token);
-        let fingerprints = || shown.fingerprints.iter().take(MOST_CERTIFICATES);
-        let known = self.tokens.find(shown.token);
+    fn find_session(&self, tx: &Read<'_>, credentials: &SdkCredentials<'_>) -> Result<Option<Found>> {
+        let matches_token =
+            |api_session: &Record<ApiSession>| credentials.api_session_token.is_none_or(|token| token == api_session.spec.token);
+        let fingerprints = || credentials.fingerprints.iter().take(MAX_CERTIFICATES);
+        let known = self.tokens.find(credentials.token);
         if let Some(session) = known.map(|id| tx.find(&id)).transpose()?.flatten() {
-            let Some(api_session) = tx.find(&session.spec.api_session_id)?.filter(is_meant) else { return Ok(None) };
+            let Some(api_session) = tx.find(&session.spec.api_session_id)?.filter(matches_token) else { return Ok(None) };
             for fingerprint in fingerprints() {
                 if holds_fingerprint(tx, &api_session, fingerprint)? {
                     return Ok(Some(Found { session, api_session }));
@@ -53,8 +54,8 @@ impl Core {
             return Ok(None);
         }
         for fingerprint in fingerprints() {
-            for api_session in sessions_of_fingerprint(tx, fingerprint)?.into_iter().filter(is_meant) {
-                if let Some(session) = self.session_with_token(tx, &api_session, shown.token)? {
+            for api_session in sessions_of_fingerprint(tx, fingerprint)?.into_iter().filter(matches_token) {
+                if let Some(session) = self.session_with_token(tx, &api_session, credentials.token)? {
                     return Ok(Some(Found { session, api_session }));
                 }
             }
@@ -73,7 +74,7 @@ impl Core {
         Ok(None)
     }
 
-    /// Those of these tokens that no session has. Reads all sessions.
+    /// The tokens among these that belong to no session. Reads all sessions.
     ///
     /// # Errors
     /// The store cannot be read.

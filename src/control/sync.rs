@@ -1,7 +1,7 @@
-//! What edge routers are told of API sessions and sessions: everything when they have said hello, then every committed change, in order.
+//! What edge routers are told about API sessions and sessions: the full state after their hello, then every committed change, in order.
 //!
-//! The listener on the writer's thread only notes what has changed. One task makes messages of the notes and hands them to each router,
-//! whose own task sends them behind the full state that it began with. So nothing is missed, and what is told twice does no harm.
+//! The listener on the writer's thread only records what has changed. One task encodes the changes and passes them to each router, whose
+//! own task sends them after the full state. So no change is missed; a change that is sent twice does no harm.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,41 +27,41 @@ use crate::{
     store::{Event, Read},
 };
 
-/// With more messages than this waiting for a router it is cut off; it comes back and is told everything.
-const MOST_WAITING: usize = 65_536;
-/// A router asks about at most this many sessions at once.
-const MOST_TOKENS: usize = 20_000;
+/// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
+const MAX_WAITING: usize = 65_536;
+/// Maximum sessions in one request of a router.
+const MAX_TOKENS: usize = 20_000;
 
-/// Notes what a committed change means to routers. Nothing while none is connected: they are told everything when they come.
-pub fn hear(core: &Core, event: &Event) {
+/// Records what a committed change means to routers. Does nothing while none is connected: a router gets a full state when it connects.
+pub fn on_commit(core: &Core, event: &Event) {
     if core.registry.is_empty() {
         return;
     }
     let sync = &core.sync;
     if event.ending.is_some() {
-        // Which of very many have ended is not told.
+        // The event does not name the records when very many end at once.
         if event.kind == ApiSession::KIND || event.kind == SessionCertificate::KIND {
-            sync.note(Notice::Everything);
+            sync.record(Notice::Everything);
         }
         return;
     }
     match event.of::<ApiSession>() {
-        Some((None, Some(new))) => sync.note(Notice::Added(new.id.clone())),
-        Some((Some(old), None)) => sync.note(Notice::ApiSessionRemoved(old.spec.token.clone())),
-        Some((Some(old), Some(new))) if old.spec.is_mfa_complete != new.spec.is_mfa_complete => sync.note(Notice::Added(new.id.clone())),
+        Some((None, Some(new))) => sync.record(Notice::Added(new.id.clone())),
+        Some((Some(old), None)) => sync.record(Notice::ApiSessionRemoved(old.spec.token.clone())),
+        Some((Some(old), Some(new))) if old.spec.is_mfa_complete != new.spec.is_mfa_complete => sync.record(Notice::Added(new.id.clone())),
         _ => {}
     }
     if let Some((Some(old), None)) = event.of::<Session>() {
-        sync.note(Notice::SessionsRemoved(vec![old.spec.token.clone()]));
+        sync.record(Notice::SessionsRemoved(vec![old.spec.token.clone()]));
     }
     if let Some((old, new)) = event.of::<SessionCertificate>() {
-        new.or(old).into_iter().for_each(|certificate| sync.note(Notice::Changed(certificate.spec.api_session_id.clone())));
+        new.or(old).into_iter().for_each(|certificate| sync.record(Notice::Changed(certificate.spec.api_session_id.clone())));
     }
     if let Some((old, new)) = event.of::<Authenticator>() {
         let fingerprint =
             |record: Option<&Record<Authenticator>>| record.and_then(|record| record.spec.credential.fingerprint().map(String::from));
         if fingerprint(old) != fingerprint(new) {
-            new.or(old).into_iter().for_each(|record| sync.note(Notice::OfIdentity(record.spec.identity_id.clone())));
+            new.or(old).into_iter().for_each(|record| sync.record(Notice::OfIdentity(record.spec.identity_id.clone())));
         }
     }
 }
@@ -72,7 +72,7 @@ struct Follower {
     changes: mpsc::Sender<Frame>,
 }
 
-/// Tells routers what is noted, for ever.
+/// Sends recorded changes to routers. Never ends.
 pub async fn run(core: Arc<Core>) {
     let mut followers: HashMap<u64, Follower> = HashMap::new();
     loop {
@@ -82,10 +82,10 @@ pub async fn run(core: Arc<Core>) {
                 Notice::Begin(connection) => drop(followers.insert(connection.number, follow(&core, connection))),
                 Notice::Everything => followers.values_mut().for_each(|follower| *follower = follow(&core, follower.connection.clone())),
                 notice => match messages(&core, notice) {
-                    Ok(messages) => messages.iter().for_each(|message| tell(&followers, message)),
+                    Ok(messages) => messages.iter().for_each(|message| send_to_all(&followers, message)),
                     Err(error) => {
-                        tracing::warn!(%error, "a change cannot be told to routers; they are told everything anew");
-                        core.sync.note(Notice::Everything);
+                        tracing::warn!(%error, "a change cannot be sent to routers; they get a full state again");
+                        core.sync.record(Notice::Everything);
                         tokio::time::sleep(core.times.refusal).await;
                     }
                 },
@@ -94,10 +94,10 @@ pub async fn run(core: Arc<Core>) {
     }
 }
 
-fn tell(followers: &HashMap<u64, Follower>, message: &Frame) {
+fn send_to_all(followers: &HashMap<u64, Follower>, message: &Frame) {
     for follower in followers.values() {
         if let Err(mpsc::error::TrySendError::Full(_)) = follower.changes.try_send(message.clone()) {
-            tracing::warn!(router = %follower.connection.router, "a router that does not take changes is cut off");
+            tracing::warn!(router = %follower.connection.router, "a router that does not read changes is disconnected");
             follower.connection.close();
         }
     }
@@ -115,18 +115,18 @@ fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
     };
     Ok(match notice {
         Notice::Begin(_) | Notice::Everything => Vec::new(),
-        Notice::Added(id) => match store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| shown(tx, &session)))? {
+        Notice::Added(id) => match store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))? {
             Some(session) => vec![added(vec![session], false, (0, true, &core.sync.id()))],
             None => Vec::new(),
         },
         Notice::Changed(id) => {
-            let session = store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| shown(tx, &session)))?;
+            let session = store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))?;
             session.map_or_else(Vec::new, |session| updated(vec![session]))
         }
         Notice::OfIdentity(id) => {
             let sessions = store.read(|tx| {
                 let sessions = tx.linked::<ApiSession>("identity", id.as_str())?;
-                sessions.iter().filter_map(|session| shown(tx, session).transpose()).collect::<Result<Vec<_>>>()
+                sessions.iter().filter_map(|session| encoded(tx, session).transpose()).collect::<Result<Vec<_>>>()
             })?;
             if sessions.is_empty() { Vec::new() } else { updated(sessions) }
         }
@@ -135,8 +135,8 @@ fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
     })
 }
 
-/// An API session as routers are told of it; nothing while a second factor is outstanding.
-fn shown(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Option<edge::ApiSession>> {
+/// An API session in the form for routers; none while a second factor is outstanding.
+fn encoded(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Option<edge::ApiSession>> {
     if AuthQuery::outstanding(&session.spec, tx)?.iter().any(|query| !query.is_token()) {
         return Ok(None);
     }
@@ -154,87 +154,87 @@ fn added(sessions: Vec<edge::ApiSession>, is_full_state: bool, (sequence, is_las
     Builder::new(content::API_SESSION_ADDED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, &state).body(&body)
 }
 
-/// Begins to tell a router everything. What is sent to the follower goes behind it.
+/// Starts the full state of a router. Changes sent to the follower come after it.
 fn follow(core: &Arc<Core>, connection: Arc<RouterConnection>) -> Follower {
-    let (changes, waiting) = mpsc::channel(MOST_WAITING);
+    let (changes, waiting) = mpsc::channel(MAX_WAITING);
     let number = connection.full_states.fetch_add(1, Ordering::AcqRel) + 1;
     tokio::spawn(run_follower(core.clone(), connection.clone(), number, waiting));
     Follower { connection, changes }
 }
 
 async fn run_follower(core: Arc<Core>, connection: Arc<RouterConnection>, number: u64, mut waiting: mpsc::Receiver<Frame>) {
-    if let Err(error) = tell_everything(&core, &connection, number).await {
-        tracing::warn!(router = %connection.router, %error, "a router cannot be told of API sessions; it is cut off");
+    if let Err(error) = send_full_state(&core, &connection, number).await {
+        tracing::warn!(router = %connection.router, %error, "the full state cannot be sent to a router; it is disconnected");
         return connection.close();
     }
     while let Some(frame) = waiting.recv().await {
-        if connection.outbox.push_in_turn(frame).await.is_none() {
+        if connection.outbox.push_when_low(frame).await.is_none() {
             return connection.close();
         }
     }
 }
 
-async fn tell_everything(core: &Arc<Core>, connection: &Arc<RouterConnection>, number: u64) -> Result<()> {
+async fn send_full_state(core: &Arc<Core>, connection: &Arc<RouterConnection>, number: u64) -> Result<()> {
     let permit = core.sync.full_states.acquire().await;
     let is_current = || connection.full_states.load(Ordering::Acquire) == number && !connection.is_closed();
     if !is_current() {
         return Ok(());
     }
-    core.registry.show(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
-    let (give, mut parts) = mpsc::channel(4);
+    core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
+    let (sender, mut parts) = mpsc::channel(4);
     let reader = core.clone();
-    let reading = tokio::task::spawn_blocking(move || read_everything(&reader, &give));
+    let reading = tokio::task::spawn_blocking(move || read_full_state(&reader, &sender));
     while let Some(part) = parts.recv().await {
-        if !is_current() || connection.outbox.push_in_turn(part).await.is_none() {
+        if !is_current() || connection.outbox.push_when_low(part).await.is_none() {
             return Ok(());
         }
     }
     drop(permit);
     reading.await.map_err(|error| crate::error::Error::Internal(format!("the reader of API sessions: {error}")))??;
-    core.registry.show(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
+    core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
     Ok(())
 }
 
-/// Makes messages of all API sessions, and ends early where nobody takes them.
-fn read_everything(core: &Core, give: &mpsc::Sender<Frame>) -> Result<()> {
+/// Encodes all API sessions; stops early if nobody receives them.
+fn read_full_state(core: &Core, sender: &mpsc::Sender<Frame>) -> Result<()> {
     let (id, mut sequence, mut part) = (core.sync.id(), 0, Vec::with_capacity(CHUNK));
     core.parts.rights.store.read(|tx| {
         tx.each_readable::<ApiSession>(|session| {
-            if give.is_closed() || tx.find_readable(&session.id)?.is_none() {
+            if sender.is_closed() || tx.find_readable(&session.id)?.is_none() {
                 return Ok(());
             }
-            let Some(session) = shown(tx, &session)? else { return Ok(()) };
+            let Some(session) = encoded(tx, &session)? else { return Ok(()) };
             if part.len() == CHUNK {
                 let message = added(std::mem::take(&mut part), true, (sequence, false, &id));
-                drop(give.blocking_send(message));
+                drop(sender.blocking_send(message));
                 sequence += 1;
             }
             part.push(session);
             Ok(())
         })
     })?;
-    drop(give.blocking_send(added(part, true, (sequence, true, &id))));
+    drop(sender.blocking_send(added(part, true, (sequence, true, &id))));
     Ok(())
 }
 
-/// API sessions that are in use at a router count as active; it is told of those that have ended.
-pub fn heard_of(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(heard) = body::<edge::ApiSessionHeartbeat>(connection, frame) else { return };
+/// Marks API sessions in use at a router as active, and reports those that have ended.
+pub fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+    let Some(report) = body::<edge::ApiSessionHeartbeat>(connection, frame) else { return };
     let rights = &core.parts.rights;
     let now = rights.clock.now();
     let is_unknown = |token: &String| matches!(rights.sessions.resolve(&rights.store, token, now), Ok(None));
-    let tokens: Vec<String> = heard.tokens.into_iter().take(MOST_TOKENS).filter(is_unknown).collect();
+    let tokens: Vec<String> = report.tokens.into_iter().take(MAX_TOKENS).filter(is_unknown).collect();
     if !tokens.is_empty() {
         let body = edge::Removed { tokens, ids: Vec::new() }.encode_to_vec();
         connection.send(Builder::new(content::API_SESSION_REMOVED).body(&body));
     }
 }
 
-/// A router that was away is told which of its sessions have ended.
+/// Reports to a router that was disconnected which of its sessions have ended.
 pub fn validate(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(asked) = body::<edge::ValidateSessions>(connection, frame) else { return };
-    let asked: HashSet<String> = asked.session_tokens.into_iter().take(MOST_TOKENS).collect();
-    match core.tokens_without_session(asked) {
+    let Some(request) = body::<edge::ValidateSessions>(connection, frame) else { return };
+    let tokens: HashSet<String> = request.session_tokens.into_iter().take(MAX_TOKENS).collect();
+    match core.tokens_without_session(tokens) {
         Ok(tokens) if tokens.is_empty() => {}
         Ok(tokens) => {
             let body = edge::Removed { tokens: tokens.into_iter().collect(), ids: Vec::new() }.encode_to_vec();

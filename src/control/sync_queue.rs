@@ -1,4 +1,4 @@
-//! What routers are to be told of API sessions and sessions, in order.
+//! Changes of API sessions and sessions that routers are to be told, in order.
 
 use std::{
     sync::{
@@ -16,18 +16,18 @@ use crate::entity::{ApiSession, Id, Identity};
 
 /// API sessions in one message.
 pub const CHUNK: usize = 100;
-/// With more notes than this every router is told everything anew.
-const MOST_NOTES: usize = 65_536;
-/// So many routers are told everything at the same time.
+/// Maximum recorded changes. Beyond it every router gets a full state again.
+const MAX_NOTICES: usize = 65_536;
+/// Maximum full states sent at the same time.
 const FULL_STATES: usize = 2;
-/// A router that asks for everything again is told so at most this often.
-const AGAIN: Duration = Duration::from_secs(10);
+/// Minimum interval between two full states that a router requests.
+const RESYNC_PAUSE: Duration = Duration::from_secs(10);
 
-/// Something that routers are to be told.
+/// A change for routers.
 pub enum Notice {
-    /// Everything, to one router.
+    /// A full state for one router.
     Begin(Arc<RouterConnection>),
-    /// Everything, to all.
+    /// A full state for all routers.
     Everything,
     Added(Id<ApiSession>),
     Changed(Id<ApiSession>),
@@ -38,61 +38,61 @@ pub enum Notice {
     SessionsRemoved(Vec<String>),
 }
 
-/// What is to be told.
+/// The recorded changes.
 pub struct Sync {
-    notes: Mutex<Vec<Notice>>,
+    notices: Mutex<Vec<Notice>>,
     added: Notify,
     pub full_states: Semaphore,
-    /// Part of the ids of full states, which grow.
+    /// Part of the ids of full states, which must ascend.
     count: AtomicU64,
 }
 
 impl Default for Sync {
     fn default() -> Self {
-        Self { notes: Mutex::default(), added: Notify::new(), full_states: Semaphore::new(FULL_STATES), count: AtomicU64::new(0) }
+        Self { notices: Mutex::default(), added: Notify::new(), full_states: Semaphore::new(FULL_STATES), count: AtomicU64::new(0) }
     }
 }
 
 impl Sync {
-    /// Has a router told everything, and every change from then on.
+    /// Starts a full state for a router, followed by every change from then on.
     pub fn begin(&self, connection: &Arc<RouterConnection>) {
-        self.note(Notice::Begin(connection.clone()));
+        self.record(Notice::Begin(connection.clone()));
     }
 
-    /// The same for a router that asks for it.
-    pub fn again(&self, connection: &Arc<RouterConnection>) {
-        if connection.may_ask_again(AGAIN) {
+    /// The same for a router that requests it.
+    pub fn resync(&self, connection: &Arc<RouterConnection>) {
+        if connection.may_resync(RESYNC_PAUSE) {
             self.begin(connection);
         }
     }
 
-    /// Adds a notice.
-    pub fn note(&self, notice: Notice) {
-        let mut notes = self.notes.lock();
-        match (notes.last_mut(), notice) {
+    /// Records a change.
+    pub fn record(&self, notice: Notice) {
+        let mut notices = self.notices.lock();
+        match (notices.last_mut(), notice) {
             (Some(Notice::SessionsRemoved(tokens)), Notice::SessionsRemoved(more)) if tokens.len() < CHUNK => tokens.extend(more),
-            (_, notice) => notes.push(notice),
+            (_, notice) => notices.push(notice),
         }
-        if notes.len() > MOST_NOTES {
-            notes.retain(|notice| matches!(notice, Notice::Begin(_)));
-            notes.push(Notice::Everything);
+        if notices.len() > MAX_NOTICES {
+            notices.retain(|notice| matches!(notice, Notice::Begin(_)));
+            notices.push(Notice::Everything);
         }
-        drop(notes);
+        drop(notices);
         self.added.notify_one();
     }
 
-    /// Waits for notices and takes them.
+    /// Waits for changes and takes them.
     pub async fn take(&self) -> Vec<Notice> {
         loop {
-            let notes = std::mem::take(&mut *self.notes.lock());
-            if !notes.is_empty() {
-                return notes;
+            let notices = std::mem::take(&mut *self.notices.lock());
+            if !notices.is_empty() {
+                return notices;
             }
             self.added.notified().await;
         }
     }
 
-    /// The id of a full state or of a change: texts that grow with time.
+    /// The id of a full state or of a change: texts that ascend with time.
     pub fn id(&self) -> String {
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
         format!("{millis:015x}{:08x}", self.count.fetch_add(1, Ordering::Relaxed))

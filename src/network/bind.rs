@@ -8,7 +8,7 @@ use super::{
     binding::{BindRequest, Binding},
     channel::{Channel, Entry, Request},
     core::Core,
-    dial::MOST_REQUESTS,
+    dial::MAX_REQUESTS,
     message::{self, Failure, key, kind},
     select::Weight,
     terminators,
@@ -22,9 +22,9 @@ use crate::{
 };
 
 /// The maximum length in bytes of an instance id.
-const MOST_INSTANCE: usize = 256;
+const MAX_INSTANCE: usize = 256;
 /// The maximum length in bytes of a listener id and of an instance secret.
-const MOST_SECRET: usize = 256;
+const MAX_SECRET: usize = 256;
 
 /// How long after its answer a Bind is followed by BindSuccess: the Go SDK 1.9 never considers a listener established if BindSuccess
 /// arrives before it has processed the answer.
@@ -33,7 +33,7 @@ const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 /// Starts the task that handles a Bind.
 pub fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once binds again at once.
-    let Some(request) = channel.begin_request(MOST_REQUESTS) else {
+    let Some(request) = channel.begin_request(MAX_REQUESTS) else {
         core.counters.binds_refused.increment();
         return tracing::debug!(channel = channel.number, "too many binds at the same time");
     };
@@ -44,7 +44,7 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: Requ
     let connection = frame.u32(key::CONNECTION);
     let outcome = match connection {
         Some(connection) => host(&core, &channel, &frame, connection).await,
-        None => Err(Failure::internal("a Bind without a connection id")),
+        None => Err(Failure::internal("a Bind must carry a connection id")),
     };
     match outcome {
         Ok(()) => {
@@ -77,8 +77,8 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     let session = core.session_of(channel, frame.body()).await?;
     let (instance, secret) = instance(frame)?;
     let listener = frame.header(key::LISTENER).filter(|listener| !listener.is_empty());
-    if listener.is_some_and(|listener| listener.len() > MOST_SECRET) {
-        return Err(Failure::instance(format!("a listener id has at most {MOST_SECRET} bytes")));
+    if listener.is_some_and(|listener| listener.len() > MAX_SECRET) {
+        return Err(Failure::instance(format!("a listener id has at most {MAX_SECRET} bytes")));
     }
     let earlier = earlier(core, channel, frame, session.spec.service_id.as_str(), &instance);
     if let Earlier::Same = earlier {
@@ -115,10 +115,10 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
         return Err(failure);
     }
     core.counters.binds_accepted.increment();
-    binding.list(true);
+    binding.set_listed(true);
     if binding.is_closed() {
         core.records.remove([binding.id.clone()]);
-        return Err(Failure::access_denied("access has ended meanwhile"));
+        return Err(Failure::access_denied("access has ended in the meantime"));
     }
     tracing::debug!(terminator = %binding.id, service = %binding.service, identity = %channel.identity, "hosted");
     Ok(())
@@ -177,9 +177,9 @@ impl Earlier {
 fn instance(frame: &Frame) -> Result<(String, &[u8]), Failure> {
     let Some(instance) = frame.header(key::INSTANCE) else { return Ok((String::new(), &[])) };
     let secret = frame.header(key::INSTANCE_SECRET).unwrap_or_default();
-    let text = std::str::from_utf8(instance).map_err(|_| Failure::instance("an instance id is UTF-8"))?;
-    if text.len() > MOST_INSTANCE || secret.len() > MOST_SECRET {
-        return Err(Failure::instance(format!("an instance id has at most {MOST_INSTANCE} bytes, its secret {MOST_SECRET}")));
+    let text = std::str::from_utf8(instance).map_err(|_| Failure::instance("an instance id must be UTF-8"))?;
+    if text.len() > MAX_INSTANCE || secret.len() > MAX_SECRET {
+        return Err(Failure::instance(format!("an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}")));
     }
     Ok((text.to_owned(), if text.is_empty() { &[] } else { secret }))
 }

@@ -81,7 +81,7 @@ impl Binding {
     }
 
     /// Takes over cost and precedence from its record.
-    pub fn weigh(&self, cost: u16, precedence: Precedence) {
+    pub fn set_weight(&self, cost: u16, precedence: Precedence) {
         let mut weight = self.weight.lock();
         (weight.cost, weight.precedence) = (cost, precedence);
     }
@@ -91,7 +91,7 @@ impl Binding {
         self.update.lock().wanted.unwrap_or_else(|| self.weight())
     }
 
-    /// Notes what its host asks for. Returns whether the caller has to write it, and what [`Binding::next_update`] returns behind it.
+    /// Records what its host asks for. Returns whether the caller has to write it, and what [`Binding::next_update`] returns after it.
     pub fn want(&self, weight: Weight) -> bool {
         let mut update = self.update.lock();
         (update.wanted, update.is_new) = (Some(weight), true);
@@ -111,13 +111,13 @@ impl Binding {
         self.load.value()
     }
 
-    /// What failed dials and open circuits add to its cost.
+    /// The dynamic cost of failed dials and open circuits.
     pub fn load(&self) -> &DynamicCost {
         &self.load
     }
 
     /// Sets whether its terminator exists.
-    pub fn list(&self, is_listed: bool) {
+    pub fn set_listed(&self, is_listed: bool) {
         self.is_listed.store(is_listed, Ordering::SeqCst);
     }
 

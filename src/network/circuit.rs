@@ -36,7 +36,7 @@ pub struct Circuit {
     /// The sequence number of its Connect.
     pub request: i32,
     /// Set when the session is known.
-    rests: OnceLock<CircuitBasis>,
+    basis: OnceLock<CircuitBasis>,
     /// Set when the host has answered.
     host: OnceLock<HostEnd>,
     state: Mutex<State>,
@@ -82,7 +82,7 @@ impl Circuit {
             since,
             client,
             request,
-            rests: OnceLock::new(),
+            basis: OnceLock::new(),
             host: OnceLock::new(),
             state: Mutex::new(State::Pending),
             closed: Notify::new(),
@@ -92,12 +92,12 @@ impl Circuit {
     }
 
     /// Sets what the client side depends on. Called once.
-    pub fn rest_on(&self, rests: CircuitBasis) {
-        drop(self.rests.set(rests));
+    pub fn set_basis(&self, basis: CircuitBasis) {
+        drop(self.basis.set(basis));
     }
 
-    pub fn rests(&self) -> Option<&CircuitBasis> {
-        self.rests.get()
+    pub fn basis(&self) -> Option<&CircuitBasis> {
+        self.basis.get()
     }
 
     pub fn host(&self) -> Option<&HostEnd> {
@@ -162,7 +162,7 @@ impl Circuit {
 
     /// The circuit as administrators see it; `None` until the host has answered.
     pub fn info(&self) -> Option<CircuitInfo> {
-        let (host, rests) = self.host.get().zip(self.rests.get())?;
+        let (host, basis) = self.host.get().zip(self.basis.get())?;
         let [client_rate, host_rate] = *self.rates.lock();
         let [client_bytes, host_bytes] = self.bytes.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
         let end = |end: &End, session: &Id<Session>, bytes, rate: Rate| EndInfo {
@@ -176,10 +176,10 @@ impl Circuit {
         };
         Some(CircuitInfo {
             id: self.id.to_string(),
-            service_id: rests.service.to_string(),
+            service_id: basis.service.to_string(),
             terminator_id: host.binding.id.to_string(),
             since: self.since,
-            client: end(&self.client, &rests.session, client_bytes, client_rate),
+            client: end(&self.client, &basis.session, client_bytes, client_rate),
             host: end(&host.end, &host.binding.session, host_bytes, host_rate),
         })
     }

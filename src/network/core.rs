@@ -90,7 +90,7 @@ pub struct Core {
     pub times: Times,
     pub room: QueueBounds,
     /// The maximum length of a message in bytes. A message longer than the memory budget would wait for ever.
-    pub most_message: usize,
+    pub max_message: usize,
     pub budget: Arc<Budget>,
     pub registry: Registry,
     pub counters: Counters,
@@ -109,12 +109,12 @@ impl Core {
         let config = &parts.config;
         let room = QueueBounds { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
-        let most_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS);
+        let max_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS);
         Self {
             registry: Registry::new(config.max_circuits, config.max_binds),
             times,
             room,
-            most_message,
+            max_message,
             budget,
             counters: Counters::default(),
             records: TerminatorRecords::new(parts.changes.clone()),
@@ -137,8 +137,8 @@ impl Core {
     }
 
     /// A random number.
-    pub fn lot(&self) -> u64 {
-        self.numbers.lot()
+    pub fn random(&self) -> u64 {
+        self.numbers.random()
     }
 
     /// Why nothing new is started: the router stops or is disabled. `None` otherwise.

@@ -25,16 +25,16 @@ use crate::{
 };
 
 /// The maximum number of Connects and Binds of one channel in progress.
-pub const MOST_REQUESTS: usize = 1024;
+pub const MAX_REQUESTS: usize = 1024;
 /// The maximum number of unanswered Dials of one host.
-const MOST_DIALS: usize = 1024;
+const MAX_DIALS: usize = 1024;
 /// The number of hosts tried for one Connect.
 const ATTEMPTS: usize = 2;
 
 /// Starts the task that handles a Connect.
 pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else {
-        let failure = Failure::internal("a Connect without a connection id");
+        let failure = Failure::internal("a Connect must carry a connection id");
         core.counters.dial_without_circuit(&failure);
         return channel.send(message::refused(&frame, 0, &failure));
     };
@@ -45,7 +45,7 @@ pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     if let Some(failure) = core.refusal() {
         return refuse(failure);
     }
-    let Some(request) = channel.begin_request(MOST_REQUESTS) else { return refuse(Failure::busy("too many requests at the same time")) };
+    let Some(request) = channel.begin_request(MAX_REQUESTS) else { return refuse(Failure::busy("too many requests at the same time")) };
     let queue = channel.outbox.open();
     let client = End { channel: channel.clone(), connection, queue };
     let circuit = Arc::new(Circuit::new(core.numbers.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
@@ -66,14 +66,14 @@ async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: Requ
     }
     drop(request);
     if let Err(failure) = outcome {
-        core.note_refusal(DIAL, &circuit.client.channel, circuit.rests().map(|rests| &rests.service), &failure).await;
+        core.note_refusal(DIAL, &circuit.client.channel, circuit.basis().map(|basis| &basis.service), &failure).await;
     }
 }
 
 async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> Result<(), Failure> {
     let channel = &circuit.client.channel;
     let session = core.session_of(channel, frame.body()).await?;
-    circuit.rest_on(CircuitBasis { session: session.id.clone(), service: session.spec.service_id.clone() });
+    circuit.set_basis(CircuitBasis { session: session.id.clone(), service: session.spec.service_id.clone() });
     // From here on the review of a change finds the circuit. The check covers changes before this point.
     if !core.registry.add_circuit(circuit) {
         return Err(Failure::busy("too many circuits"));
@@ -118,7 +118,7 @@ fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Arc<Binding>]
     let weights: Vec<_> = bindings.iter().map(|binding| binding.weight()).collect();
     let sticky = frame.header(key::STICKINESS);
     let sticky = bindings.iter().position(|binding| Some(binding.id.as_str().as_bytes()) == sticky);
-    let chosen = choose(Strategy::named(&grant.service.spec.terminator_strategy), &weights, sticky, core.lot())?;
+    let chosen = choose(Strategy::named(&grant.service.spec.terminator_strategy), &weights, sticky, core.random())?;
     bindings.into_iter().nth(chosen)
 }
 
@@ -148,7 +148,7 @@ async fn dial(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, grant: &G
         host.outbox.discard(queue);
         Err(failure)
     };
-    if !host.expect(sequence, dialing, MOST_DIALS) {
+    if !host.expect(sequence, dialing, MAX_DIALS) {
         return give_up(Failure::busy("the host has too many dials to answer"));
     }
     let mut message = request(core, circuit, frame, grant, binding, connection, has_sdk_flow_control);
@@ -168,7 +168,7 @@ async fn dial(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, grant: &G
         Some(Ok(answer)) => answer,
         Some(Err(_)) => give_up(gone()),
         None => match host.answered(sequence) {
-            Some(_) => give_up(Failure::internal("the host does not answer")),
+            Some(_) => give_up(Failure::internal("the host did not answer in time")),
             // The answer is being processed at this moment.
             None => answer.await.unwrap_or_else(|_| give_up(gone())),
         },
@@ -242,7 +242,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
     };
     let end = End { channel: host.clone(), connection, queue: *queue };
     let host_end = HostEnd { end, binding: binding.clone(), has_sdk_flow_control: *has_sdk_flow_control };
-    core.registry.establish(circuit, host_end).map_err(|_| Failure::access_denied("the circuit has ended meanwhile"))?;
+    core.registry.establish(circuit, host_end).map_err(|_| Failure::access_denied("the circuit has ended in the meantime"))?;
     core.counters.circuits_opened.increment();
     binding.load().dial_succeeded();
     core.show_cost(binding);

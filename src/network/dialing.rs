@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId, message::Failure};
 
 /// The maximum length, in characters, of a host's error text that is passed on.
-const MOST_TEXT: usize = 1024;
+const MAX_TEXT: usize = 1024;
 
 /// A Dial that waits for its answer.
 pub struct Dialing {
@@ -32,7 +32,7 @@ impl Dialing {
     pub fn fail(self, host: &Channel, text: &str) {
         self.connection.iter().for_each(|connection| host.forget_circuit(*connection, &self.circuit));
         host.outbox.discard(self.queue);
-        let text: String = text.chars().take(MOST_TEXT).collect();
+        let text: String = text.chars().take(MAX_TEXT).collect();
         let text = if text.is_empty() { "the host refused the dial".into() } else { text };
         drop(self.done.send(Err(Failure::internal(text))));
     }

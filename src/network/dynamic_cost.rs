@@ -1,10 +1,10 @@
-//! What load and failures add to the cost of a terminator.
+//! The dynamic cost of a terminator: what open circuits and failed dials add to its cost.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Added to the dynamic cost by each failed dial, up to `MOST_FAILED`.
+/// Added to the dynamic cost by each failed dial, up to `MAX_FAILED`.
 const FAILED: u32 = 20;
-const MOST_FAILED: u32 = 16_383;
+const MAX_FAILED: u32 = 16_383;
 /// Subtracted from the failures' cost by each successful dial.
 const SUCCEEDED: u32 = 2;
 /// Subtracted from the failures' cost each minute.
@@ -15,21 +15,21 @@ const CIRCUIT: u32 = 2;
 /// The dynamic cost of one terminator.
 #[derive(Debug, Default)]
 pub struct DynamicCost {
-    /// What failed dials add.
+    /// The cost of failed dials.
     failures: AtomicU32,
     /// Circuits that are open.
     circuits: AtomicU32,
 }
 
 impl DynamicCost {
-    /// The cost now.
+    /// The current cost.
     pub fn value(&self) -> u16 {
         let circuits = self.circuits.load(Ordering::Relaxed).saturating_mul(CIRCUIT);
         u16::try_from(circuits.saturating_add(self.failures.load(Ordering::Relaxed))).unwrap_or(u16::MAX)
     }
 
     pub fn dial_failed(&self) {
-        self.change_failures(|failures| failures.saturating_add(FAILED).min(MOST_FAILED));
+        self.change_failures(|failures| failures.saturating_add(FAILED).min(MAX_FAILED));
     }
 
     pub fn dial_succeeded(&self) {

@@ -24,7 +24,7 @@ use crate::{
 /// The maximum lengths of a hello's sections in bytes: its sender is not authenticated yet.
 const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
 /// The maximum number of characters of the hello's text that are kept.
-const MOST_HELLO: usize = 256;
+const MAX_HELLO: usize = 256;
 
 /// The peer of a connection.
 #[derive(Debug, Clone, Default)]
@@ -81,16 +81,16 @@ async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result
 /// Opens a channel for the sender of a hello.
 fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<Channel>, &'static str> {
     if hello.content_type() != content::HELLO {
-        return Err("the first message is a hello");
+        return Err("the first message must be a hello");
     }
     if let Some(failure) = core.refusal() {
         tracing::debug!(reason = %failure.text, "hello rejected");
         return Err("the router accepts no connections at the moment");
     }
-    let token = hello.text(key::SESSION_TOKEN).ok_or("a hello carries the token of an API session")?;
+    let token = hello.text(key::SESSION_TOKEN).ok_or("a hello must carry the token of an API session")?;
     let login = identify(core, hello, token, peer).map_err(|error| {
-        tracing::warn!(%error, "an API session cannot be looked up");
-        "the API session cannot be looked up at the moment"
+        tracing::warn!(%error, "an API session cannot be outcome up");
+        "the API session cannot be outcome up at the moment"
     })?;
     let channel = Arc::new(Channel::new(login?, SendQueue::new(core.room, core.budget.clone())));
     let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
@@ -123,7 +123,7 @@ fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std:
         api_session: caller.session.id.clone(),
         token: token.to_owned(),
         address: peer.address,
-        hello: String::from_utf8_lossy(hello.body()).chars().take(MOST_HELLO).collect(),
+        hello: String::from_utf8_lossy(hello.body()).chars().take(MAX_HELLO).collect(),
         since: parts.clock.now(),
     }))
 }

@@ -55,9 +55,9 @@ pub async fn drain(core: &Core) {
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));
 }
 
-/// Waits until `is_so` holds, at most until `end`.
-async fn wait(core: &Core, end: Instant, is_so: impl Fn() -> bool) {
-    while !is_so() && Instant::now() < end {
+/// Waits until `holds` holds, at most until `end`.
+async fn wait(core: &Core, end: Instant, holds: impl Fn() -> bool) {
+    while !holds() && Instant::now() < end {
         // Something that ends between the check and the wait is seen by the next check.
         let next = end.min(Instant::now() + Duration::from_millis(50));
         drop(timeout(next - Instant::now(), core.ended.notified()).await);

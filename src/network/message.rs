@@ -27,7 +27,7 @@ pub mod kind {
     pub const XGRESS_CLOSE: i32 = 1103;
 }
 
-/// Header keys of SDK channels. Values are u32 unless noted.
+/// Header keys of SDK channels. Values are u32 unless pending.
 pub mod key {
     pub const CONNECTION: i32 = 1000;
     pub const SESSION_TOKEN: i32 = 1002;

@@ -69,7 +69,7 @@ pub use self::{
     message::{Failure, Reason, key, kind},
     numbers::Numbers,
     read::{Stop, begin, fill},
-    review_triggers::{Noted, PendingReviews, ReviewTrigger},
+    review_triggers::{PendingReviews, PendingSet, ReviewTrigger},
     rights::{Grant, Holder, Rights, unreadable},
     select::{Strategy, Weight, choose},
     terminator_records::{NewTerminator, TerminatorRecords},
@@ -77,7 +77,7 @@ pub use self::{
 use crate::{entity::FactsExt, store::CommitFeed};
 
 /// How long the runtime's threads may take to end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The router of this process; empty if it is disabled. Cheap to clone.
 #[derive(Clone, Default)]
@@ -107,8 +107,8 @@ impl Router {
     pub fn start_with(parts: Parts, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
         let (core, triggers) = (Arc::new(Core::new(parts, times)), Arc::<PendingReviews>::default());
         core.records.clear(core.parts.id.as_str())?;
-        let noted = triggers.clone();
-        feed.attach(&core, move |core, event| review::hear(core, &noted, event));
+        let pending = triggers.clone();
+        feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
         let own = &core.parts.id;
         let is_disabled = core.parts.store.read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
         core.is_disabled.store(is_disabled, Ordering::Release);
@@ -147,7 +147,7 @@ impl Router {
         Some(self.handle()?.spawn(self.channel(stream, peer, ())?))
     }
 
-    /// The links between routers, oldest first. Always empty: other routers cannot connect yet.
+    /// The links between routers, oldest first. Always empty: links between routers are not supported.
     pub fn links(&self) -> Vec<LinkInfo> {
         Vec::new()
     }
@@ -160,7 +160,7 @@ impl Router {
         circuits
     }
 
-    /// Hands over the open circuits one after the other, in no order.
+    /// Passes the open circuits to `each`, in no particular order.
     ///
     /// # Errors
     /// The first one of `each`.
@@ -169,7 +169,7 @@ impl Router {
         open.iter().filter_map(|circuit| circuit.info()).try_for_each(each)
     }
 
-    /// Hands over the open channels one after the other, in no order.
+    /// Passes the open channels to `each`, in no particular order.
     ///
     /// # Errors
     /// The first one of `each`.
@@ -195,7 +195,7 @@ impl Router {
         Some(self.core()?.registry.channel(id.parse().ok()?)?.info())
     }
 
-    /// The numbers for monitoring; all are 0 where the router is disabled.
+    /// The counters and gauges for monitoring; all are 0 if the router is disabled.
     pub fn traffic(&self) -> TrafficInfo {
         let Some(core) = self.core() else { return TrafficInfo::default() };
         let (channels, circuits, binds) = core.registry.counts();
@@ -235,11 +235,11 @@ impl Router {
         }
     }
 
-    /// Ends its threads and whatever is still open. Blocks.
+    /// Stops its threads and closes everything that is still open. Blocks.
     pub fn stop(&self) {
         let runtime = self.0.as_deref().and_then(|inner| inner.runtime.lock().take());
         if let Some(runtime) = runtime {
-            runtime.shutdown_timeout(LAST_WORDS);
+            runtime.shutdown_timeout(STOP_TIMEOUT);
         }
     }
 
@@ -248,7 +248,7 @@ impl Router {
     }
 }
 
-/// A runtime for the router alone: its traffic must not delay REST requests.
+/// A runtime for the router only, so that its traffic does not delay REST requests.
 fn threads() -> io::Result<Runtime> {
     let count = AtomicUsize::new(0);
     let name = move || format!("router-{}", count.fetch_add(1, Ordering::Relaxed));

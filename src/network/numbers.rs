@@ -1,4 +1,4 @@
-//! Numbers, lots and ids for channels and circuits.
+//! Sequential numbers, random numbers, and circuit ids.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -8,35 +8,35 @@ use std::{
     },
 };
 
-/// Gives numbers.
+/// Generates numbers.
 #[derive(Debug)]
 pub struct Numbers {
     next: AtomicU64,
-    lots: RandomState,
+    hasher: RandomState,
 }
 
 impl Default for Numbers {
     fn default() -> Self {
-        Self { next: AtomicU64::new(1), lots: RandomState::new() }
+        Self { next: AtomicU64::new(1), hasher: RandomState::new() }
     }
 }
 
 impl Numbers {
-    /// A number that was not given before.
+    /// A number that was not returned before.
     pub fn next(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A random number.
-    pub fn lot(&self) -> u64 {
-        self.lots.hash_one(self.next())
+    pub fn random(&self) -> u64 {
+        self.hasher.hash_one(self.next())
     }
 
     /// The id of a new circuit: at most 11 letters and digits, because links between routers carry at most 15.
     pub fn circuit_id(&self) -> Arc<str> {
         const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
         // The sequential number makes it unique; 24 random bits make it hard to guess.
-        let (mut rest, mut id) = ((u128::from(self.next()) << 24) | u128::from(self.lot() >> 40), String::new());
+        let (mut rest, mut id) = ((u128::from(self.next()) << 24) | u128::from(self.random() >> 40), String::new());
         while rest > 0 || id.is_empty() {
             let digit = usize::try_from(rest % DIGITS.len() as u128).ok().and_then(|digit| DIGITS.get(digit));
             id.insert(0, digit.map_or('0', |digit| char::from(*digit)));

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::frame::{Frame, HEAD, Head, Limits, Malformed};
 
-/// A message up to this size gets its whole buffer at once.
+/// A message up to this size gets a buffer for its full length at once.
 const USUAL: usize = 64 << 10;
 
 /// Why a connection is no longer read.
@@ -27,7 +27,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Whether the peer sent what is no message.
+    /// Whether the peer sent something that is not a message.
     pub fn is_malformed(&self) -> bool {
         matches!(self, Self::Malformed(_))
     }

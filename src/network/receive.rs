@@ -132,7 +132,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         let missing = frame.missing();
         let Some((circuit, side)) = self.route(&frame) else { return self.pass_over(missing).await };
         let Some(end) = circuit.end(side.other()) else { return self.pass_over(missing).await };
-        if frame.len() + missing > self.core.most_message {
+        if frame.len() + missing > self.core.max_message {
             self.core.fail_circuit(&circuit, &Failure::internal("a message is too long"));
             return self.pass_over(missing).await;
         }

@@ -19,9 +19,9 @@ use super::{
 
 #[derive(Default)]
 pub struct Registry {
-    most_circuits: usize,
+    max_circuits: usize,
     /// Of one identity.
-    most_bindings: usize,
+    max_bindings: usize,
     open: Mutex<Open>,
 }
 
@@ -52,52 +52,52 @@ pub struct Affected {
 }
 
 impl Registry {
-    pub fn new(most_circuits: usize, most_bindings: usize) -> Self {
-        Self { most_circuits, most_bindings, open: Mutex::default() }
+    pub fn new(max_circuits: usize, max_bindings: usize) -> Self {
+        Self { max_circuits, max_bindings, open: Mutex::default() }
     }
 
     pub fn add_channel(&self, channel: &Arc<Channel>) {
         let mut open = self.open.lock();
         open.channels.insert(channel.number, channel.clone());
-        open.by_basis.add(Member::Channel(channel.number), grounds_of_channel(channel));
+        open.by_basis.add(Member::Channel(channel.number), bases_of_channel(channel));
     }
 
     /// Returns whether it was registered.
     pub fn remove_channel(&self, channel: &Arc<Channel>) -> bool {
         let mut open = self.open.lock();
-        open.by_basis.remove(&Member::Channel(channel.number), grounds_of_channel(channel));
+        open.by_basis.remove(&Member::Channel(channel.number), bases_of_channel(channel));
         open.channels.remove(&channel.number).is_some()
     }
 
     /// Adds a circuit whose client side is known. Returns false if there are too many circuits or it has ended.
     pub fn add_circuit(&self, circuit: &Arc<Circuit>) -> bool {
         let mut open = self.open.lock();
-        if open.circuits.len() >= self.most_circuits || circuit.is_closed() {
+        if open.circuits.len() >= self.max_circuits || circuit.is_closed() {
             return false;
         }
         open.circuits.insert(circuit.id.clone(), circuit.clone());
-        open.by_basis.add(Member::Circuit(circuit.id.clone()), grounds_of_client(circuit));
+        open.by_basis.add(Member::Circuit(circuit.id.clone()), bases_of_client(circuit));
         true
     }
 
     /// Completes a circuit with its host end; returns the end if the circuit or the binding has ended.
     pub fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd) -> Result<(), Box<HostEnd>> {
         let mut open = self.open.lock();
-        let grounds = grounds_of_binding(&host.binding);
+        let bases = bases_of_binding(&host.binding);
         if host.binding.is_closed() {
             return Err(Box::new(host));
         }
         circuit.establish(host).map_err(Box::new)?;
-        open.by_basis.add(Member::Circuit(circuit.id.clone()), grounds);
+        open.by_basis.add(Member::Circuit(circuit.id.clone()), bases);
         Ok(())
     }
 
     pub fn remove_circuit(&self, circuit: &Arc<Circuit>) {
         let (mut open, member) = (self.open.lock(), Member::Circuit(circuit.id.clone()));
         open.circuits.remove(&circuit.id);
-        open.by_basis.remove(&member, grounds_of_client(circuit));
+        open.by_basis.remove(&member, bases_of_client(circuit));
         if let Some(host) = circuit.host() {
-            open.by_basis.remove(&member, grounds_of_binding(&host.binding));
+            open.by_basis.remove(&member, bases_of_binding(&host.binding));
         }
     }
 
@@ -111,13 +111,13 @@ impl Registry {
             return Err(Failure::access_denied("the connection has ended"));
         }
         let hosted = open.hosted.entry(binding.channel.identity.to_string()).or_default();
-        if *hosted >= self.most_bindings {
+        if *hosted >= self.max_bindings {
             return Err(Failure::busy("the identity hosts as many services as router.max-binds allows"));
         }
         *hosted += 1;
         let id: Arc<str> = binding.id.as_str().into();
         open.bindings.insert(id.clone(), binding.clone());
-        open.by_basis.add(Member::Binding(id), grounds_of_binding(binding));
+        open.by_basis.add(Member::Binding(id), bases_of_binding(binding));
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Registry {
         // A newer binding may have taken over its id.
         if open.bindings.get(&id).is_some_and(|known| Arc::ptr_eq(known, binding)) {
             open.bindings.remove(&id);
-            open.by_basis.remove(&Member::Binding(id), grounds_of_binding(binding));
+            open.by_basis.remove(&Member::Binding(id), bases_of_binding(binding));
             if let MapEntry::Occupied(mut hosted) = open.hosted.entry(binding.channel.identity.to_string()) {
                 *hosted.get_mut() = hosted.get().saturating_sub(1);
                 if *hosted.get() == 0 {
@@ -147,7 +147,7 @@ impl Registry {
 
     /// The bindings of a service, including those that cannot be dialled.
     pub fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
-        self.resting_on(&Basis::Service(service.into())).bindings
+        self.depending_on(&Basis::Service(service.into())).bindings
     }
 
     /// The number of circuits, including those that wait for their host.
@@ -170,10 +170,10 @@ impl Registry {
     }
 
     /// The items that depend on a record.
-    pub fn resting_on(&self, ground: &Basis) -> Affected {
+    pub fn depending_on(&self, basis: &Basis) -> Affected {
         let open = self.open.lock();
         let mut some = Affected::default();
-        for member in open.by_basis.of(ground) {
+        for member in open.by_basis.of(basis) {
             match member {
                 Member::Channel(number) => some.channels.extend(open.channels.get(number).cloned()),
                 Member::Circuit(id) => some.circuits.extend(open.circuits.get(id).cloned()),
@@ -193,17 +193,17 @@ impl Registry {
     }
 }
 
-fn grounds_of_channel(channel: &Channel) -> Vec<Basis> {
+fn bases_of_channel(channel: &Channel) -> Vec<Basis> {
     vec![Basis::ApiSession(channel.api_session.to_string()), Basis::Identity(channel.identity.to_string())]
 }
 
-fn grounds_of_client(circuit: &Circuit) -> Vec<Basis> {
-    let Some(rests) = circuit.rests() else { return Vec::new() };
+fn bases_of_client(circuit: &Circuit) -> Vec<Basis> {
+    let Some(basis) = circuit.basis() else { return Vec::new() };
     let identity = Basis::Identity(circuit.client.channel.identity.to_string());
-    vec![Basis::Session(rests.session.to_string()), Basis::Service(rests.service.to_string()), identity]
+    vec![Basis::Session(basis.session.to_string()), Basis::Service(basis.service.to_string()), identity]
 }
 
-fn grounds_of_binding(binding: &Binding) -> Vec<Basis> {
+fn bases_of_binding(binding: &Binding) -> Vec<Basis> {
     let identity = Basis::Identity(binding.channel.identity.to_string());
     vec![Basis::Session(binding.session.to_string()), Basis::Service(binding.service.to_string()), identity]
 }

@@ -1,7 +1,7 @@
 //! Ends lost access: after a committed change, the items that depend on the changed record are checked, and those without a right are
 //! closed.
 //!
-//! The listener on the writer's thread only notes what to review; the review runs in its own task. Nothing is reviewed without a note.
+//! The listener on the writer's thread only records what to review; the review runs in its own task. Without a recorded change there is no review.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use super::{
     core::Core,
     message::Failure,
     registry::Affected as Members,
-    review_triggers::{Noted, PendingReviews, ReviewTrigger},
+    review_triggers::{PendingReviews, PendingSet, ReviewTrigger},
     terminators,
 };
 use crate::{
@@ -27,39 +27,39 @@ use crate::{
 };
 
 /// The delay after a failed review, for example when the disk cannot be read.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY: Duration = Duration::from_secs(1);
 
-/// Notes what to review after a committed change.
-pub fn hear(core: &Core, triggers: &PendingReviews, event: &Event) {
+/// Records what to review after a committed change.
+pub fn on_commit(core: &Core, triggers: &PendingReviews, event: &Event) {
     terminators::follow(core, event);
     if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.parts.id.as_str()) {
         core.is_disabled.store(new.is_none_or(|router| router.spec.disabled), Ordering::Release);
     }
-    triggers.hear(event, |router| router == core.parts.id.as_str());
+    triggers.on_commit(event, |router| router == core.parts.id.as_str());
 }
 
-/// Reviews noted items as long as the router runs.
+/// Reviews what was recorded, as long as the router runs.
 pub async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
     loop {
-        let noted = triggers.take().await;
-        let looking = core.clone();
-        let looked = tokio::task::spawn_blocking(move || look(&looking, noted)).await;
-        if !matches!(looked, Ok(Ok(()))) {
-            tracing::warn!(?looked, "the review of open connections failed; retrying");
-            sleep(AGAIN).await;
-            triggers.note(ReviewTrigger::Everything);
+        let pending = triggers.take().await;
+        let reviewing = core.clone();
+        let outcome = tokio::task::spawn_blocking(move || review(&reviewing, pending)).await;
+        if !matches!(outcome, Ok(Ok(()))) {
+            tracing::warn!(?outcome, "the review of open connections failed; retrying");
+            sleep(RETRY).await;
+            triggers.record(ReviewTrigger::Everything);
         }
     }
 }
 
-fn look(core: &Core, noted: Noted) -> Result<()> {
-    let members = if noted.everything {
+fn review(core: &Core, pending: PendingSet) -> Result<()> {
+    let members = if pending.everything {
         vec![core.registry.everything()]
     } else {
-        noted.some.iter().map(|ground| core.registry.resting_on(ground)).collect()
+        pending.some.iter().map(|basis| core.registry.depending_on(basis)).collect()
     };
-    let mut review = Review { core, known: HashMap::new() };
-    members.iter().try_for_each(|members| review.look(members))
+    let mut pass = Review { core, known: HashMap::new() };
+    members.iter().try_for_each(|members| pass.review(members))
 }
 
 /// One review, in which each session is judged once.
@@ -70,7 +70,7 @@ struct Review<'c> {
 }
 
 impl Review<'_> {
-    fn look(&mut self, members: &Members) -> Result<()> {
+    fn review(&mut self, members: &Members) -> Result<()> {
         let core = self.core;
         for channel in &members.channels {
             if core.is_disabled.load(Ordering::Acquire) {
@@ -85,8 +85,8 @@ impl Review<'_> {
             }
         }
         for circuit in &members.circuits {
-            let Some(rests) = circuit.rests() else { continue };
-            let mut problem = self.problem(&circuit.client.channel, &rests.session, Right::Dial)?;
+            let Some(basis) = circuit.basis() else { continue };
+            let mut problem = self.problem(&circuit.client.channel, &basis.session, Right::Dial)?;
             if let (None, Some(host)) = (&problem, circuit.host()) {
                 problem = self.problem(&host.end.channel, &host.binding.session, Right::Bind)?;
             }

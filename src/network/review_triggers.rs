@@ -1,4 +1,4 @@
-//! Which committed changes may end access, and the notes of what to review.
+//! Which committed changes may end access, and what is waiting for a review.
 
 use std::collections::HashSet;
 
@@ -14,47 +14,47 @@ use crate::{
     store::Event,
 };
 
-/// Beyond this many notes everything is reviewed.
-const MOST_NOTES: usize = 4096;
-/// The notes of what to review.
+/// Beyond this many entries everything is reviewed.
+const MAX_NOTES: usize = 4096;
+/// What is waiting for a review.
 #[derive(Default)]
 pub struct PendingReviews {
-    noted: Mutex<Noted>,
+    pending: Mutex<PendingSet>,
     added: Notify,
 }
 
 #[derive(Default)]
-pub struct Noted {
-    /// Everything, whatever else is noted.
+pub struct PendingSet {
+    /// Review everything, whatever else is recorded.
     pub everything: bool,
     pub some: HashSet<Basis>,
 }
 
 impl PendingReviews {
-    /// Adds a note.
-    pub fn note(&self, trigger: ReviewTrigger) {
-        let mut noted = self.noted.lock();
+    /// Records what to review.
+    pub fn record(&self, trigger: ReviewTrigger) {
+        let mut pending = self.pending.lock();
         match trigger {
-            ReviewTrigger::Of(ground) if noted.some.len() < MOST_NOTES => drop(noted.some.insert(ground)),
-            _ => noted.everything = true,
+            ReviewTrigger::Of(basis) if pending.some.len() < MAX_NOTES => drop(pending.some.insert(basis)),
+            _ => pending.everything = true,
         }
-        drop(noted);
+        drop(pending);
         self.added.notify_one();
     }
 
-    /// Notes what to review after a committed change. `is_ours` selects the edge routers whose own changes count.
-    pub fn hear(&self, event: &Event, is_ours: impl Fn(&str) -> bool) {
+    /// Records what to review after a committed change. `is_ours` selects the edge routers whose own changes count.
+    pub fn on_commit(&self, event: &Event, is_ours: impl Fn(&str) -> bool) {
         if let Some(trigger) = trigger(event, is_ours) {
-            self.note(trigger);
+            self.record(trigger);
         }
     }
 
-    /// Waits for notes and takes them.
-    pub async fn take(&self) -> Noted {
+    /// Waits for something to review and takes it.
+    pub async fn take(&self) -> PendingSet {
         loop {
-            let noted = std::mem::take(&mut *self.noted.lock());
-            if noted.everything || !noted.some.is_empty() {
-                return noted;
+            let pending = std::mem::take(&mut *self.pending.lock());
+            if pending.everything || !pending.some.is_empty() {
+                return pending;
             }
             self.added.notified().await;
         }
@@ -74,7 +74,7 @@ fn trigger(event: &Event, is_ours: impl Fn(&str) -> bool) -> Option<ReviewTrigge
     if event.ending.is_some() {
         return (is(Session::KIND) || is(ApiSession::KIND)).then_some(ReviewTrigger::Everything);
     }
-    let of = |ground: fn(String) -> Basis| Some(ReviewTrigger::Of(ground(event.id.clone())));
+    let of = |basis: fn(String) -> Basis| Some(ReviewTrigger::Of(basis(event.id.clone())));
     if is(Session::KIND) && has_old {
         return of(Basis::Session);
     }

@@ -1,4 +1,4 @@
-//! Whether a session gives its right at a router at this moment, for the router inside and for routers elsewhere.
+//! Whether a session grants its right at a router now, for the built-in router and for routers with a control channel.
 
 use super::message::{Failure, Reason};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// What rights are looked up in. Cheap to clone.
+/// What rights are outcome up in. Cheap to clone.
 #[derive(Clone)]
 pub struct Rights {
     pub store: Store,
@@ -21,21 +21,21 @@ pub struct Rights {
     pub clock: Clock,
 }
 
-/// The API session of whoever shows a session.
+/// The API session of the caller that presents a session.
 #[derive(Clone, Copy)]
 pub struct Holder<'h> {
     pub api_session: &'h Id<ApiSession>,
     pub token: &'h str,
 }
 
-/// A right that was granted.
+/// A granted right.
 pub struct Grant {
     pub identity: Record<Identity>,
     pub service: Record<Service>,
 }
 
 impl Rights {
-    /// Whether a session gives its right now at a router. The inner error is what is in the way.
+    /// Whether a session grants its right at a router now. The inner error says why not.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -82,8 +82,8 @@ impl Rights {
     }
 }
 
-/// The failure of a request whose right cannot be looked up.
+/// The failure of a request whose right cannot be outcome up.
 pub fn unreadable(error: Error) -> Failure {
-    tracing::warn!(%error, "a right cannot be looked up");
+    tracing::warn!(%error, "a right cannot be outcome up");
     Failure::busy("the controller cannot read the store at the moment")
 }

@@ -34,8 +34,8 @@ pub fn follow(core: &Core, event: &Event) {
     let Some(record) = new.or(old) else { return };
     let Some(binding) = core.registry.binding(record.id.as_str()) else { return };
     match new {
-        Some(record) => binding.weigh(record.spec.cost, record.spec.precedence),
+        Some(record) => binding.set_weight(record.spec.cost, record.spec.precedence),
         // The connection stays, but is not dialled until the host binds again.
-        None => binding.list(false),
+        None => binding.set_listed(false),
     }
 }

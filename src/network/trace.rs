@@ -1,5 +1,5 @@
 //! Trace routes: an SDK asks which node is a number of hops away on a circuit. The router is the first hop, the SDK at the other end the
-//! second. What goes on to the other end waits in the queue of the circuit, like data: a client cannot overtake the data of others with it.
+//! second. Messages for the other end wait in the queue of the circuit, like data, so that a client cannot overtake other clients' data with them.
 
 use std::sync::Arc;
 

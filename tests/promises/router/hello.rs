@@ -66,12 +66,12 @@ fn hello_needs_the_session_holder() {
     let without_certificate = Peer::default();
     assert_eq!(refusal(shown(&member), hello("00000000-0000-0000-0000-000000000000", 0)), "invalid API session");
     assert_eq!(refusal(shown(&member), hello("", -1)), "invalid API session");
-    assert_eq!(refusal(shown(&member), Builder::new(content::HELLO).empty()), "a hello carries the token of an API session");
+    assert_eq!(refusal(shown(&member), Builder::new(content::HELLO).empty()), "a hello must carry the token of an API session");
     assert_eq!(refusal(without_certificate, hello(member.token(), 1)), "a client certificate is needed");
     let text = "the client certificate does not belong to the API session";
     assert_eq!(refusal(shown(&other), hello(member.token(), 1)), text);
     assert_eq!(refusal(shown(&member), hello(other.token(), 1)), text);
-    assert_eq!(refusal(shown(&member), Builder::new(content::PING).empty()), "the first message is a hello");
+    assert_eq!(refusal(shown(&member), Builder::new(content::PING).empty()), "the first message must be a hello");
 
     server.admin.post(&format!("/identities/{}/disable", other.id), json!({ "durationMinutes": 10 })).expect(200);
     assert_eq!(refusal(shown(&other), hello(other.token(), 1)), "invalid API session");
