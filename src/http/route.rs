@@ -14,7 +14,7 @@ use super::{
         operation::{Operation, Schemas},
         prose,
     },
-    permission::Permission,
+    permission::Security,
     row::{Row, Start},
 };
 use crate::{
@@ -43,7 +43,13 @@ impl Routes {
         Self { name, base, version, rows: Vec::new(), schemas: Schemas::default(), fault: None }
     }
 
-    fn row<Args>(mut self, method: &'static str, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
+    fn row<Args>(
+        mut self,
+        method: &'static str,
+        path: impl Into<String>,
+        security: impl Into<Security>,
+        action: impl Handler<Args>,
+    ) -> Self {
         let mut operation = Operation::default();
         if let Err(fault) = describe(&action, &mut operation, &mut self.schemas) {
             self.fault.get_or_insert(fault);
@@ -51,72 +57,76 @@ impl Routes {
         let path = path.into();
         let start: Start = Box::new(move |call, incoming| action.start(call, incoming));
         let summary = prose::summary(method, &path);
-        let (charset, session_only, patient, extension) = (false, false, false, false);
+        let Security { permission, session_only } = security.into();
+        let (charset, patient, extension) = (false, false, false);
         self.rows.push(Row { method, path, permission, operation, summary, charset, session_only, patient, extension, start });
         self
     }
 
     /// A row for GET.
-    pub fn get<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
-        self.row("GET", path, permission, action)
+    pub fn get<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+        self.row("GET", path, security, action)
     }
     /// A row for POST.
-    pub fn post<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
-        self.row("POST", path, permission, action)
+    pub fn post<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+        self.row("POST", path, security, action)
     }
     /// A row for PUT.
-    pub fn put<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
-        self.row("PUT", path, permission, action)
+    pub fn put<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+        self.row("PUT", path, security, action)
     }
     /// A row for PATCH.
-    pub fn patch<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
-        self.row("PATCH", path, permission, action)
+    pub fn patch<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+        self.row("PATCH", path, security, action)
     }
     /// A row for DELETE.
-    pub fn delete<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
-        self.row("DELETE", path, permission, action)
+    pub fn delete<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+        self.row("DELETE", path, security, action)
     }
 
     /// All six operations of a kind.
-    pub fn crud<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
-        self.read::<E>(permission).create::<E>(permission).edit::<E>(permission)
+    pub fn crud<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
+        let security = security.into();
+        self.read::<E>(security).create::<E>(security).edit::<E>(security)
     }
     /// List and detail of a kind.
-    pub fn read<E: Entity>(self, permission: Permission) -> Self {
-        self.list::<E>(permission).detail::<E>(permission)
+    pub fn read<E: Entity>(self, security: impl Into<Security>) -> Self {
+        let security = security.into();
+        self.list::<E>(security).detail::<E>(security)
     }
     /// List and detail of a kind with role attributes.
-    pub fn read_by_roles<E: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}", E::KIND.path), permission, crud::list_by_roles::<E>).detail::<E>(permission)
+    pub fn read_by_roles<E: Entity>(self, security: impl Into<Security>) -> Self {
+        let security = security.into();
+        self.get(format!("/{}", E::KIND.path), security, crud::list_by_roles::<E>).detail::<E>(security)
     }
     /// The list of a kind.
-    pub fn list<E: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}", E::KIND.path), permission, crud::list::<E>)
+    pub fn list<E: Entity>(self, security: impl Into<Security>) -> Self {
+        self.get(format!("/{}", E::KIND.path), security, crud::list::<E>)
     }
     /// One record of a kind.
-    pub fn detail<E: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}/{{id}}", E::KIND.path), permission, crud::detail::<E>)
+    pub fn detail<E: Entity>(self, security: impl Into<Security>) -> Self {
+        self.get(format!("/{}/{{id}}", E::KIND.path), security, crud::detail::<E>)
     }
     /// Creation of a record of a kind.
-    pub fn create<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
-        self.post(format!("/{}", E::KIND.path), permission, crud::create::<E>)
+    pub fn create<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
+        self.post(format!("/{}", E::KIND.path), security, crud::create::<E>)
     }
     /// Replacing, patching and deleting records of a kind.
-    pub fn edit<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
-        let path = format!("/{}/{{id}}", E::KIND.path);
-        self.put(path.clone(), permission, crud::replace::<E>).patch(path, permission, crud::patch::<E>).remove::<E>(permission)
+    pub fn edit<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
+        let (path, security) = (format!("/{}/{{id}}", E::KIND.path), security.into());
+        self.put(path.clone(), security, crud::replace::<E>).patch(path, security, crud::patch::<E>).remove::<E>(security)
     }
     /// Deleting records of a kind.
-    pub fn remove<E: Lifecycle>(self, permission: Permission) -> Self {
-        self.delete(format!("/{}/{{id}}", E::KIND.path), permission, crud::delete::<E>).refuses(&[409])
+    pub fn remove<E: Lifecycle>(self, security: impl Into<Security>) -> Self {
+        self.delete(format!("/{}/{{id}}", E::KIND.path), security, crud::delete::<E>).refuses(&[409])
     }
     /// The records of kind `C` that refer to a record of kind `P`, or that it refers to.
-    pub fn linked<P: Entity, C: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, crud::linked::<P, C>)
+    pub fn linked<P: Entity, C: Entity>(self, security: impl Into<Security>) -> Self {
+        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), security, crud::linked::<P, C>)
     }
     /// The records of kind `C` that policies connect with a record of kind `P`.
-    pub fn related<P: Entity, C: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, crud::related::<P, C>)
+    pub fn related<P: Entity, C: Entity>(self, security: impl Into<Security>) -> Self {
+        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), security, crud::related::<P, C>)
     }
 
     /// Adds the rows of another function.
@@ -179,14 +189,6 @@ impl Routes {
     pub fn extension(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.extension = true;
-        }
-        self
-    }
-
-    /// These operations (`"DELETE /api-sessions/{id}"`) do not offer the second authorization scheme.
-    pub fn session_only(mut self, operations: &[&str]) -> Self {
-        for row in &mut self.rows {
-            row.session_only |= operations.iter().any(|name| name.split_once(' ') == Some((row.method, row.path.as_str())));
         }
         self
     }

@@ -25,9 +25,9 @@ pub fn routes(routes: Routes) -> Routes {
         .summary("Copies the data file to a new file beside it, at most once a minute.")
         .post("/database/check-data-integrity", Admin, check)
         .summary("Starts a check of the data file; data-integrity-results shows its findings.")
-        .post("/database/fix-data-integrity", Admin, fix)
+        .post("/database/fix-data-integrity", Admin.session_only(), fix)
         .summary("Copies the data file, then checks it and repairs what can be repaired without loss.")
-        .get("/database/data-integrity-results", Admin, results)
+        .get("/database/data-integrity-results", Admin.session_only(), results)
         .summary("The findings of the last check, or the progress of the running one.")
 }
 

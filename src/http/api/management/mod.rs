@@ -40,8 +40,11 @@ pub fn routes() -> Routes {
         .get("/sessions/{id}/route-path", User, common::session::route_path)
         .summary("The routers of a service session's traffic.")
         // settings
-        .crud::<ConfigType>(Admin)
-        .linked::<ConfigType, Config>(Admin)
+        .list::<ConfigType>(Admin)
+        .detail::<ConfigType>(Admin.session_only())
+        .create::<ConfigType>(Admin.session_only())
+        .edit::<ConfigType>(Admin.session_only())
+        .linked::<ConfigType, Config>(Admin.session_only())
         .crud::<Config>(Admin)
         .get("/configs/{id}/services", Admin, service::of_config)
         .summary("The services that have a config.")
@@ -58,7 +61,9 @@ pub fn routes() -> Routes {
         .related::<Service, ServicePolicy>(Admin)
         .linked::<Service, Terminator>(Admin)
         .get("/service-role-attributes", Admin, roles::of_services)
-        .crud::<Terminator>(Admin)
+        .read::<Terminator>(Admin)
+        .create::<Terminator>(Admin)
+        .edit::<Terminator>(Admin.session_only())
         // identities
         .read_by_roles::<Identity>(Admin)
         .post("/identities", Admin, identity::create)
@@ -67,14 +72,14 @@ pub fn routes() -> Routes {
         .put("/identities/{id}", Admin, crud::replace::<Identity>)
         .patch("/identities/{id}", Admin, identity::patch)
         .remove::<Identity>(Admin)
-        .post("/identities/{id}/disable", Admin, identity::disable)
+        .post("/identities/{id}/disable", Admin.session_only(), identity::disable)
         .summary("Disables an identity, for some minutes or until it is enabled, and ends its sessions.")
-        .post("/identities/{id}/enable", Admin, identity::enable)
+        .post("/identities/{id}/enable", Admin.session_only(), identity::enable)
         .summary("Enables a disabled identity.")
-        .delete("/identities/{id}/mfa", Admin, identity::remove_mfa)
+        .delete("/identities/{id}/mfa", Admin.session_only(), identity::remove_mfa)
         .summary("Removes an identity's one-time codes, for a user who lost the device.")
-        .linked::<Identity, Authenticator>(Admin)
-        .linked::<Identity, Enrollment>(Admin)
+        .linked::<Identity, Authenticator>(Admin.session_only())
+        .linked::<Identity, Enrollment>(Admin.session_only())
         .related::<Identity, EdgeRouterPolicy>(Admin)
         .related::<Identity, EdgeRouter>(Admin)
         .related::<Identity, ServicePolicy>(Admin)
@@ -88,7 +93,7 @@ pub fn routes() -> Routes {
         .body_name("serviceConfigIdPairs")
         .get("/identities/{id}/policy-advice/{serviceId}", Admin, identity::policy_advice)
         .summary("Whether an identity may use a service, and over which routers.")
-        .put("/identities/{id}/trace", Admin, trace::set)
+        .put("/identities/{id}/trace", Admin.session_only(), trace::set)
         .summary("Traces the traffic of an identity for some time.")
         .get("/identities/{id}/posture-data", Admin, posture::data)
         .summary("What the endpoints of an identity reported.")
@@ -99,22 +104,25 @@ pub fn routes() -> Routes {
         // edge routers
         .read_by_roles::<EdgeRouter>(Admin)
         .create::<EdgeRouter>(Admin)
-        .edit::<EdgeRouter>(Admin)
-        .post("/edge-routers/{id}/re-enroll", Admin, edge_router::re_enroll)
+        .edit::<EdgeRouter>(Admin.session_only())
+        .post("/edge-routers/{id}/re-enroll", Admin.session_only(), edge_router::re_enroll)
         .summary("Revokes a router's certificates and creates a new enrollment token for it.")
-        .related::<EdgeRouter, EdgeRouterPolicy>(Admin)
-        .related::<EdgeRouter, Identity>(Admin)
-        .related::<EdgeRouter, ServiceEdgeRouterPolicy>(Admin)
-        .get("/edge-routers/{id}/services", Admin, service::of_edge_router)
+        .related::<EdgeRouter, EdgeRouterPolicy>(Admin.session_only())
+        .related::<EdgeRouter, Identity>(Admin.session_only())
+        .related::<EdgeRouter, ServiceEdgeRouterPolicy>(Admin.session_only())
+        .get("/edge-routers/{id}/services", Admin.session_only(), service::of_edge_router)
         .get("/edge-router-role-attributes", Admin, roles::of_edge_routers)
         // transit routers, under both of their names
         .mount(|routes| transit_router::routes(routes, "/routers"))
         .mount(|routes| transit_router::routes(routes, "/transit-routers"))
         // policies
-        .crud::<ServicePolicy>(Admin)
-        .related::<ServicePolicy, Identity>(Admin)
-        .get("/service-policies/{id}/services", Admin, service::of_service_policy)
-        .related::<ServicePolicy, PostureCheck>(Admin)
+        .list::<ServicePolicy>(Admin)
+        .detail::<ServicePolicy>(Admin.session_only())
+        .create::<ServicePolicy>(Admin.session_only())
+        .edit::<ServicePolicy>(Admin.session_only())
+        .related::<ServicePolicy, Identity>(Admin.session_only())
+        .get("/service-policies/{id}/services", Admin.session_only(), service::of_service_policy)
+        .related::<ServicePolicy, PostureCheck>(Admin.session_only())
         .crud::<EdgeRouterPolicy>(Admin)
         .related::<EdgeRouterPolicy, EdgeRouter>(Admin)
         .related::<EdgeRouterPolicy, Identity>(Admin)
@@ -137,35 +145,37 @@ pub fn routes() -> Routes {
         .get("/api-sessions", Admin, api_session::list)
         .with_charset()
         .get("/api-sessions/{id}", Admin, api_session::detail)
-        .remove::<ApiSession>(Admin)
+        .remove::<ApiSession>(Admin.session_only())
         .crud::<AuthPolicy>(Admin)
         .crud::<ExternalJwtSigner>(Admin)
-        .read::<Authenticator>(Admin)
-        .post("/authenticators", Admin, authenticator::create)
+        .list::<Authenticator>(Admin)
+        .detail::<Authenticator>(Admin.session_only())
+        .post("/authenticators", Admin.session_only(), authenticator::create)
         .summary("Creates a credential for an identity without an enrollment.")
         .body_name("authenticator")
         .refuses(&[404, 409])
-        .put("/authenticators/{id}", Admin, authenticator::replace)
+        .put("/authenticators/{id}", Admin.session_only(), authenticator::replace)
         .summary("Sets the user name and password of an authenticator.")
         .body_name("authenticator")
         .refuses(&[409])
-        .patch("/authenticators/{id}", Admin, authenticator::patch)
+        .patch("/authenticators/{id}", Admin.session_only(), authenticator::patch)
         .summary("Sets the user name or the password of an authenticator.")
         .body_name("authenticator")
         .refuses(&[409])
-        .remove::<Authenticator>(Admin)
-        .post("/authenticators/{id}/re-enroll", Admin, authenticator::re_enroll)
+        .remove::<Authenticator>(Admin.session_only())
+        .post("/authenticators/{id}/re-enroll", Admin.session_only(), authenticator::re_enroll)
         .summary("Deletes a credential and creates the enrollment for a new one.")
         .refuses(&[409])
-        .read::<Ca>(Admin)
-        .create::<Ca>(Admin)
-        .put("/cas/{id}", Admin, crud::replace::<Ca>)
-        .patch("/cas/{id}", Admin, ca::patch)
-        .remove::<Ca>(Admin)
-        .post("/cas/{id}/verify", Admin, ca::verify)
+        .list::<Ca>(Admin)
+        .detail::<Ca>(Admin.session_only())
+        .create::<Ca>(Admin.session_only())
+        .put("/cas/{id}", Admin.session_only(), crud::replace::<Ca>)
+        .patch("/cas/{id}", Admin.session_only(), ca::patch)
+        .remove::<Ca>(Admin.session_only())
+        .post("/cas/{id}/verify", Admin.session_only(), ca::verify)
         .summary("Verifies a certificate authority by a certificate that it issued with the verification token as common name.")
         .refuses(&[409])
-        .get("/cas/{id}/jwt", Admin, ca::token)
+        .get("/cas/{id}/jwt", Admin.session_only(), ca::token)
         .summary("The signed token with which clients enroll by a certificate of the certificate authority.")
         .read::<Enrollment>(Admin)
         .post("/enrollments", Admin, enrollment::create)
@@ -178,56 +188,4 @@ pub fn routes() -> Routes {
         .body_name("refresh")
         // the file
         .mount(database::routes)
-        .session_only(SESSION_ONLY)
 }
-
-/// Operations to which the contract assigns only the first authorization scheme.
-const SESSION_ONLY: &[&str] = &[
-    "DELETE /api-sessions/{id}",
-    "POST /authenticators",
-    "GET /authenticators/{id}",
-    "PUT /authenticators/{id}",
-    "PATCH /authenticators/{id}",
-    "DELETE /authenticators/{id}",
-    "POST /authenticators/{id}/re-enroll",
-    "POST /cas",
-    "GET /cas/{id}",
-    "PUT /cas/{id}",
-    "PATCH /cas/{id}",
-    "DELETE /cas/{id}",
-    "GET /cas/{id}/jwt",
-    "POST /cas/{id}/verify",
-    "POST /config-types",
-    "GET /config-types/{id}",
-    "PUT /config-types/{id}",
-    "PATCH /config-types/{id}",
-    "DELETE /config-types/{id}",
-    "GET /config-types/{id}/configs",
-    "PUT /edge-routers/{id}",
-    "PATCH /edge-routers/{id}",
-    "DELETE /edge-routers/{id}",
-    "GET /edge-routers/{id}/edge-router-policies",
-    "GET /edge-routers/{id}/identities",
-    "POST /edge-routers/{id}/re-enroll",
-    "GET /edge-routers/{id}/service-edge-router-policies",
-    "GET /edge-routers/{id}/services",
-    "GET /identities/{id}/authenticators",
-    "POST /identities/{id}/disable",
-    "POST /identities/{id}/enable",
-    "GET /identities/{id}/enrollments",
-    "DELETE /identities/{id}/mfa",
-    "POST /service-policies",
-    "GET /service-policies/{id}",
-    "PUT /service-policies/{id}",
-    "PATCH /service-policies/{id}",
-    "DELETE /service-policies/{id}",
-    "GET /service-policies/{id}/identities",
-    "GET /service-policies/{id}/posture-checks",
-    "GET /service-policies/{id}/services",
-    "GET /database/data-integrity-results",
-    "POST /database/fix-data-integrity",
-    "PUT /identities/{id}/trace",
-    "PUT /terminators/{id}",
-    "PATCH /terminators/{id}",
-    "DELETE /terminators/{id}",
-];
