@@ -41,7 +41,7 @@ impl<const HISTORY: bool> Stateful for Row<HISTORY> {
 }
 
 impl<const HISTORY: bool> Entity for Row<HISTORY> {
-    const KIND: Kind = Kind { name: "thing", path: "things" };
+    const KIND: Kind = Kind { name: "thing", path: "things", noun: "thing" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into())];
     const LOGGED: Logged = if HISTORY { Logged::Changes { secret: &[], quiet: &[] } } else { Logged::Nothing };

@@ -232,7 +232,7 @@ impl Stateful for ApiSession {
 }
 
 impl Entity for ApiSession {
-    const KIND: Kind = Kind { name: "apiSession", path: "api-sessions" };
+    const KIND: Kind = Kind { name: "apiSession", path: "api-sessions", noun: "API session" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::unique("token", Type::Text, |r| (&r.spec.token).into()),
         Field::indexed("identity", Type::Text, |r| r.spec.identity_id.as_str().into()),

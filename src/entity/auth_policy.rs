@@ -134,7 +134,7 @@ impl Stateful for AuthPolicy {
 }
 
 impl Entity for AuthPolicy {
-    const KIND: Kind = Kind { name: "authPolicy", path: "auth-policies" };
+    const KIND: Kind = Kind { name: "authPolicy", path: "auth-policies", noun: "auth policy" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("primary.cert.allowed", Type::Bool, |r| r.spec.primary.cert.allowed.into()),

@@ -159,7 +159,7 @@ impl Stateful for Authenticator {
 }
 
 impl Entity for Authenticator {
-    const KIND: Kind = Kind { name: "authenticator", path: "authenticators" };
+    const KIND: Kind = Kind { name: "authenticator", path: "authenticators", noun: "authenticator" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::plain("method", Type::Text, |r| r.spec.credential.method().as_str().into()),
         Field::unique("certFingerprint", Type::Text, |r| r.spec.credential.fingerprint().into()),

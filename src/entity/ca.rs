@@ -117,7 +117,7 @@ impl Stateful for Ca {
 }
 
 impl Entity for Ca {
-    const KIND: Kind = Kind { name: "ca", path: "cas" };
+    const KIND: Kind = Kind { name: "ca", path: "cas", noun: "certificate authority" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| (&r.state.fingerprint).into()),

@@ -39,7 +39,7 @@ impl Stateful for Config {
 }
 
 impl Entity for Config {
-    const KIND: Kind = Kind { name: "config", path: "configs" };
+    const KIND: Kind = Kind { name: "config", path: "configs", noun: "config" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::every("name", |r| (&r.spec.name).into()), Field::indexed("type", Type::Text, |r| r.spec.config_type_id.as_str().into())];
     const REFERENCES: &'static [Reference<Self>] = &[Reference::placed::<ConfigType>(

@@ -34,7 +34,7 @@ impl Stateful for ConfigType {
 }
 
 impl Entity for ConfigType {
-    const KIND: Kind = Kind { name: "configType", path: "config-types" };
+    const KIND: Kind = Kind { name: "configType", path: "config-types", noun: "config type" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::every("name", |r| (&r.spec.name).into()), Field::plain("schema", Type::Text, |r| text(r.spec.schema.as_ref()))];
     type View = View;

@@ -53,7 +53,7 @@ impl Stateful for Controller {
 }
 
 impl Entity for Controller {
-    const KIND: Kind = Kind { name: "controller", path: "controllers" };
+    const KIND: Kind = Kind { name: "controller", path: "controllers", noun: "controller" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("certPem", Type::Text, |r| (&r.spec.cert_pem).into()),

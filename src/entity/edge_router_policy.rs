@@ -44,7 +44,7 @@ impl Stateful for EdgeRouterPolicy {
 }
 
 impl Entity for EdgeRouterPolicy {
-    const KIND: Kind = Kind { name: "edgeRouterPolicy", path: "edge-router-policies" };
+    const KIND: Kind = Kind { name: "edgeRouterPolicy", path: "edge-router-policies", noun: "edge router policy" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),

@@ -34,7 +34,7 @@ pub struct View {
 }
 
 impl Entity for EdgeRouter {
-    const KIND: Kind = Kind { name: "edgeRouter", path: "edge-routers" };
+    const KIND: Kind = Kind { name: "edgeRouter", path: "edge-routers", noun: "edge router" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),

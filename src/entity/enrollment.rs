@@ -125,7 +125,7 @@ impl Stateful for Enrollment {
 }
 
 impl Entity for Enrollment {
-    const KIND: Kind = Kind { name: "enrollment", path: "enrollments" };
+    const KIND: Kind = Kind { name: "enrollment", path: "enrollments", noun: "enrollment" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::unique("token", Type::Text, |r| (&r.spec.token).into()),
         Field::indexed("identity", Type::Text, |r| text(&r.spec.identity_id).into()),

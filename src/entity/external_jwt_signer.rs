@@ -164,7 +164,7 @@ impl Stateful for ExternalJwtSigner {
 }
 
 impl Entity for ExternalJwtSigner {
-    const KIND: Kind = Kind { name: "externalJwtSigner", path: "external-jwt-signers" };
+    const KIND: Kind = Kind { name: "externalJwtSigner", path: "external-jwt-signers", noun: "external JWT signer" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),

@@ -24,7 +24,7 @@ impl Stateful for IdentityType {
 }
 
 impl Entity for IdentityType {
-    const KIND: Kind = Kind { name: "identityType", path: "identity-types" };
+    const KIND: Kind = Kind { name: "identityType", path: "identity-types", noun: "identity type" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = View;
 

@@ -57,7 +57,7 @@ pub struct View {
 }
 
 impl Entity for Identity {
-    const KIND: Kind = Kind { name: "identity", path: "identities" };
+    const KIND: Kind = Kind { name: "identity", path: "identities", noun: "identity" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),

@@ -4,6 +4,7 @@ use std::any::Any;
 
 use serde::{Serialize, de::DeserializeOwned};
 
+use super::noun::plural;
 use crate::error::{Error, Result};
 
 /// The names of a kind.
@@ -13,6 +14,20 @@ pub struct Kind {
     pub name: &'static str,
     /// The plural as a path segment: `service-policies`.
     pub path: &'static str,
+    /// The singular in texts for people: `service policy`, `external JWT signer`.
+    pub noun: &'static str,
+}
+
+impl Kind {
+    /// The plural in camel case: `servicePolicies`.
+    pub fn names(&self) -> String {
+        plural(self.name)
+    }
+
+    /// The plural in texts for people: `service policies`.
+    pub fn nouns(&self) -> String {
+        plural(self.noun)
+    }
 }
 
 /// How a kind's `spec` is encoded inside its record.

@@ -108,7 +108,7 @@ impl Stateful for Mfa {
 }
 
 impl Entity for Mfa {
-    const KIND: Kind = Kind { name: "mfa", path: "mfas" };
+    const KIND: Kind = Kind { name: "mfa", path: "mfas", noun: "one-time code setup" };
     const FIELDS: &'static [Field<Self>] = &[Field::inner_unique("identity", Type::Text, |r| r.spec.identity_id.as_str().into())];
     const REFERENCES: &'static [Reference<Self>] =
         &[Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade)];

@@ -4,56 +4,77 @@
 //! Not here: storage, HTTP, and further effects of changes (`change/`). Start at [`Entity`] in `entity_trait.rs`, then
 //! `config.rs`, the smallest complete kind. Invariant: the facts of a kind are defined here and nowhere else.
 
+/// The list of kinds. It declares the file and the type of each, and `every_kind!`, which gives the list to another macro.
+///
+/// `written` says that nothing else happens when records of the kind change. What happens with those of another kind is the
+/// `impl Lifecycle` in `change/`. Kinds with neither are created by code alone.
+macro_rules! kinds {
+    ($($file:ident::$kind:ident $(: $how:ident)?),* $(,)?) => {
+        $(pub mod $file;)*
+        $(pub use $file::$kind;)*
+        macro_rules! every_kind {
+            ($to:ident) => {
+                $to! { $($kind $(: $how)?),* }
+            };
+        }
+        pub(crate) use every_kind;
+    };
+}
+
+kinds! {
+    api_session::ApiSession,
+    auth_policy::AuthPolicy,
+    authenticator::Authenticator,
+    ca::Ca,
+    config::Config: written,
+    config_type::ConfigType,
+    controller::Controller,
+    edge_router::EdgeRouter,
+    edge_router_policy::EdgeRouterPolicy: written,
+    enrollment::Enrollment,
+    external_jwt_signer::ExternalJwtSigner,
+    identity::Identity,
+    identity_type::IdentityType,
+    mfa::Mfa: written,
+    posture_check::PostureCheck,
+    posture_check_type::PostureCheckType,
+    service::Service: written,
+    service_edge_router_policy::ServiceEdgeRouterPolicy: written,
+    service_policy::ServicePolicy: written,
+    session::Session,
+    session_certificate::SessionCertificate: written,
+    terminator::Terminator,
+    transit_router::TransitRouter,
+}
+
 mod access_change;
 mod amount;
-pub mod api_session;
-pub mod auth_policy;
-pub mod authenticator;
 pub mod builtin;
-pub mod ca;
-pub mod config;
-pub mod config_type;
-pub mod controller;
-pub mod edge_router;
-pub mod edge_router_policy;
 mod edge_router_view;
 pub mod endpoint;
 pub mod endpoint_info;
-pub mod enrollment;
 mod entity_trait;
 pub mod external_id_claim;
-pub mod external_jwt_signer;
 mod facts;
 mod facts_ext;
 mod field;
 pub mod history;
 mod hosting;
-pub mod identity;
 pub mod identity_parts;
 mod identity_state;
-pub mod identity_type;
 mod identity_view;
 mod kind;
 mod links;
 mod logged;
-pub mod mfa;
+mod noun;
 mod policy;
-pub mod posture_check;
-pub mod posture_check_type;
 pub mod posture_demand;
 mod record;
 mod reference;
 mod reference_to;
 mod roles;
 pub mod router_enrollment;
-pub mod service;
-pub mod service_edge_router_policy;
-pub mod service_policy;
-pub mod session;
-pub mod session_certificate;
-pub mod terminator;
 pub mod tombstone;
-pub mod transit_router;
 pub mod transit_router_view;
 mod value;
 mod version_range;
@@ -61,45 +82,27 @@ mod words;
 
 pub use access_change::{AccessChange, Counted, Named, PairCount, Pairs};
 pub use amount::{Amount, Most};
-pub use api_session::{ApiSession, AuthQuery, LoginBasis};
-pub use auth_policy::AuthPolicy;
-pub use authenticator::{Authenticator, Credential};
-pub use ca::Ca;
-pub use config::Config;
-pub use config_type::ConfigType;
-pub use controller::Controller;
-pub use edge_router::EdgeRouter;
-pub use edge_router_policy::EdgeRouterPolicy;
+pub use api_session::{AuthQuery, LoginBasis};
+pub use authenticator::Credential;
 pub use endpoint_info::{EnvInfo, SdkInfo};
-pub use enrollment::Enrollment;
 pub use entity_trait::Entity;
 pub use external_id_claim::ExternalIdClaim;
-pub use external_jwt_signer::ExternalJwtSigner;
 pub use facts::{Facts, Link as RouterLink, VersionInfo};
 pub use facts_ext::{FactsExt, missing};
 pub use field::{Asked, Field, FieldAccess, Index};
 pub use history::{Author, HistoryEntry, HistoryRow};
 pub use hosting::Precedence;
-pub use identity::{ClaimedKind, Identity, IdentityKind};
-pub use identity_type::IdentityType;
+pub use identity::{ClaimedKind, IdentityKind};
 pub use kind::{AnyRecord, Disk, Epoch, Kind, Stateful, Stored};
 pub use links::{EntityRef, Link, Links};
 pub use logged::{Action, Logged};
-pub use mfa::Mfa;
+pub use noun::{plural, singular};
 pub use policy::{PolicyType, Semantic};
-pub use posture_check::PostureCheck;
-pub use posture_check_type::PostureCheckType;
 pub use posture_demand::{Demand, OperatingSystem, OsType, PostureKind};
 pub use record::{Id, Record};
 pub use reference::{OnDelete, Place, Reference};
 pub use roles::{NamedRole, Roles};
-pub use service::{PostureQueries, PostureQuery, Service};
-pub use service_edge_router_policy::ServiceEdgeRouterPolicy;
-pub use service_policy::ServicePolicy;
-pub use session::Session;
-pub use session_certificate::SessionCertificate;
-pub use terminator::Terminator;
-pub use transit_router::TransitRouter;
+pub use service::{PostureQueries, PostureQuery};
 pub use value::{Document, Tags};
 pub use version_range::{Version, VersionRange};
 pub use words::{Seen, Words, field_of, filterable, is_id};

@@ -40,7 +40,7 @@ impl Stateful for PostureCheck {
 }
 
 impl Entity for PostureCheck {
-    const KIND: Kind = Kind { name: "postureCheck", path: "posture-checks" };
+    const KIND: Kind = Kind { name: "postureCheck", path: "posture-checks", noun: "posture check" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("promptOnUnlock", Type::Bool, |r| match r.spec.demand {

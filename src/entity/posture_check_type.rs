@@ -31,7 +31,7 @@ impl Stateful for PostureCheckType {
 }
 
 impl Entity for PostureCheckType {
-    const KIND: Kind = Kind { name: "postureCheckType", path: "posture-check-types" };
+    const KIND: Kind = Kind { name: "postureCheckType", path: "posture-check-types", noun: "posture check type" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = View;
 

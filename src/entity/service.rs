@@ -57,7 +57,7 @@ impl Stateful for Service {
 }
 
 impl Entity for Service {
-    const KIND: Kind = Kind { name: "service", path: "services" };
+    const KIND: Kind = Kind { name: "service", path: "services", noun: "service" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("terminatorStrategy", Type::Text, |r| (&r.spec.terminator_strategy).into()),

@@ -42,7 +42,7 @@ impl Stateful for ServiceEdgeRouterPolicy {
 }
 
 impl Entity for ServiceEdgeRouterPolicy {
-    const KIND: Kind = Kind { name: "serviceEdgeRouterPolicy", path: "service-edge-router-policies" };
+    const KIND: Kind = Kind { name: "serviceEdgeRouterPolicy", path: "service-edge-router-policies", noun: "service edge router policy" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),

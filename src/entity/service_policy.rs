@@ -55,7 +55,7 @@ impl Stateful for ServicePolicy {
 }
 
 impl Entity for ServicePolicy {
-    const KIND: Kind = Kind { name: "servicePolicy", path: "service-policies" };
+    const KIND: Kind = Kind { name: "servicePolicy", path: "service-policies", noun: "service policy" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("type", Type::Number, |r| r.spec.policy_type.number()),

@@ -64,7 +64,7 @@ impl Stateful for Session {
 }
 
 impl Entity for Session {
-    const KIND: Kind = Kind { name: "session", path: "sessions" };
+    const KIND: Kind = Kind { name: "session", path: "sessions", noun: "session" };
     const FIELDS: &'static [Field<Self>] = &[
         // A filter on it is rare and reads all sessions. It is random, so that it needs no check for uniqueness.
         Field::plain("token", Type::Text, |r| (&r.spec.token).into()),

@@ -36,7 +36,7 @@ impl Stateful for SessionCertificate {
 }
 
 impl Entity for SessionCertificate {
-    const KIND: Kind = Kind { name: "apiSessionCertificate", path: "current-api-session/certificates" };
+    const KIND: Kind = Kind { name: "apiSessionCertificate", path: "current-api-session/certificates", noun: "session certificate" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
         Field::plain("subject", Type::Text, |r| (&r.spec.subject).into()),

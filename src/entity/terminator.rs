@@ -95,7 +95,7 @@ impl Stateful for Terminator {
 }
 
 impl Entity for Terminator {
-    const KIND: Kind = Kind { name: "terminator", path: "terminators" };
+    const KIND: Kind = Kind { name: "terminator", path: "terminators", noun: "terminator" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::plain("binding", Type::Text, |r| (&r.spec.binding).into()),
         Field::plain("address", Type::Text, |r| (&r.spec.address).into()),

@@ -28,7 +28,7 @@ pub struct View {
 }
 
 impl Entity for TransitRouter {
-    const KIND: Kind = Kind { name: "transitRouter", path: "transit-routers" };
+    const KIND: Kind = Kind { name: "transitRouter", path: "transit-routers", noun: "transit router" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),

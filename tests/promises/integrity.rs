@@ -37,7 +37,7 @@ impl Stateful for Harbour {
 }
 
 impl Entity for Harbour {
-    const KIND: Kind = Kind { name: "harbour", path: "harbours" };
+    const KIND: Kind = Kind { name: "harbour", path: "harbours", noun: "harbour" };
     const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
@@ -63,7 +63,7 @@ impl Stateful for Ship {
 }
 
 impl Entity for Ship {
-    const KIND: Kind = Kind { name: "ship", path: "ships" };
+    const KIND: Kind = Kind { name: "ship", path: "ships", noun: "ship" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("flag", Type::Text, |r| (&r.spec.flag).into())];
     const REFERENCES: &'static [Reference<Self>] = &[

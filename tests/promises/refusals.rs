@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use overkeep::http::Row;
+use overkeep::{change::KINDS, http::Row};
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
@@ -115,7 +115,8 @@ impl Operation {
     }
 }
 
-/// The names that clients know for the bodies of operations; an error about a missing body names it as the field.
+/// The names that clients know for the bodies of operations; an error about a missing body names it as the field. The body of a kind that is
+/// not listed has the name of the kind.
 const BODIES: &[(&str, &str)] = &[
     ("/auth-policies", "authPolicy"),
     ("/authenticate", "auth"),
@@ -171,7 +172,9 @@ fn missing_or_invalid_json_is_refused() {
         let Some(shape) = operation.row.operation.body.as_ref().filter(|shape| !shape.judged_by_function) else { continue };
         let path = operation.row.path.as_str();
         let body_name = BODIES.iter().find(|(of, _)| *of == path || path.strip_prefix(of) == Some("/{id}"));
-        let (_, body_name) = body_name.unwrap_or_else(|| panic!("BODIES lacks the name of the body of {}", operation.name()));
+        let kind = || KINDS.iter().map(|entry| entry.kind).find(|kind| path.trim_end_matches("/{id}") == format!("/{}", kind.path));
+        let body_name = body_name.map(|(_, name)| *name).or_else(|| kind().map(|kind| kind.name));
+        let body_name = body_name.unwrap_or_else(|| panic!("BODIES lacks the name of the body of {}", operation.name()));
         let media = shape.media[0];
         if shape.required {
             for nothing in ["", " \n"] {

@@ -44,7 +44,7 @@ impl Stateful for Team {
 }
 
 impl Entity for Team {
-    const KIND: Kind = Kind { name: "team", path: "teams" };
+    const KIND: Kind = Kind { name: "team", path: "teams", noun: "team" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
@@ -72,7 +72,7 @@ impl Stateful for Task {
 }
 
 impl Entity for Task {
-    const KIND: Kind = Kind { name: "task", path: "tasks" };
+    const KIND: Kind = Kind { name: "task", path: "tasks", noun: "task" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
         Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into()),
@@ -640,7 +640,7 @@ macro_rules! team_of_version {
         }
 
         impl Entity for $name {
-            const KIND: Kind = Kind { name: "team", path: "teams" };
+            const KIND: Kind = Kind { name: "team", path: "teams", noun: "team" };
             const FIELDS: &'static [Field<Self>] = &[];
             const VERSION: u8 = $version;
             const DISK: Disk = if $version == 1 { Disk::Binary } else { Disk::Text };

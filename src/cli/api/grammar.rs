@@ -10,7 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use crate::http::{Interface, Interfaces};
+use crate::{
+    entity::plural,
+    http::{Interface, Interfaces},
+};
 
 /// The names of the interfaces on the command line, in order of precedence.
 pub const INTERFACES: [&str; 4] = ["management", "overkeep", "fabric", "client"];
@@ -179,21 +182,4 @@ pub fn kebab(name: &str) -> String {
         before = letter;
     }
     out
-}
-
-/// `auth-policies` for `auth-policy`.
-pub fn plural(noun: &str) -> String {
-    match noun.strip_suffix('y') {
-        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
-        _ => format!("{noun}s"),
-    }
-}
-
-/// `auth-policy` for `auth-policies`; other nouns are returned unchanged.
-pub fn singular(noun: &str) -> String {
-    match (noun.strip_suffix("ies"), noun.strip_suffix('s')) {
-        (Some(stem), _) => format!("{stem}y"),
-        (None, Some(stem)) if !stem.ends_with('s') => stem.to_owned(),
-        _ => noun.to_owned(),
-    }
 }

@@ -6,12 +6,13 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 
 use super::{
-    grammar::{Grammar, Operation, kebab, singular},
+    grammar::{Grammar, Operation, kebab},
     members::Member,
     request::{Answer, Request},
     transport::Transport,
 };
 use crate::cli::failure::Failure;
+use crate::entity::singular;
 
 /// Ids that were looked up, by path and name.
 pub struct Names<'a> {

@@ -6,9 +6,10 @@ use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser, value_parser}
 use serde_json::Value as Json;
 
 use super::{
-    grammar::{Grammar, INTERFACES, Operation, plural, singular},
+    grammar::{Grammar, INTERFACES, Operation},
     members::{self, Member},
 };
+use crate::entity::{plural, singular};
 
 /// Established short names of kinds whose paths have other names.
 const ALIASES: [(&str, &str); 1] = [("external-jwt-signer", "ext-jwt-signer")];

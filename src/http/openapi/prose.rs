@@ -1,6 +1,10 @@
 //! The prose of the OpenAPI documents: about an interface, an operation, and the ids in its path.
 
-use crate::http::{permission::Permission, row::Row};
+use crate::{
+    change::KINDS,
+    entity::{Kind, singular},
+    http::{permission::Permission, row::Row},
+};
 
 /// The introduction of each document.
 pub const INTRODUCTION: &str = "\
@@ -81,21 +85,17 @@ pub fn of_path(path: &str, parameter: &str) -> String {
 
 /// A path segment as words in the plural: `external JWT signers` for `external-jwt-signers`.
 fn several(segment: &str) -> String {
-    match segment {
-        "cas" => "certificate authorities".into(),
-        "mfa" => "one-time codes".into(),
-        other => other.replace('-', " ").replace("jwt", "JWT").replace("api ", "API "),
-    }
+    kind(segment).map_or_else(|| segment.replace('-', " "), |kind| kind.nouns())
 }
 
 /// Like [`several`], in the singular.
 fn one(segment: &str) -> String {
-    let several = several(segment);
-    match (several.strip_suffix("ies"), several.strip_suffix('s')) {
-        (Some(stem), _) => format!("{stem}y"),
-        (None, Some(stem)) => stem.into(),
-        (None, None) => several,
-    }
+    kind(segment).map_or_else(|| singular(&segment.replace('-', " ")), |kind| kind.noun.to_owned())
+}
+
+/// The kind whose records are at a path segment.
+fn kind(segment: &str) -> Option<Kind> {
+    KINDS.iter().map(|entry| entry.kind).find(|kind| kind.path == segment)
 }
 
 fn article(noun: &str) -> &'static str {

@@ -36,8 +36,8 @@ impl Read<'_> {
         first.map_or(Ok(None), |id| self.standing::<E>(&id))
     }
 
-    /// The record of this id, or else of this name.
     /// The record with this id, or else with this name.
+    ///
     /// # Errors
     /// It is damaged, or the file cannot be read.
     pub fn find_named<E: Entity>(&self, name: &str) -> Result<Option<Record<E>>> {
@@ -58,7 +58,15 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn count<E: Entity>(&self) -> Result<u64> {
-        self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))
+        self.count_of(E::KIND)
+    }
+
+    /// The same for a kind that is known at run time only.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the store was opened without the kind.
+    pub fn count_of(&self, kind: Kind) -> Result<u64> {
+        self.rows.len(Table::Records(self.context.registry.place(kind)?))
     }
 
     /// Calls `visit` with every record of the kind, ordered by id, also with records under a tombstone that are not

@@ -18,6 +18,9 @@ pub fn module_of(file: &Path) -> Module {
     parts
 }
 
+/// The macro that declares the files of kinds and re-exports their types: `kinds! { config::Config: written, ... }`.
+const KINDS: &str = "kinds";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Word(String),
@@ -108,6 +111,14 @@ fn read(text: &str) -> Source {
                 let is_public = matches!(before, Some(Token::Word(before)) if before == "pub") || before == Some(&Token::Symbol(')'));
                 let end = tokens[at..].iter().position(|token| *token == Token::Symbol(';')).map_or(tokens.len(), |end| at + end);
                 tree(&tokens[at + 1..end], &[], is_public, &mut source.imports);
+                at = end;
+            }
+            Token::Word(word) if word == KINDS && tokens.get(at + 1) == Some(&Token::Symbol('!')) => {
+                let end = tokens[at..].iter().position(|token| *token == Token::Symbol('}')).map_or(tokens.len(), |end| at + end);
+                for part in parts(&tokens[(at + 3).min(end)..end]) {
+                    let path = part.split(|token| *token == Token::Symbol(':')).next().unwrap_or_default();
+                    tree(path, &[], true, &mut source.imports);
+                }
                 at = end;
             }
             Token::Word(word) if before != Some(&Token::Path) && before != Some(&Token::Symbol('.')) => {
