@@ -1,7 +1,7 @@
-//! What ends soon, or has ended: certificates and enrollments.
+//! Certificates and enrollments that expire soon or have expired.
 //!
-//! Not here: what renews itself (`change/certificates.rs`, the clients' own renewals) and what is deleted when it has ended (`jobs.rs`). Start
-//! with [`expiring`]. Invariant: it reads, and changes nothing.
+//! Not here: what renews itself (`change/certificates.rs`, the clients' own renewals) and the deletion of what has expired (`jobs.rs`). Start
+//! with [`expiring`]. Invariant: it only reads.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::{
     store::{Read, Store},
 };
 
-/// What ends.
+/// The kind of an expiring thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExpiringKind {
@@ -43,7 +43,7 @@ impl ExpiringKind {
         Self::ExternalJwtSigner,
     ];
 
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ControllerCertificate => "controller-certificate",
@@ -57,21 +57,21 @@ impl ExpiringKind {
     }
 }
 
-/// Something that ends.
+/// A certificate or an enrollment that expires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Expiring {
-    /// What it is.
+    /// What expires.
     pub kind: ExpiringKind,
-    /// Of the record, or of the identity that has the credential. The role of a certificate of this controller.
+    /// The id of the record, or of the identity that has the credential. The role of a certificate of this controller.
     pub id: String,
     /// The name of the record or the identity. Of an enrollment: the id of the identity or router that it is for.
     pub name: String,
-    /// When it ends or ended.
+    /// The time when it expires or expired.
     pub ends_at: Timestamp,
 }
 
-/// What ends before a time, the first first. A certificate that cannot be read is left out.
+/// What expires before a time, earliest first. A certificate that cannot be read is omitted.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -114,14 +114,14 @@ fn named_identity(read: &Read<'_>, id: &Id<Identity>) -> Result<(String, String)
     Ok((id.to_string(), name))
 }
 
-/// What was found so far.
+/// The results so far.
 struct Found {
     before: Timestamp,
     list: Vec<Expiring>,
 }
 
 impl Found {
-    /// The first certificate in a text.
+    /// Adds the first certificate of a PEM text.
     fn pem(&mut self, kind: ExpiringKind, name: impl FnOnce() -> Result<(String, String)>, pem: &str) -> Result<()> {
         match Certificate::first(pem) {
             Ok(certificate) => self.add(kind, name, Timestamp::from_seconds(certificate.not_after())),
@@ -138,51 +138,51 @@ impl Found {
     }
 }
 
-/// How far ahead the log and the metrics look.
-const AHEAD: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// The time between two looks, and between two lines of the log.
-const LOOK: Duration = Duration::from_secs(60 * 60);
-const TELL: Duration = Duration::from_secs(24 * 60 * 60);
-/// The maximum number of names in a line of the log.
-const NAMED: usize = 10;
+/// What expires within this time is logged and counted by the metrics.
+const HORIZON: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// The interval between two reads, and between two log lines.
+const READ_INTERVAL: Duration = Duration::from_secs(60 * 60);
+const LOG_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+/// The maximum number of names in a log line.
+const MAX_NAMES: usize = 10;
 
-/// Looks once an hour at what ends soon: sets the gauges, and logs it once a day.
+/// Once an hour reads what expires soon and sets the gauges; logs it once a day.
 pub struct ExpiryNotice {
     gauges: Gauges,
-    looked: Option<Instant>,
-    told: Option<Instant>,
+    read_at: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
 impl ExpiryNotice {
     /// Sets these gauges.
     pub fn new(gauges: Gauges) -> Self {
-        Self { gauges, looked: None, told: None }
+        Self { gauges, read_at: None, logged_at: None }
     }
 
-    /// Looks if it is time, or `asked`. Enrollments are counted and not logged: most of them end within hours.
+    /// Reads if it is due, or `is_forced`. Enrollments are counted and not logged: most of them expire within hours.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn look(&mut self, store: &Store, keystore: &Keystore, now: Timestamp, asked: bool) -> Result<()> {
+    pub fn update(&mut self, store: &Store, keystore: &Keystore, now: Timestamp, is_forced: bool) -> Result<()> {
         let is_due = |last: Option<Instant>, interval| last.is_none_or(|last| last.elapsed() >= interval);
-        if !asked && !is_due(self.looked, LOOK) {
+        if !is_forced && !is_due(self.read_at, READ_INTERVAL) {
             return Ok(());
         }
-        self.looked = Some(Instant::now());
-        let found = store.read(|read| expiring(read, keystore, now.plus(AHEAD)))?;
+        self.read_at = Some(Instant::now());
+        let found = store.read(|read| expiring(read, keystore, now.plus(HORIZON)))?;
         for kind in ExpiringKind::ALL {
             let count = found.iter().filter(|one| one.kind == kind).count();
             self.gauges.expiring.get_or_create(&KindLabel { kind: kind.as_str() }).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        if !asked && !is_due(self.told, TELL) {
+        if !is_forced && !is_due(self.logged_at, LOG_INTERVAL) {
             return Ok(());
         }
-        self.told = Some(Instant::now());
-        let told: Vec<&Expiring> = found.iter().filter(|one| one.kind != ExpiringKind::Enrollment).collect();
-        if !told.is_empty() {
-            let named = told.iter().take(NAMED).map(|one| format!("{} {} ({})", one.kind.as_str(), one.name, one.ends_at));
+        self.logged_at = Some(Instant::now());
+        let logged: Vec<&Expiring> = found.iter().filter(|one| one.kind != ExpiringKind::Enrollment).collect();
+        if !logged.is_empty() {
+            let named = logged.iter().take(MAX_NAMES).map(|one| format!("{} {} ({})", one.kind.as_str(), one.name, one.ends_at));
             let first = named.collect::<Vec<_>>().join(", ");
-            tracing::warn!(count = told.len(), first, "certificates end within 30 days or have ended: overkeep expiring lists them");
+            tracing::warn!(count = logged.len(), first, "certificates expire within 30 days or have expired: overkeep expiring lists them");
         }
         Ok(())
     }

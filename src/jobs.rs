@@ -195,7 +195,7 @@ impl Jobs {
                 left = true;
                 self.look_around(&mut in_place);
                 let keystore = self.certificates.keystore();
-                tell("looking for what ends soon", notice.look(&self.store, keystore, self.clock.now(), now));
+                tell("looking for what ends soon", notice.update(&self.store, keystore, self.clock.now(), now));
                 tell("trimming the history", self.trim_history(calendar.today(&self.clock)));
                 triggers.extend(owed.then_some(Trigger::Everything));
             }

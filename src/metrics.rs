@@ -1,6 +1,6 @@
-//! Metrics of this process in the OpenMetrics format: what is counted, and under which name.
+//! Metrics of this process in the OpenMetrics format: the definitions and the names.
 //!
-//! The rooms above count with the counters and histograms here; gauges are set when somebody asks (`controller/metrics.rs`). Not here: the
+//! Other modules increment the counters and histograms; gauges are set at each request for the metrics (`controller/metrics.rs`). Not here: the
 //! listener (`http/metrics_listener.rs`). Start with [`Metrics`].
 //!
 //! Invariant: the values of labels come from tables of this program and never from a request, so that no client can add a series.
@@ -16,7 +16,7 @@ use prometheus_client::{
 /// Upper bounds of durations, in seconds.
 const DURATIONS: [f64; 12] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// A row of a route table. All are blank for a request that belongs to none.
+/// The operation of a request: a row of a route table. All labels are blank for a request that matches no row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OperationLabels {
     pub interface: &'static str,
@@ -24,7 +24,7 @@ pub struct OperationLabels {
     pub path: String,
 }
 
-/// A row, and the status of an answer.
+/// An operation and the status of the response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     pub interface: &'static str,
@@ -33,19 +33,19 @@ pub struct RequestLabels {
     pub status: u16,
 }
 
-/// How somebody logs in, or what is refused.
+/// The method of a log-in, or what was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct MethodLabel {
     pub method: &'static str,
 }
 
-/// A kind of things.
+/// The kind of what is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct KindLabel {
     pub kind: &'static str,
 }
 
-/// A release.
+/// A release of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct BuildLabel {
     version: &'static str,
@@ -66,7 +66,7 @@ pub struct Metrics {
     pub gauges: Gauges,
 }
 
-/// What the writer of the store counts.
+/// The metrics of the store's writer.
 #[derive(Clone)]
 pub struct StoreMetrics {
     pub queue: Gauge,
@@ -81,7 +81,7 @@ impl Default for StoreMetrics {
     }
 }
 
-/// What is known of snapshots and of looks for damage. Times are in seconds since 1970, 0 for never.
+/// The metrics of scheduled snapshots and scrubs. Times are in seconds since 1970, 0 for never.
 #[derive(Clone, Default)]
 pub struct MaintenanceMetrics {
     pub snapshot_at: Gauge,
@@ -90,7 +90,7 @@ pub struct MaintenanceMetrics {
     pub scrub_faults: Gauge,
 }
 
-/// What is found out when somebody asks.
+/// Gauges that are set at each request for the metrics.
 #[derive(Clone, Default)]
 pub struct Gauges {
     pub started: Gauge,
@@ -132,7 +132,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("overkeep");
         let build = Family::<BuildLabel, Gauge>::default();
         build.get_or_create(&BuildLabel { version: env!("CARGO_PKG_VERSION") }).set(1);
-        registry.register("build_info", "The release that runs", build);
+        registry.register("build_info", "The running release", build);
         metrics.register_counters(&mut registry);
         metrics.gauges.register(&mut registry);
         metrics.registry = Arc::new(registry);
@@ -140,26 +140,26 @@ impl Metrics {
     }
 
     fn register_counters(&self, registry: &mut Registry) {
-        registry.register("http_requests", "Answered requests by operation and status", self.requests.clone());
-        let help = "Time from the head of a request to that of its answer";
+        registry.register("http_requests", "Requests by operation and status of the response", self.requests.clone());
+        let help = "Time from the head of a request to the head of its response";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, self.request_duration.clone());
-        registry.register("logins", "Sessions that were opened, by method", self.logins.clone());
+        registry.register("logins", "Opened API sessions by method of the log-in", self.logins.clone());
         registry.register("refusals", "Refused log-ins, requests, dials and binds, by what was refused", self.refusals.clone());
-        registry.register("router_events", "Events of the built-in router, by kind", self.router_events.clone());
-        let help = "Data through the built-in router, by direction";
+        registry.register("router_events", "Events of the built-in router by kind", self.router_events.clone());
+        let help = "Data forwarded by the built-in router, by direction";
         registry.register_with_unit("router_data", help, Unit::Bytes, self.router_bytes.clone());
-        registry.register("store_queue_jobs", "Writes that wait or are being done", self.store.queue.clone());
-        let help = "Time of a commit, with the jobs in it and the write to disk";
+        registry.register("store_queue_jobs", "Writes in the queue or in progress", self.store.queue.clone());
+        let help = "Duration of a commit, with its writes and the flush to disk";
         registry.register_with_unit("store_commit_duration", help, Unit::Seconds, self.store.commit_duration.clone());
-        registry.register("store_jobs", "Writes that were done or refused", self.store.jobs.clone());
-        registry.register("store_commit_failures", "Commits that failed", self.store.failures.clone());
-        let kept = &self.maintenance;
-        let help = "When the last snapshot on schedule was made, which was read again and found whole; 0: none since the start";
-        registry.register_with_unit("snapshot_timestamp", help, Unit::Seconds, kept.snapshot_at.clone());
-        registry.register("snapshot_failures", "Snapshots on schedule that failed", kept.snapshot_failures.clone());
-        let help = "When the last look for damage of everything ended; 0: none since the start";
-        registry.register_with_unit("scrub_timestamp", help, Unit::Seconds, kept.scrub_at.clone());
-        registry.register("scrub_faults", "What the last look for damage found", kept.scrub_faults.clone());
+        registry.register("store_jobs", "Completed or refused writes", self.store.jobs.clone());
+        registry.register("store_commit_failures", "Failed commits", self.store.failures.clone());
+        let maintenance = &self.maintenance;
+        let help = "Time of the last scheduled snapshot, which was verified; 0: none since the start";
+        registry.register_with_unit("snapshot_timestamp", help, Unit::Seconds, maintenance.snapshot_at.clone());
+        registry.register("snapshot_failures", "Failed scheduled snapshots", maintenance.snapshot_failures.clone());
+        let help = "Time when the last complete scrub ended; 0: none since the start";
+        registry.register_with_unit("scrub_timestamp", help, Unit::Seconds, maintenance.scrub_at.clone());
+        registry.register("scrub_faults", "Faults found by the last complete scrub", maintenance.scrub_faults.clone());
     }
 
     /// Everything in the OpenMetrics text format, version 1.0.0.
@@ -180,39 +180,39 @@ impl Metrics {
 impl Gauges {
     fn register(&self, registry: &mut Registry) {
         let mut seconds = |name, help, gauge: &Gauge| registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
-        seconds("start_timestamp", "When the controller was started", &self.started);
-        let help = "When the certificates of the controller end, by role";
+        seconds("start_timestamp", "Time when the controller was started", &self.started);
+        let help = "Time when the certificates of the controller expire, by role";
         registry.register_with_unit("certificate_end_timestamp", help, Unit::Seconds, self.certificates.clone());
         let mut bytes = |name, help, gauge: &Gauge| registry.register_with_unit(name, help, Unit::Bytes, gauge.clone());
         bytes("data_file", "Size of the data file", &self.data_bytes);
-        bytes("data_free", "Free space where the data file is", &self.free_bytes);
-        bytes("router_queued", "What waits in the built-in router for clients to read it", &self.queued_bytes);
+        bytes("data_free", "Free space of the file system of the data file", &self.free_bytes);
+        bytes("router_queued", "Data queued in the built-in router for clients", &self.queued_bytes);
         let mut plain = |name, help, gauge: &Gauge| registry.register(name, help, gauge.clone());
         plain("api_sessions", "Open API sessions", &self.api_sessions);
         plain("service_sessions", "Open service sessions", &self.service_sessions);
-        plain("store_writable", "1 if writes are taken", &self.writable);
-        plain("data_file_in_place", "1 if the data file is where its name leads", &self.in_place);
-        plain("router_circuits", "Open circuits through the built-in router", &self.circuits);
-        plain("router_channels", "Open connections of clients to the built-in router", &self.channels);
+        plain("store_writable", "1 if the store accepts writes", &self.writable);
+        plain("data_file_in_place", "1 if the path of the data file still leads to the open file", &self.in_place);
+        plain("router_circuits", "Open circuits of the built-in router", &self.circuits);
+        plain("router_channels", "Open channels of the built-in router", &self.channels);
         registry.register("router_binds", "Services hosted through the built-in router, by terminator", self.binds.clone());
-        registry.register("expiring", "What ends within 30 days or has ended, by kind", self.expiring.clone());
+        registry.register("expiring", "What expires within 30 days or has expired, by kind", self.expiring.clone());
         registry.register("edge_routers", "Edge routers by state", self.routers.clone());
     }
 }
 
-/// OpenMetrics text as Prometheus text: counters are called with their `_total`, and units and the end are not told.
+/// Converts OpenMetrics text to Prometheus text: counters are named with their `_total`, and units and the end are omitted.
 fn prometheus(openmetrics: &str) -> String {
     let mut text = String::with_capacity(openmetrics.len());
     let mut help = None;
     for line in openmetrics.lines() {
-        if let Some(told) = line.strip_prefix("# HELP ") {
-            help = told.split_once(' ');
-        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|told| told.split_once(' ')) {
-            let end = if kind == "counter" { "_total" } else { "" };
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            help = rest.split_once(' ');
+        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            let suffix = if kind == "counter" { "_total" } else { "" };
             if let Some((_, words)) = help.take() {
-                text += &format!("# HELP {name}{end} {words}\n");
+                text += &format!("# HELP {name}{suffix} {words}\n");
             }
-            text += &format!("# TYPE {name}{end} {kind}\n");
+            text += &format!("# TYPE {name}{suffix} {kind}\n");
         } else if !line.starts_with("# UNIT ") && line != "# EOF" {
             text.push_str(line);
             text.push('\n');

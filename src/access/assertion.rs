@@ -4,16 +4,16 @@ use super::{Engine, Right, Subject, policy_index::SubjectClass};
 use roaring::RoaringBitmap;
 use std::{collections::HashMap, sync::Arc};
 
-/// Subjects of one kind.
+/// The selected subjects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     All,
-    /// Those that carry a role attribute.
+    /// Those that have a role attribute.
     Role(String),
     Id(String),
 }
 
-/// What must be true of each of some identities and each of some services.
+/// The required or forbidden access of each of the selected identities to each of the selected services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assertion {
     pub identities: Selection,
@@ -23,7 +23,7 @@ pub struct Assertion {
     pub is_granted: bool,
 }
 
-/// The identities and services of which an assertion is not true.
+/// The pairs of an identity and a service that violate an assertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violation {
     pub pairs: u64,
@@ -43,8 +43,8 @@ impl Selection {
 }
 
 impl Assertion {
-    /// Where it is not true, with at most so many pairs. Identities that the same policies match are looked at together.
-    pub(super) fn violation(&self, engine: &Engine, most: usize) -> Violation {
+    /// The violations, with at most `limit` pairs. Identities that the same policies match are evaluated together.
+    pub(super) fn violation(&self, engine: &Engine, limit: usize) -> Violation {
         let (policies, all) = (&engine.service_policies, &engine.all);
         let mut classes: HashMap<Option<SubjectClass>, RoaringBitmap> = HashMap::new();
         for row in self.identities.rows(engine, Subject::Identity) {
@@ -57,13 +57,13 @@ impl Assertion {
             let allowed = policies.members(&(matching & engine.types.of(self.right)), Subject::Service, all);
             let wrong = if self.is_granted { &services - &allowed } else { &services & &allowed };
             found.pairs += rows.len() * wrong.len();
-            let whos = engine.subjects(Subject::Identity, rows);
-            let whats = engine.subjects(Subject::Service, wrong);
-            for (_, who) in whos.in_order().take(most) {
-                found.first.extend(whats.in_order().take(most).map(|(_, what)| (who.clone(), what.clone())));
+            let identity_set = engine.subjects(Subject::Identity, rows);
+            let service_set = engine.subjects(Subject::Service, wrong);
+            for (_, identity) in identity_set.in_order().take(limit) {
+                found.first.extend(service_set.in_order().take(limit).map(|(_, service)| (identity.clone(), service.clone())));
             }
             found.first.sort();
-            found.first.truncate(most);
+            found.first.truncate(limit);
         }
         found
     }

@@ -22,14 +22,14 @@ use crate::{
     store::{Event, OpenStore, Phase, Read, Reader},
 };
 
-/// How often a preview starts again because the engine changed meanwhile.
-const PATIENCE: usize = 3;
-/// So many assertions are looked at before others are let in.
-const ASSERTIONS: usize = 8;
+/// How often a preview starts again if the engine changed meanwhile.
+const MAX_RESTARTS: usize = 3;
+/// The number of assertions that are evaluated before waiting threads get the lock.
+const ASSERTIONS_PER_STEP: usize = 8;
 
-/// While an engine is filled: the number of records passed on at once, and the number of such batches that may wait.
-const AT_ONCE: usize = 1024;
-const AHEAD: usize = 4;
+/// While an engine is filled: the number of records per batch, and the number of batches that may wait.
+const BATCH: usize = 1024;
+const MAX_WAITING_BATCHES: usize = 4;
 
 /// The engine behind one lock. Cheap to clone.
 #[derive(Clone)]
@@ -46,10 +46,10 @@ impl Access {
     pub fn following(store: &OpenStore, clock: Clock) -> Result<Self> {
         let access = Self { engine: Arc::default(), clock };
         store.read(|tx| access.ask(|engine| fill(engine, tx)))?;
-        let (told, source) = (access.clone(), store.reader().downgrade());
+        let (subscriber, source) = (access.clone(), store.reader().downgrade());
         store.subscribe(Phase::Update, move |events| {
             if let Some(source) = source.upgrade() {
-                told.hear(&source, events);
+                subscriber.on_commit(&source, events);
             }
         });
         Ok(access)
@@ -68,58 +68,59 @@ impl Access {
 
     /// [`Access::ask`] for one of many steps: the lock goes to a waiting thread first, which the lock of the standard
     /// library does not guarantee.
-    fn ask_in_turn<T>(&self, question: impl FnOnce(&mut Engine) -> T) -> T {
+    fn ask_fairly<T>(&self, question: impl FnOnce(&mut Engine) -> T) -> T {
         let mut engine = self.engine.lock();
         let answer = question(&mut engine);
         MutexGuard::unlock_fair(engine);
         answer
     }
 
-    /// The access that would be gained and lost by these events, with at most `most` ids in each list. The lock is
-    /// released between steps. If the engine changes meanwhile, the preview starts again; after `PATIENCE` attempts
-    /// it runs in one step. Before each step `go_on` gets the number of changes and subjects known to be left.
+    /// The access that would be gained and lost by these events, with at most `limit` ids in each list. The lock is
+    /// released between steps. If the engine changes meanwhile, the preview starts again; after `MAX_RESTARTS` attempts
+    /// it runs in one step. Before each step `report_progress` gets the number of changes and subjects known to be left.
     ///
     /// # Errors
-    /// The error of `go_on`, which ends the preview.
-    pub fn preview(&self, events: &[Event], most: usize, go_on: impl Fn(u64) -> Result<()>) -> Result<Difference> {
+    /// The error of `report_progress`, which ends the preview.
+    pub fn preview(&self, events: &[Event], limit: usize, report_progress: impl Fn(u64) -> Result<()>) -> Result<Difference> {
         let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
         let delta = in_order(&delta);
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_RESTARTS {
             let mut preview = self.ask(|engine| Preview::new(engine, &delta));
             loop {
-                go_on(preview.ahead())?;
-                match self.ask_in_turn(|engine| preview.step(engine, most)) {
-                    Step::Going => {}
+                report_progress(preview.remaining())?;
+                match self.ask_fairly(|engine| preview.step(engine, limit)) {
+                    Step::Running => {}
                     Step::Done(difference) => return Ok(*difference),
                     Step::Stale => break,
                 }
             }
         }
-        Ok(self.ask(|engine| engine.preview(&delta, most)))
+        Ok(self.ask(|engine| engine.preview(&delta, limit)))
     }
 
-    /// Where assertions would not be true if this happened, in their order, with at most so many pairs each. Others are let in between.
-    pub fn violations(&self, events: &[Event], assertions: &[Assertion], most: usize) -> Vec<Violation> {
+    /// The violations of each assertion if these events had happened, in the order of the assertions, with at most `limit` pairs each. The lock is
+    /// released between steps.
+    pub fn violations(&self, events: &[Event], assertions: &[Assertion], limit: usize) -> Vec<Violation> {
         let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
         let delta = in_order(&delta);
-        let some = |some: &[Assertion]| -> Vec<Violation> {
-            self.ask_in_turn(|engine| {
+        let evaluate = |assertions: &[Assertion]| -> Vec<Violation> {
+            self.ask_fairly(|engine| {
                 let engine = engine.as_if(&delta);
-                some.iter().map(|one| one.violation(&engine, most)).collect()
+                assertions.iter().map(|assertion| assertion.violation(&engine, limit)).collect()
             })
         };
-        assertions.chunks(ASSERTIONS).flat_map(some).collect()
+        assertions.chunks(ASSERTIONS_PER_STEP).flat_map(evaluate).collect()
     }
 
-    fn hear(&self, store: &Reader, events: &[Event]) {
+    fn on_commit(&self, store: &Reader, events: &[Event]) {
         let now = millis(self.clock.now());
         for event in events {
-            let shown = shown_by(store, event);
+            let touched = touched_by(store, event);
             self.ask(|engine| {
                 if let Some(delta) = delta(event) {
-                    engine.learn(&delta, now);
+                    engine.apply(&delta, now);
                 }
-                for (subject, id) in shown {
+                for (subject, id) in touched {
                     match subject {
                         Subject::Service => engine.touch_service(&id, now),
                         Subject::PostureCheck => engine.touch_posture_check(&id, now),
@@ -131,7 +132,7 @@ impl Access {
     }
 }
 
-/// Milliseconds since 1970 for the engine; no time of ours is earlier.
+/// Milliseconds since 1970 for the engine; no timestamp of this program is earlier.
 fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.millis()).unwrap_or(0)
 }
@@ -141,55 +142,55 @@ fn millis(at: Timestamp) -> u64 {
 /// # Errors
 /// The store cannot be read, or no thread can be started.
 pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
-    let (teller, told) = sync_channel::<Vec<Delta>>(AHEAD);
+    let (sender, batches) = sync_channel::<Vec<Delta>>(MAX_WAITING_BATCHES);
     thread::scope(move |scope| {
-        let learn = move || {
-            for delta in told.into_iter().flatten() {
-                engine.learn(&delta, 0);
+        let apply = move || {
+            for delta in batches.into_iter().flatten() {
+                engine.apply(&delta, 0);
             }
         };
-        let learning = thread::Builder::new().name("learning".into()).spawn_scoped(scope, learn);
-        learning.map_err(|e| Error::Internal(format!("cannot start a thread for the access engine: {e}")))?;
-        let mut some = Vec::with_capacity(AT_ONCE);
+        let started = thread::Builder::new().name("engine-fill".into()).spawn_scoped(scope, apply);
+        started.map_err(|e| Error::Internal(format!("cannot start a thread for the access engine: {e}")))?;
+        let mut batch = Vec::with_capacity(BATCH);
         // The receiver is only dropped after a panic, which the scope passes on.
-        everything(tx, |delta| {
-            some.push(delta);
-            if some.len() == AT_ONCE {
-                drop(teller.send(mem::replace(&mut some, Vec::with_capacity(AT_ONCE))));
+        each_delta(tx, |delta| {
+            batch.push(delta);
+            if batch.len() == BATCH {
+                drop(sender.send(mem::replace(&mut batch, Vec::with_capacity(BATCH))));
             }
         })?;
-        drop(teller.send(some));
+        drop(sender.send(batch));
         Ok(())
     })
 }
 
-/// Everything that an engine needs to know.
-fn everything(tx: &Read<'_>, mut tell: impl FnMut(Delta)) -> Result<()> {
-    let mut told = |delta: Delta| {
-        tell(delta);
+/// Passes on everything that an engine needs as updates.
+fn each_delta(tx: &Read<'_>, mut pass_on: impl FnMut(Delta)) -> Result<()> {
+    let mut pass_on = |delta: Delta| {
+        pass_on(delta);
         Ok(())
     };
-    tx.each::<EdgeRouter>(|r| told(of_subject(Subject::EdgeRouter, &r, &r.spec.role_attributes)))?;
-    tx.each::<Service>(|r| told(of_subject(Subject::Service, &r, &r.spec.role_attributes)))?;
-    tx.each::<PostureCheck>(|r| told(of_subject(Subject::PostureCheck, &r, &r.spec.role_attributes)))?;
-    tx.each::<Identity>(|r| told(of_subject(Subject::Identity, &r, &r.spec.role_attributes)))?;
-    tx.each::<ServicePolicy>(|r| told(of_policy(&r, service_policy)))?;
-    tx.each::<EdgeRouterPolicy>(|r| told(of_policy(&r, edge_router_policy)))?;
-    tx.each::<ServiceEdgeRouterPolicy>(|r| told(of_policy(&r, service_edge_router_policy)))
+    tx.each::<EdgeRouter>(|r| pass_on(of_subject(Subject::EdgeRouter, &r, &r.spec.role_attributes)))?;
+    tx.each::<Service>(|r| pass_on(of_subject(Subject::Service, &r, &r.spec.role_attributes)))?;
+    tx.each::<PostureCheck>(|r| pass_on(of_subject(Subject::PostureCheck, &r, &r.spec.role_attributes)))?;
+    tx.each::<Identity>(|r| pass_on(of_subject(Subject::Identity, &r, &r.spec.role_attributes)))?;
+    tx.each::<ServicePolicy>(|r| pass_on(of_policy(&r, service_policy)))?;
+    tx.each::<EdgeRouterPolicy>(|r| pass_on(of_policy(&r, edge_router_policy)))?;
+    tx.each::<ServiceEdgeRouterPolicy>(|r| pass_on(of_policy(&r, service_edge_router_policy)))
 }
 
 /// The update of the engine for one event, if there is one.
 fn delta(event: &Event) -> Option<Delta> {
-    subject_news::<EdgeRouter>(event, Subject::EdgeRouter, |r| &r.spec.role_attributes)
-        .or_else(|| subject_news::<Identity>(event, Subject::Identity, |r| &r.spec.role_attributes))
-        .or_else(|| subject_news::<Service>(event, Subject::Service, |r| &r.spec.role_attributes))
-        .or_else(|| subject_news::<PostureCheck>(event, Subject::PostureCheck, |r| &r.spec.role_attributes))
-        .or_else(|| policy_news::<ServicePolicy>(event, PolicyKind::Service, service_policy))
-        .or_else(|| policy_news::<EdgeRouterPolicy>(event, PolicyKind::EdgeRouter, edge_router_policy))
-        .or_else(|| policy_news::<ServiceEdgeRouterPolicy>(event, PolicyKind::ServiceEdgeRouter, service_edge_router_policy))
+    subject_delta::<EdgeRouter>(event, Subject::EdgeRouter, |r| &r.spec.role_attributes)
+        .or_else(|| subject_delta::<Identity>(event, Subject::Identity, |r| &r.spec.role_attributes))
+        .or_else(|| subject_delta::<Service>(event, Subject::Service, |r| &r.spec.role_attributes))
+        .or_else(|| subject_delta::<PostureCheck>(event, Subject::PostureCheck, |r| &r.spec.role_attributes))
+        .or_else(|| policy_delta::<ServicePolicy>(event, PolicyKind::Service, service_policy))
+        .or_else(|| policy_delta::<EdgeRouterPolicy>(event, PolicyKind::EdgeRouter, edge_router_policy))
+        .or_else(|| policy_delta::<ServiceEdgeRouterPolicy>(event, PolicyKind::ServiceEdgeRouter, service_edge_router_policy))
 }
 
-fn subject_news<E: Entity>(event: &Event, subject: Subject, roles: fn(&Record<E>) -> &Roles) -> Option<Delta> {
+fn subject_delta<E: Entity>(event: &Event, subject: Subject, roles: fn(&Record<E>) -> &Roles) -> Option<Delta> {
     match event.of::<E>()? {
         (old, Some(new)) if old.is_none_or(|old| roles(old) != roles(new)) => Some(of_subject(subject, new, roles(new))),
         (Some(old), None) => Some(Delta::Subject { subject, id: old.id.to_string(), roles: None }),
@@ -197,9 +198,9 @@ fn subject_news<E: Entity>(event: &Event, subject: Subject, roles: fn(&Record<E>
     }
 }
 
-fn policy_news<E: Entity>(event: &Event, kind: PolicyKind, says: fn(&Record<E>) -> Policy) -> Option<Delta> {
+fn policy_delta<E: Entity>(event: &Event, kind: PolicyKind, policy_of: fn(&Record<E>) -> Policy) -> Option<Delta> {
     match event.of::<E>()? {
-        (old, Some(new)) if old.is_none_or(|old| says(old) != says(new)) => Some(of_policy(new, says)),
+        (old, Some(new)) if old.is_none_or(|old| policy_of(old) != policy_of(new)) => Some(of_policy(new, policy_of)),
         (Some(old), None) => Some(Delta::Policy { kind, id: old.id.to_string(), policy: None }),
         _ => None,
     }
@@ -209,8 +210,8 @@ fn of_subject<E: Entity>(subject: Subject, record: &Record<E>, roles: &Roles) ->
     Delta::Subject { subject, id: record.id.to_string(), roles: Some(texts(roles)) }
 }
 
-fn of_policy<E: Entity>(record: &Record<E>, says: fn(&Record<E>) -> Policy) -> Delta {
-    let policy = says(record);
+fn of_policy<E: Entity>(record: &Record<E>, policy_of: fn(&Record<E>) -> Policy) -> Delta {
+    let policy = policy_of(record);
     Delta::Policy { kind: policy.kind, id: record.id.to_string(), policy: Some(policy) }
 }
 
@@ -260,7 +261,7 @@ fn service_edge_router_policy(record: &Record<ServiceEdgeRouterPolicy>) -> Polic
 }
 
 /// The subjects whose change is visible although no right changes: a service or posture check, or a single identity.
-fn shown_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
+fn touched_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
     if let Some((Some(_), Some(new))) = event.of::<Service>() {
         return vec![(Subject::Service, new.id.to_string())];
     }
@@ -268,21 +269,21 @@ fn shown_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
         return vec![(Subject::PostureCheck, new.id.to_string())];
     }
     if let Some((Some(old), Some(new))) = event.of::<Identity>() {
-        let moved = old.state.service_configs != new.state.service_configs;
-        return if moved { vec![(Subject::Identity, new.id.to_string())] } else { Vec::new() };
+        let has_changed = old.state.service_configs != new.state.service_configs;
+        return if has_changed { vec![(Subject::Identity, new.id.to_string())] } else { Vec::new() };
     }
     let Some((Some(_), Some(config))) = event.of::<Config>() else { return Vec::new() };
-    let naming = |kind, field, subject: Subject| {
+    let configured_in = |kind, field, subject: Subject| {
         let ids = store.read(|tx| entity::Facts::ids(tx, kind, field, config.id.as_str())).unwrap_or_default();
         ids.into_iter().map(move |id| (subject, id))
     };
-    let services = naming(Service::KIND, "configs", Subject::Service);
-    services.chain(naming(Identity::KIND, "serviceConfigConfigs", Subject::Identity)).collect()
+    let services = configured_in(Service::KIND, "configs", Subject::Service);
+    services.chain(configured_in(Identity::KIND, "serviceConfigConfigs", Subject::Identity)).collect()
 }
 
 /// The ids of kind `to` that policies connect with a record of kind `from`, in ascending order.
 pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
-    let (Some(from), Some(to)) = (side(from.name), side(to.name)) else { return Vec::new() };
+    let (Some(from), Some(to)) = (engine_role(from.name), engine_role(to.name)) else { return Vec::new() };
     access.ask(|engine| {
         let named = match (from, to) {
             (EngineRole::Policy(kind), EngineRole::Subject(to)) => engine.members(kind, id, to),
@@ -297,15 +298,15 @@ pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
     })
 }
 
-/// What a kind is to the engine.
+/// The role of a kind in the engine.
 #[derive(Clone, Copy)]
 pub(super) enum EngineRole {
     Policy(PolicyKind),
     Subject(Subject),
 }
 
-/// The kinds of subjects and the kinds of policies.
-pub(super) const SIDES: [(Kind, EngineRole); 7] = [
+/// The kinds of subjects and of policies.
+pub(super) const ENGINE_ROLES: [(Kind, EngineRole); 7] = [
     (Identity::KIND, EngineRole::Subject(Subject::Identity)),
     (Service::KIND, EngineRole::Subject(Subject::Service)),
     (EdgeRouter::KIND, EngineRole::Subject(Subject::EdgeRouter)),
@@ -317,12 +318,12 @@ pub(super) const SIDES: [(Kind, EngineRole); 7] = [
 
 /// The kind of subject with this name, if it is one.
 pub fn subject(kind: &str) -> Option<Subject> {
-    if let EngineRole::Subject(subject) = side(kind)? { Some(subject) } else { None }
+    if let EngineRole::Subject(subject) = engine_role(kind)? { Some(subject) } else { None }
 }
 
-/// What the kind with this name is to the engine.
-pub(super) fn side(kind: &str) -> Option<EngineRole> {
-    SIDES.into_iter().find(|(of, _)| of.name == kind).map(|(_, side)| side)
+/// The role in the engine of the kind with this name.
+pub(super) fn engine_role(kind: &str) -> Option<EngineRole> {
+    ENGINE_ROLES.into_iter().find(|(of, _)| of.name == kind).map(|(_, engine_role)| engine_role)
 }
 
 /// The kind of policy that connects two kinds of subjects.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     Delta, Engine, Policy, PolicyKind, Right, Semantic, Subject,
-    feed::{self, EngineRole, SIDES, side},
+    feed::{self, ENGINE_ROLES, EngineRole, engine_role},
 };
 use crate::entity::{self, Action, HistoryRow, PolicyType, Roles};
 
@@ -30,12 +30,12 @@ pub(super) enum RowFacts {
 
 /// The names of the kinds whose rows can affect access.
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
-    SIDES.into_iter().filter(|(_, side)| !matches!(side, EngineRole::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
+    ENGINE_ROLES.into_iter().filter(|(_, side)| !matches!(side, EngineRole::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
 }
 
 /// A row reduced to the members that affect access; `None` if there are none.
 pub(super) fn telling(mut row: HistoryRow) -> Option<HistoryRow> {
-    let of_policy = matches!(side(&row.kind)?, EngineRole::Policy(_));
+    let of_policy = matches!(engine_role(&row.kind)?, EngineRole::Policy(_));
     let says = |member: &str| match member {
         ROLES => !of_policy,
         SEMANTIC | RIGHT => of_policy,
@@ -56,7 +56,7 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, moment: RowFacts) -> Opti
         RowFacts::After => row.after.as_ref(),
     };
     let id = row.id.clone();
-    match side(&row.kind)? {
+    match engine_role(&row.kind)? {
         EngineRole::Subject(subject) => {
             let roles = match members.map(|members| read::<Roles>(members, ROLES)) {
                 // The row of a created or deleted record has only the members with a value.

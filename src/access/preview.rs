@@ -73,7 +73,7 @@ const FEW: u64 = 64;
 
 /// The result of a step.
 pub(super) enum Step {
-    Going,
+    Running,
     Done(Box<Difference>),
     /// The engine changed since the preview began.
     Stale,
@@ -151,13 +151,13 @@ impl<'n> Preview<'n> {
         }
         let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(Part::new);
         let mut preview = Self { delta, unseen: delta.iter().zip(rows), gone, generation: engine.generation, parts };
-        // The first value of [`Preview::ahead`] must already count subjects.
+        // The first value of [`Preview::remaining`] must already count subjects.
         preview.look(engine);
         preview
     }
 
     /// The number of changes and subjects known to be left.
-    pub fn ahead(&self) -> u64 {
+    pub fn remaining(&self) -> u64 {
         let loose = |part: &Part| part.loose.iter().map(RoaringBitmap::len).sum::<u64>();
         self.unseen.len() as u64 + self.parts.iter().map(loose).sum::<u64>()
     }
@@ -170,14 +170,14 @@ impl<'n> Preview<'n> {
         let many = self.delta.len();
         if self.unseen.len() > 0 {
             self.look(engine);
-        } else if self.ahead() > 0 {
+        } else if self.remaining() > 0 {
             self.group(engine, ROWS.max(8 * many));
         } else if self.parts.iter().any(|part| !part.groups.is_empty()) {
             self.evaluate(engine, GROUPS.max(many));
         } else {
             return Step::Done(Box::new(self.difference(engine, most)));
         }
-        Step::Going
+        Step::Running
     }
 
     fn difference(&self, engine: &mut Engine, most: usize) -> Difference {

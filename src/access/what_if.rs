@@ -19,7 +19,7 @@ pub(super) struct WhatIf<'e> {
 
 impl Engine {
     /// Applies an update.
-    pub fn learn(&mut self, delta: &Delta, now: u64) {
+    pub fn apply(&mut self, delta: &Delta, now: u64) {
         match delta {
             Delta::Subject { subject, id, roles: Some(roles) } => self.put_subject(*subject, id, roles, now),
             Delta::Subject { subject, id, roles: None } => self.remove_subject(*subject, id, now),

@@ -9,33 +9,33 @@ use std::{
 };
 
 /// The longest socket path in bytes that every system accepts.
-const SHORT: usize = 90;
+const MAX_SOCKET_PATH: usize = 90;
 /// The time after which either side gives up on the other.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const IO_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval of progress lines.
-pub const TICK: Duration = Duration::from_millis(200);
+pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A path to an open file by its descriptor number: it stays valid when the file is renamed.
-pub fn by_number(held: &File) -> PathBuf {
-    Path::new("/proc/self/fd").join(held.as_raw_fd().to_string())
+pub fn descriptor_path(file: &File) -> PathBuf {
+    Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
 }
 
 /// Calls `act` with a path to a socket that is short enough for the system. A long path is reached through the descriptor of its directory.
-fn reach<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+fn with_short_path<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     match (path.parent(), path.file_name()) {
-        (Some(directory), Some(name)) if path.as_os_str().len() > SHORT => {
+        (Some(directory), Some(name)) if path.as_os_str().len() > MAX_SOCKET_PATH => {
             let directory = File::open(directory)?;
-            act(&by_number(&directory).join(name))
+            act(&descriptor_path(&directory).join(name))
         }
         _ => act(path),
     }
 }
 
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
-    reach(path, |path| UnixStream::connect(path))
+    with_short_path(path, |path| UnixStream::connect(path))
 }
 
-pub fn line(stream: &mut impl BufRead) -> io::Result<String> {
+pub fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
     let mut text = String::new();
     stream.read_line(&mut text)?;
     Ok(text)

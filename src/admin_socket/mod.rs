@@ -73,7 +73,7 @@ pub enum Command {
 
 impl Command {
     /// Whether the command leaves the file unchanged.
-    pub fn only_looks(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         match self {
             Self::ListAdministrators | Self::ListCertificates | Self::Explain { .. } => true,
             Self::Snapshot { .. } | Self::Check | Self::VerifyHistory { .. } => true,
@@ -126,8 +126,8 @@ impl AdminContext {
     ///
     /// # Errors
     /// The user name is unknown, the auth policy rejects the password, or the store fails.
-    pub fn act(&self, command: Command, watch: &Arc<Progress>) -> Result<Outcome> {
-        if command.only_looks() {
+    pub fn act(&self, command: Command, progress: &Arc<Progress>) -> Result<Outcome> {
+        if command.is_read_only() {
             tracing::debug!(?command, "asked by the owner of the host");
         } else {
             tracing::info!(?command, "asked by the owner of the host");
@@ -139,11 +139,11 @@ impl AdminContext {
             Command::Explain { right, identity, service, json } => self.explain(right, &identity, &service, json),
             Command::ListCertificates => self.list_certificates(),
             Command::RenewKey => self.renew_key(),
-            Command::Snapshot { to } => self.maintenance.snapshot_to(&to, watch).map(|manifest| copied(&manifest, &to)),
-            Command::Check => return judged(self.maintenance.run(Work::Check, watch).map(|report| found(&report))),
-            Command::Repair => return judged(self.maintenance.run(Work::Repair, watch).map(|report| found(&report))),
+            Command::Snapshot { to } => self.maintenance.snapshot_to(&to, progress).map(|manifest| copied(&manifest, &to)),
+            Command::Check => return problems_if_damaged(self.maintenance.run(Work::Check, progress).map(|report| found(&report))),
+            Command::Repair => return problems_if_damaged(self.maintenance.run(Work::Repair, progress).map(|report| found(&report))),
             Command::VerifyHistory { noted } => {
-                return judged(self.store.verify_history(noted.as_ref()).map(|verified| followed(&verified)));
+                return problems_if_damaged(self.store.verify_history(noted.as_ref()).map(|verified| verified_lines(&verified)));
             }
         };
         lines.map(|lines| Outcome::Done(lines.iter().map(|line| plain(line)).collect()))
@@ -178,10 +178,10 @@ impl AdminContext {
 
     fn list_certificates(&self) -> Result<Vec<String>> {
         let now = self.clock.now();
-        let shown = |(role, certificate): (Role, Certificate)| {
+        let line_of = |(role, certificate): (Role, Certificate)| {
             format!("{role}: {}, ends {}", certificate.subject(), Timestamp::from_seconds(certificate.not_after()))
         };
-        let mut lines: Vec<String> = self.certificates.keystore().certificates().into_iter().map(shown).collect();
+        let mut lines: Vec<String> = self.certificates.keystore().certificates().into_iter().map(line_of).collect();
         lines.extend(self.certificates.notices(now));
         lines.extend(self.certificates.moved()?.iter().map(ToString::to_string));
         lines.extend(useless(&self.certificates.useless(now)?));
@@ -189,16 +189,16 @@ impl AdminContext {
     }
 
     fn renew_key(&self) -> Result<Vec<String>> {
-        let killed = self.certificates.renew_key(self.clock.now())?;
+        let unusable = self.certificates.renew_key(self.clock.now())?;
         let mut lines = vec!["the server has a new key and certificate".to_owned()];
-        lines.extend(useless(&killed));
+        lines.extend(useless(&unusable));
         Ok(lines)
     }
 
     fn reset_password(&self, username: &str, password: &str, allow: bool) -> Result<Vec<String>> {
         let (name, hash, password) = (username.to_owned(), self.passwords.hash_now(password)?, password.to_owned());
         let (identity, also) = self.changes.run_blocking(move |change| {
-            let authenticator = behind(change, &name)?;
+            let authenticator = authenticator_of(change, &name)?;
             let identity = change.get(&authenticator.spec.identity_id)?;
             let policy = change.get(identity.spec.auth_policy())?;
             policy.spec.primary.updb.check_password(&password)?;
@@ -217,7 +217,7 @@ impl AdminContext {
     fn unlock(&self, username: &str) -> Result<Vec<String>> {
         let name = username.to_owned();
         let identity = self.changes.run_blocking(move |change| {
-            let identity = behind(change, &name)?.spec.identity_id;
+            let identity = authenticator_of(change, &name)?.spec.identity_id;
             change::identity::enable(change, &identity)?;
             Ok(identity)
         })?;
@@ -227,8 +227,8 @@ impl AdminContext {
 }
 
 /// Damage that ends a check early is a result of the check.
-fn judged(looked: Result<Outcome>) -> Result<Outcome> {
-    match looked {
+fn problems_if_damaged(result: Result<Outcome>) -> Result<Outcome> {
+    match result {
         Err(error @ Error::Damaged { .. }) => Ok(Outcome::Problems(vec![error.to_string()])),
         other => other,
     }
@@ -236,19 +236,19 @@ fn judged(looked: Result<Outcome>) -> Result<Outcome> {
 
 /// The lines about a snapshot that was made.
 pub fn copied(manifest: &Manifest, to: &Path) -> Vec<String> {
-    let [what, hash] = described(manifest);
+    let [what, hash] = describe(manifest);
     vec![format!("{} holds {what}", to.display()), hash]
 }
 
 /// The content of a snapshot, and on a line of its own its hash.
-pub fn described(manifest: &Manifest) -> [String; 2] {
+pub fn describe(manifest: &Manifest) -> [String; 2] {
     let records = manifest.records().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ");
     let Manifest { format, release, made_at, hash, .. } = manifest;
     [format!("the state of {made_at}, format {format} of release {release}: {records}"), format!("sha256 of the content: {hash}")]
 }
 
 /// The lines about a verified history. Without a fault they include the last row, as it is to be noted.
-pub fn followed(Verified { rows, last, faults }: &Verified) -> Outcome {
+pub fn verified_lines(Verified { rows, last, faults }: &Verified) -> Outcome {
     if faults.is_empty() {
         return Outcome::Done(vec![format!("nothing is wrong with {rows} rows; the last is {last}")]);
     }
@@ -301,7 +301,7 @@ fn allow_passwords(change: &Change<'_, '_>, mut policy: Record<AuthPolicy>, may_
 }
 
 /// The authenticator of a user name.
-fn behind(change: &Change<'_, '_>, username: &str) -> Result<Record<Authenticator>> {
+fn authenticator_of(change: &Change<'_, '_>, username: &str) -> Result<Record<Authenticator>> {
     let found = change.find_by::<Authenticator>("updbUsername", username)?;
     found.ok_or_else(|| Error::invalid("username", "no authenticator has this user name", username))
 }

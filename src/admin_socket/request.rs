@@ -17,16 +17,16 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 
-use super::connection::{PATIENCE, TICK, connect, line};
+use super::connection::{IO_TIMEOUT, PROGRESS_INTERVAL, connect, read_line};
 use crate::http::{Dispatcher, LocalPart, LocalRequest, answer_locally};
 
 /// The number of answer parts that wait to be written.
-const WAITING: usize = 4;
+const MAX_WAITING_PARTS: usize = 4;
 /// Bytes of a body per line.
-const PIECE: usize = 256 << 10;
+const MAX_PIECE: usize = 256 << 10;
 
 #[derive(Serialize, Deserialize)]
-struct Asked {
+struct RequestLine {
     request: LocalRequest,
 }
 
@@ -48,7 +48,7 @@ enum AnswerLine {
 
 /// The request in a line; `None` for another line.
 pub fn read(line: &str) -> Option<LocalRequest> {
-    serde_json::from_str::<Asked>(line).ok().map(|asked| asked.request)
+    serde_json::from_str::<RequestLine>(line).ok().map(|parsed| parsed.request)
 }
 
 /// Answers a request. Ends early when the client disconnects or the controller stops.
@@ -63,37 +63,37 @@ pub fn answer(dispatcher: &Dispatcher, request: LocalRequest, stream: &mut UnixS
         tracing::info!(method, path, "asked by the owner of the host");
     }
     thread::scope(|scope| {
-        let (out, parts) = mpsc::sync_channel(WAITING);
+        let (out, parts) = mpsc::sync_channel(MAX_WAITING_PARTS);
         scope.spawn(move || {
-            let ended = answer_locally(dispatcher, request, &mut |part| out.send(Ok(part)).is_ok());
-            if let Err(error) = ended {
+            let result = answer_locally(dispatcher, request, &mut |part| out.send(Ok(part)).is_ok());
+            if let Err(error) = result {
                 drop(out.send(Err(error.to_string())));
             }
         });
         // When this returns, `parts` is dropped, and the thread ends when it sends the next part.
-        written(parts, stream, stopped)
+        write_answer(parts, stream, stopped)
     })
 }
 
-fn written(parts: Receiver<Result<LocalPart, String>>, stream: &mut UnixStream, stopped: &AtomicBool) -> io::Result<()> {
+fn write_answer(parts: Receiver<Result<LocalPart, String>>, stream: &mut UnixStream, stopped: &AtomicBool) -> io::Result<()> {
     loop {
-        match parts.recv_timeout(TICK) {
-            Ok(Ok(LocalPart::Head { status, media })) => say(stream, &AnswerLine::Head { status, media })?,
+        match parts.recv_timeout(PROGRESS_INTERVAL) {
+            Ok(Ok(LocalPart::Head { status, media })) => write_line(stream, &AnswerLine::Head { status, media })?,
             Ok(Ok(LocalPart::Piece(piece))) => {
-                piece.chunks(PIECE).try_for_each(|part| say(stream, &AnswerLine::Piece(STANDARD.encode(part))))?;
+                piece.chunks(MAX_PIECE).try_for_each(|part| write_line(stream, &AnswerLine::Piece(STANDARD.encode(part))))?;
             }
-            Ok(Err(reason)) => return say(stream, &AnswerLine::Broken(reason)),
+            Ok(Err(reason)) => return write_line(stream, &AnswerLine::Broken(reason)),
             Err(RecvTimeoutError::Timeout) if stopped.load(Ordering::Acquire) => {
-                return say(stream, &AnswerLine::Broken("the controller stops".into()));
+                return write_line(stream, &AnswerLine::Broken("the controller stops".into()));
             }
-            Err(RecvTimeoutError::Timeout) => say(stream, &AnswerLine::Working)?,
-            Err(RecvTimeoutError::Disconnected) => return say(stream, &AnswerLine::End),
+            Err(RecvTimeoutError::Timeout) => write_line(stream, &AnswerLine::Working)?,
+            Err(RecvTimeoutError::Disconnected) => return write_line(stream, &AnswerLine::End),
         }
     }
 }
 
-fn say(stream: &mut UnixStream, said: &AnswerLine) -> io::Result<()> {
-    writeln!(stream, "{}", serde_json::to_string(said)?)
+fn write_line(stream: &mut UnixStream, line: &AnswerLine) -> io::Result<()> {
+    writeln!(stream, "{}", serde_json::to_string(line)?)
 }
 
 /// Sends a request to the controller that listens on a socket. `take` receives the parts of the answer. `None`: no controller listens.
@@ -103,11 +103,11 @@ fn say(stream: &mut UnixStream, said: &AnswerLine) -> io::Result<()> {
 pub fn ask(path: &Path, request: LocalRequest, take: &mut dyn FnMut(LocalPart) -> io::Result<()>) -> Option<io::Result<()>> {
     let stream = connect(path).ok()?;
     Some((|| {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        writeln!(&stream, "{}", serde_json::to_string(&Asked { request })?)?;
+        stream.set_read_timeout(Some(IO_TIMEOUT))?;
+        writeln!(&stream, "{}", serde_json::to_string(&RequestLine { request })?)?;
         let mut answer = BufReader::new(&stream);
         loop {
-            match serde_json::from_str(&line(&mut answer)?)? {
+            match serde_json::from_str(&read_line(&mut answer)?)? {
                 AnswerLine::Working => (),
                 AnswerLine::Head { status, media } => take(LocalPart::Head { status, media })?,
                 AnswerLine::Piece(text) => take(LocalPart::Piece(STANDARD.decode(text).map_err(io::Error::other)?))?,

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::{
     AdminContext, Command, Outcome,
-    connection::{PATIENCE, TICK, by_number, connect, line},
+    connection::{IO_TIMEOUT, PROGRESS_INTERVAL, connect, descriptor_path, read_line},
     request,
 };
 use crate::{
@@ -35,9 +35,9 @@ use crate::{
 };
 
 /// The maximum bytes of a request line. A request with a longer body must be sent over HTTPS.
-const LONGEST: u64 = 16 << 20;
+const MAX_REQUEST: u64 = 16 << 20;
 /// A client must send its command within this time, so that an idle connection does not delay a stop.
-const PROMPT: Duration = Duration::from_secs(2);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A line of the answer to a command.
 #[derive(Serialize, Deserialize)]
@@ -50,8 +50,8 @@ enum AnswerLine {
 
 /// The path of the socket of a data file. For a symbolic link the socket is beside its target, even if the target no longer exists.
 pub fn beside(data: &Path) -> PathBuf {
-    let led = || fs::read_link(data).ok().map(|target| data.parent().unwrap_or(Path::new("")).join(target));
-    let real = if data.is_symlink() { fs::canonicalize(data).ok().or_else(led) } else { None };
+    let broken_target = || fs::read_link(data).ok().map(|target| data.parent().unwrap_or(Path::new("")).join(target));
+    let real = if data.is_symlink() { fs::canonicalize(data).ok().or_else(broken_target) } else { None };
     store::beside(real.as_deref().unwrap_or(data), ".sock")
 }
 
@@ -72,7 +72,7 @@ pub struct Listening {
 /// # Errors
 /// The socket cannot be created.
 pub fn listen(host: AdminContext, dispatcher: Arc<Dispatcher>, path: PathBuf) -> io::Result<Listening> {
-    let listener = bound(&path)?;
+    let listener = bind_private(&path)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let serve = move || {
@@ -95,63 +95,63 @@ pub fn listen(host: AdminContext, dispatcher: Arc<Dispatcher>, path: PathBuf) ->
 
 /// Binds a socket that only its owner can open from the first moment: it gets its permissions in a private directory and is then renamed to
 /// its path, replacing one left behind.
-fn bound(path: &Path) -> io::Result<UnixListener> {
-    let room = path.with_file_name(format!(".{:.8}", Uuid::new_v4().simple().to_string()));
-    fs::DirBuilder::new().mode(0o700).create(&room)?;
-    let made = own_directory(&room).and_then(|held| {
-        let inside = by_number(&held).join("s");
-        let made = UnixListener::bind(&inside).and_then(|listener| {
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let directory = path.with_file_name(format!(".{:.8}", Uuid::new_v4().simple().to_string()));
+    fs::DirBuilder::new().mode(0o700).create(&directory)?;
+    let listener = own_directory(&directory).and_then(|opened| {
+        let inside = descriptor_path(&opened).join("s");
+        let listener = UnixListener::bind(&inside).and_then(|listener| {
             fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
             fs::rename(&inside, path)?;
             Ok(listener)
         });
         drop(fs::remove_file(&inside));
-        made
+        listener
     });
-    drop(fs::remove_dir(&room));
-    made
+    drop(fs::remove_dir(&directory));
+    listener
 }
 
 /// Opens a directory that was just created. In a directory that others may write, it may have been replaced by another one or a link.
 fn own_directory(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).unwrap_or_default();
-    let held = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let found = held.metadata()?;
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = opened.metadata()?;
     let is_ours = found.uid() == geteuid().as_raw() && found.mode().trailing_zeros() >= 6;
-    if is_ours { Ok(held) } else { Err(io::Error::other("the directory of the socket was replaced by somebody else")) }
+    if is_ours { Ok(opened) } else { Err(io::Error::other("the directory of the socket was replaced by somebody else")) }
 }
 
 fn answer(host: &AdminContext, dispatcher: &Dispatcher, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
-    stream.set_read_timeout(Some(PROMPT))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let asked = line(&mut BufReader::new((&stream).take(LONGEST)))?;
-    if asked.len() as u64 >= LONGEST {
-        return say(&mut stream, &AnswerLine::Refused(format!("the request is longer than {LONGEST} bytes")));
+    stream.set_read_timeout(Some(COMMAND_TIMEOUT))?;
+    stream.set_write_timeout(Some(IO_TIMEOUT))?;
+    let line = read_line(&mut BufReader::new((&stream).take(MAX_REQUEST)))?;
+    if line.len() as u64 >= MAX_REQUEST {
+        return write_line(&mut stream, &AnswerLine::Refused(format!("the request is longer than {MAX_REQUEST} bytes")));
     }
-    if let Some(request) = request::read(&asked) {
+    if let Some(request) = request::read(&line) {
         return request::answer(dispatcher, request, &mut stream, stopped);
     }
-    let told = match serde_json::from_str::<Command>(&asked) {
+    let reply = match serde_json::from_str::<Command>(&line) {
         Ok(command) => act(host, command, &mut stream, stopped),
         Err(_) => AnswerLine::Refused("this controller does not know the command".into()),
     };
-    say(&mut stream, &told)
+    write_line(&mut stream, &reply)
 }
 
 /// Runs a command and sends its progress.
 fn act(host: &AdminContext, command: Command, stream: &mut UnixStream, stopped: &AtomicBool) -> AnswerLine {
-    let watch = Arc::new(Progress::default());
+    let progress = Arc::new(Progress::default());
     thread::scope(|scope| {
-        let (acting, ended) = mpsc::channel::<()>();
-        let watched = watch.clone();
+        let (running, ended) = mpsc::channel::<()>();
+        let for_thread = progress.clone();
         let done = scope.spawn(move || {
-            let _until_it_ends = acting;
-            host.act(command, &watched)
+            let _running = running;
+            host.act(command, &for_thread)
         });
-        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-            let (done, total) = watch.progress();
-            if stopped.load(Ordering::Acquire) || say(stream, &AnswerLine::Going(done, total)).is_err() {
-                watch.stop();
+        while ended.recv_timeout(PROGRESS_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            let (done, total) = progress.done_and_total();
+            if stopped.load(Ordering::Acquire) || write_line(stream, &AnswerLine::Going(done, total)).is_err() {
+                progress.stop();
             }
         }
         match done.join() {
@@ -162,37 +162,37 @@ fn act(host: &AdminContext, command: Command, stream: &mut UnixStream, stopped: 
     })
 }
 
-fn say(stream: &mut UnixStream, told: &AnswerLine) -> io::Result<()> {
-    writeln!(stream, "{}", serde_json::to_string(told)?)
+fn write_line(stream: &mut UnixStream, reply: &AnswerLine) -> io::Result<()> {
+    writeln!(stream, "{}", serde_json::to_string(reply)?)
 }
 
 /// Sends a command to the controller that listens on a socket. `see` receives the rows done and in total. `None`: no controller listens.
 ///
 /// # Errors
 /// The reason why the controller rejected the command, or that it does not answer.
-pub fn ask(path: &Path, command: &Command, see: &mut dyn FnMut(u64, u64)) -> Option<Result<Outcome, String>> {
+pub fn ask(path: &Path, command: &Command, on_progress: &mut dyn FnMut(u64, u64)) -> Option<Result<Outcome, String>> {
     let stream = connect(path).ok()?;
-    let asked = (|| {
-        stream.set_read_timeout(Some(PATIENCE))?;
+    let result = (|| {
+        stream.set_read_timeout(Some(IO_TIMEOUT))?;
         writeln!(&stream, "{}", serde_json::to_string(command)?)?;
         let mut answer = BufReader::new(&stream);
         loop {
-            match serde_json::from_str(&line(&mut answer)?)? {
-                AnswerLine::Going(done, total) => see(done, total),
+            match serde_json::from_str(&read_line(&mut answer)?)? {
+                AnswerLine::Going(done, total) => on_progress(done, total),
                 AnswerLine::Ended(outcome) => return Ok(Ok(outcome)),
                 AnswerLine::Refused(reason) => return Ok(Err(reason)),
             }
         }
     })();
-    Some(asked.unwrap_or_else(|error: io::Error| Err(format!("the controller does not answer: {error}"))))
+    Some(result.unwrap_or_else(|error: io::Error| Err(format!("the controller does not answer: {error}"))))
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         // Wakes the thread, which then ends. If the socket's path was removed, nothing can wake it, and joining it would never return.
-        let woken = connect(&self.path).is_ok();
-        if let Some(thread) = self.thread.take().filter(|_| woken) {
+        let is_woken = connect(&self.path).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| is_woken) {
             drop(thread.join());
         }
         drop(fs::remove_file(&self.path));

@@ -29,7 +29,7 @@ use crate::{
     config,
     entity::{FactsExt, Id, Identity},
     error::{Error, Result},
-    priority::give_way,
+    priority::lower_priority,
     store::Store,
 };
 
@@ -39,7 +39,7 @@ const RETRY: u32 = 2;
 const BLOCKS: u32 = 8;
 const LANES: u32 = 1;
 /// The `nice` value of the threads: they get a third of another thread's share.
-const GIVING_WAY: i32 = 5;
+const NICE: i32 = 5;
 
 /// The queue; dropping it ends the threads.
 struct Queue(Arc<FairQueue>);
@@ -135,7 +135,7 @@ impl Passwords {
 
 /// Runs jobs until the queue is closed.
 fn work_off(waiting: &FairQueue) {
-    give_way(GIVING_WAY);
+    lower_priority(NICE);
     while let Some(job) = waiting.pop() {
         // A job that panics drops its reply, so its caller gets an error.
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(JobOutcome::Now))));

@@ -258,5 +258,5 @@ pub fn stored(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<Option<Materi
 /// Stores keys and certificates.
 pub(super) fn keep(tx: &Tx<'_>, sealed_keys: &SealedKeys, material: &Material) -> Result<()> {
     let text = Zeroizing::new(serde_json::to_vec(material).map_err(|e| Error::Internal(format!("storing keys: {e}")))?);
-    sealed_keys.keep(tx, Secret::MATERIAL, &text)
+    sealed_keys.save(tx, Secret::MATERIAL, &text)
 }

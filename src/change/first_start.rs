@@ -51,7 +51,7 @@ pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: Filling) ->
     store.write_blocking(move |tx| {
         let now = crate::entity::Facts::now(tx);
         let material = Material::generate(&filling.hosts, now.seconds()).map_err(|e| Error::Internal(format!("making keys: {e}")))?;
-        sealed_keys.establish(tx)?;
+        sealed_keys.save_derivation(tx)?;
         certificates::keep(tx, &sealed_keys, &material)?;
         builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::posture_check_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
@@ -144,7 +144,7 @@ pub fn seal(store: &Store, sealed_keys: &SealedKeys) -> Result<Seal> {
         }
         let made = |e| Error::Internal(format!("making a key: {e}"));
         let key = Zeroizing::new(Seal::new_key().map_err(made)?);
-        sealed_keys.keep(tx, Secret::SEAL, key.as_ref())?;
+        sealed_keys.save(tx, Secret::SEAL, key.as_ref())?;
         Seal::new(key.as_ref()).map_err(made)
     })
 }

@@ -74,14 +74,14 @@ impl SealedKeys {
     /// [`Error::Invalid`] if the passphrase is missing or wrong.
     pub fn of(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Self> {
         let missing = || refused("the keys in the data file are sealed; set passphrase-file to the file with their passphrase");
-        Self::look(store, passphrase)?.ok_or_else(missing)
+        Self::unlock(store, passphrase)?.ok_or_else(missing)
     }
 
     /// Like [`SealedKeys::of`]; `None` if the passphrase is missing. The key derivation takes a while.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the passphrase is wrong; [`Error::Damaged`] if the derivation cannot be read.
-    pub fn look(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Option<Self>> {
+    pub fn unlock(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Option<Self>> {
         let Some(text) = store.read(|read| read.setting(DERIVATION))? else { return Ok(Some(Self::default())) };
         let damaged = || Secret(DERIVATION).damaged("it cannot be read");
         let derivation: Derivation = serde_json::from_slice(&text).map_err(|_| damaged())?;
@@ -102,7 +102,7 @@ impl SealedKeys {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn establish(&self, tx: &Tx<'_>) -> Result<()> {
+    pub(super) fn save_derivation(&self, tx: &Tx<'_>) -> Result<()> {
         let text = self.0.as_ref().map(|sealing| serde_json::to_vec(&sealing.derivation)).transpose();
         let text = text.map_err(|e| Error::Internal(format!("a passphrase: {e}")))?;
         tx.set_setting(DERIVATION, text.as_deref())
@@ -112,7 +112,7 @@ impl SealedKeys {
     ///
     /// # Errors
     /// The file cannot be written, or there is no randomness.
-    pub(super) fn keep(&self, tx: &Tx<'_>, secret: Secret, bytes: &[u8]) -> Result<()> {
+    pub(super) fn save(&self, tx: &Tx<'_>, secret: Secret, bytes: &[u8]) -> Result<()> {
         let Some(sealing) = &self.0 else { return tx.set_setting(secret.0, Some(bytes)) };
         let sealed = sealing.seal.seal(secret.0, bytes).map_err(|e| Error::Internal(format!("sealing keys: {e}")))?;
         tx.set_setting(secret.0, Some(&sealed))
@@ -129,17 +129,17 @@ impl SealedKeys {
         opened.map_err(|_| secret.damaged("it cannot be decrypted"))
     }
 
-    /// Stores every secret again as `next` does.
+    /// Stores every secret again, sealed by `next`.
     ///
     /// # Errors
     /// One cannot be read or written.
-    pub fn give(&self, tx: &Tx<'_>, next: &Self) -> Result<()> {
+    pub fn reseal(&self, tx: &Tx<'_>, next: &Self) -> Result<()> {
         for secret in Secret::ALL {
             if let Some(bytes) = self.find(tx, secret)? {
-                next.keep(tx, secret, &bytes)?;
+                next.save(tx, secret, &bytes)?;
             }
         }
-        next.establish(tx)
+        next.save_derivation(tx)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `overkeep expiring`: certificates and enrollments that end soon.
+//! `overkeep expiring`: certificates and enrollments that expire soon.
 
 use std::ffi::OsString;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::admin_socket::Outcome;
 
-/// List certificates and enrollments that end soon or have ended: exit status 0 if there are none, 3 if there are.
+/// List certificates and enrollments that expire soon or have expired: exit status 0 if there are none, 3 if there are.
 #[derive(Args, Clone, Debug)]
 pub struct ExpiringArguments {
-    /// Look this far ahead
+    /// List what expires within this time
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     within: String,
     /// Print JSON
@@ -26,10 +26,10 @@ pub struct ExpiringArguments {
 }
 
 impl ExpiringArguments {
-    /// Lists them.
+    /// Runs the command.
     ///
     /// # Errors
-    /// One line.
+    /// The reason as one line.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let query = vec![("within".to_owned(), self.within)];
         let request = Request { method: "GET".into(), path: "/overkeep/v1/expiring".into(), query, ..Request::default() };
@@ -41,7 +41,7 @@ impl ExpiringArguments {
             return Ok(if total == 0 { Outcome::Done(vec![text]) } else { Outcome::Problems(vec![text]) });
         }
         if total == 0 {
-            return Ok(Outcome::Done(vec!["nothing ends within this time".into()]));
+            return Ok(Outcome::Done(vec!["nothing expires within this time".into()]));
         }
         let mut lines = vec![output::text(&items, "table")?];
         if total > listed as u64 {

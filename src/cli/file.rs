@@ -15,7 +15,7 @@ use super::{
     progress::watched,
 };
 use crate::{
-    admin_socket::{Command, Outcome, copied, described, found, socket},
+    admin_socket::{Command, Outcome, copied, describe, found, socket},
     clock::Clock,
     config::Config,
     controller,
@@ -206,7 +206,7 @@ pub fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
 
 /// The findings of a check of a closed file.
 fn told(seen: &Found) -> Outcome {
-    let of = seen.manifest.as_ref().map(described).into_iter().flatten();
+    let of = seen.manifest.as_ref().map(describe).into_iter().flatten();
     match found(&seen.report) {
         Outcome::Done(lines) => Outcome::Done(of.chain(lines).collect()),
         Outcome::Problems(lines) => Outcome::Problems(of.chain(lines).collect()),

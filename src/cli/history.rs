@@ -10,7 +10,7 @@ use super::{
     host::Which,
 };
 use crate::{
-    admin_socket::{Command, followed},
+    admin_socket::{Command, verified_lines},
     maintenance::closed,
     store::Anchor,
 };
@@ -44,7 +44,7 @@ impl History {
     /// One line.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let HistoryCommand::Verify { file, noted } = self.what;
-        let look = |file: &std::path::Path| closed::verify_history(file, noted.as_ref()).map(|verified| followed(&verified));
+        let look = |file: &std::path::Path| closed::verify_history(file, noted.as_ref()).map(|verified| verified_lines(&verified));
         match &file {
             Some(file) => judged(look(file)),
             None => running(&self.which.config(environment)?, &Command::VerifyHistory { noted: noted.clone() }, look),

@@ -53,7 +53,7 @@ pub fn watched<T>(work: impl FnOnce(&Arc<Progress>) -> T) -> T {
         scope.spawn(move || {
             let mut bar = Bar::default();
             while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                let (done, total) = seen.progress();
+                let (done, total) = seen.done_and_total();
                 bar.show(done, total);
             }
         });

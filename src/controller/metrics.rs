@@ -1,4 +1,4 @@
-//! The metrics of a controller: gauges that are read at each request, and the listener.
+//! Sets the gauges at each request for the metrics, and runs the listener.
 
 use std::{
     io,
@@ -129,27 +129,27 @@ fn role_name(role: Role) -> &'static str {
 /// Serves metrics on a bound socket, on a thread of its own.
 ///
 /// # Errors
-/// The socket cannot be used, or the system gives no thread.
+/// The socket cannot be used, or the thread cannot be started.
 pub(super) fn serve(socket: TcpListener, sources: Sources) -> io::Result<MetricsServer> {
     sources.metrics.gauges.started.set(sources.clock.now().seconds());
-    let (tell, told) = mpsc::channel();
+    let (started, starting) = mpsc::channel();
     let source = Arc::new(move |format| sources.text(format));
     let run = move || {
         System::new().block_on(async move {
             match metrics_listener::serve(socket, source) {
                 Ok((server, handle)) => {
-                    drop(tell.send(Ok(handle)));
+                    drop(started.send(Ok(handle)));
                     drop(server.await);
                 }
-                Err(error) => drop(tell.send(Err(error))),
+                Err(error) => drop(started.send(Err(error))),
             }
         });
     };
     let thread = std::thread::Builder::new().name("metrics".into()).spawn(run)?;
-    match told.recv() {
+    match starting.recv() {
         Ok(Ok(handle)) => Ok(MetricsServer { handle, thread: Some(thread) }),
         Ok(Err(error)) => Err(error),
-        Err(_) => Err(io::Error::other("the listener ended at once")),
+        Err(_) => Err(io::Error::other("the listener ended before it started")),
     }
 }
 

@@ -76,7 +76,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let store = opened.start().map_err(refused)?;
     let first_password = fill(config, &store, &sealed_keys, &passwords, (&clients, router.as_ref()))?;
     change::renew_config_types(&store)?;
-    maintenance::completed(&store)?;
+    maintenance::record_release(&store)?;
     router.as_ref().map_or(Ok(()), |_| change::built_in_router::establish(&store))?;
     let certificates = Arc::new(Certificates::open(&store, &sealed_keys, clients, files(config))?.naming(router));
     certificates.renew(clock.now())?;
@@ -273,12 +273,12 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     pki::jwt::install();
     let clock = Clock::system();
     let options = options(config, &clock, &StoreMetrics::default());
-    let only_looks = command.only_looks();
-    let opened = if only_looks { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
+    let is_read_only = command.is_read_only();
+    let opened = if is_read_only { Store::open_read_only(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
     let opened = opened.map_err(refused)?;
     let sealed_keys = sealed_keys(config, &opened)?;
     // A file that is only read is converted in memory.
-    if only_looks {
+    if is_read_only {
         opened.upgrade(None)?
     } else {
         drop(maintenance::upgrade(&opened, &config.data)?)

@@ -10,41 +10,41 @@ use std::{
     time::Duration,
 };
 
-use crate::{priority::give_way, store::Progress};
+use crate::{priority::lower_priority, store::Progress};
 
-/// The niceness of its threads: they get a tenth of the processor time of others.
-const GIVING_WAY: i32 = 10;
+/// The `nice` value of its threads: they get a tenth of the processor time of others.
+const NICE: i32 = 10;
 
 /// Work that repeats until this is dropped.
 pub struct Background {
-    watch: Arc<Progress>,
-    bell: Option<Sender<()>>,
+    progress: Arc<Progress>,
+    stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Background {
-    /// Runs `work`, waits for as long as it returns, and repeats. Dropping this cancels a running piece by its
+    /// Runs `work`, waits for as long as it returns, and repeats. Dropping this cancels work in progress through its
     /// [`Progress`].
     ///
     /// # Errors
     /// No thread can be started.
     pub fn start(name: &str, mut work: impl FnMut(&Progress) -> Duration + Send + 'static) -> io::Result<Self> {
-        let watch = Arc::new(Progress::default());
-        let (bell, inbox) = channel::<()>();
-        let watched = watch.clone();
-        let work_and_rest = move || {
-            give_way(GIVING_WAY);
-            while inbox.recv_timeout(work(&watched)) == Err(RecvTimeoutError::Timeout) {}
+        let progress = Arc::new(Progress::default());
+        let (stop, stopped) = channel::<()>();
+        let for_thread = progress.clone();
+        let run = move || {
+            lower_priority(NICE);
+            while stopped.recv_timeout(work(&for_thread)) == Err(RecvTimeoutError::Timeout) {}
         };
-        let thread = thread::Builder::new().name(name.into()).spawn(work_and_rest)?;
-        Ok(Self { watch, bell: Some(bell), thread: Some(thread) })
+        let thread = thread::Builder::new().name(name.into()).spawn(run)?;
+        Ok(Self { progress, stop: Some(stop), thread: Some(thread) })
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.watch.stop();
-        drop(self.bell.take());
+        self.progress.stop();
+        drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }

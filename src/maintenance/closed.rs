@@ -73,19 +73,19 @@ pub struct Found {
 ///
 /// # Errors
 /// The file is damaged as a whole, or cannot be read; the passphrase is wrong.
-pub fn check(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<Found, Failed> {
-    inspected(file, passphrase, watch).map(|(_, found)| found)
+pub fn check(file: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<Found, Failed> {
+    inspect(file, passphrase, progress).map(|(_, found)| found)
 }
 
 /// Checks the file. Also returns it, opened read-only and converted to the current format in memory.
-fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<(Store, Found), Failed> {
+fn inspect(file: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<(Store, Found), Failed> {
     let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
-    let opened = look(file)?;
-    let manifest = opened.manifest(watch).map_err(damaged)?;
+    let opened = open_read_only(file)?;
+    let manifest = opened.manifest(progress).map_err(damaged)?;
     opened.upgrade(None)?;
     let store = opened.start()?;
-    let sealed_keys = SealedKeys::look(&store, passphrase)?;
-    let mut report = soundness::check(&store, sealed_keys.as_ref(), watch)?;
+    let sealed_keys = SealedKeys::unlock(&store, passphrase)?;
+    let mut report = soundness::check(&store, sealed_keys.as_ref(), progress)?;
     let is_plain = sealed_keys.is_some_and(|sealed_keys| !sealed_keys.is_sealed());
     report.notes.extend((is_plain && passphrase.is_some()).then(|| "a passphrase is given, but the keys are not sealed".into()));
     Ok((store, Found { manifest, report }))
@@ -96,59 +96,59 @@ fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> 
 /// # Errors
 /// As [`check`].
 pub fn verify_history(file: &Path, noted: Option<&Anchor>) -> Result<Verified, Failed> {
-    Ok(look(file)?.start()?.verify_history(noted)?)
+    Ok(open_read_only(file)?.start()?.verify_history(noted)?)
 }
 
 /// Copies the file to a new snapshot.
 ///
 /// # Errors
 /// As [`check`], or the copy cannot be made.
-pub fn snapshot(file: &Path, to: &Path, watch: &Progress) -> Result<Manifest, Failed> {
-    let store = look(file)?;
-    Ok(new_snapshot(&store, to, watch)?)
+pub fn snapshot(file: &Path, to: &Path, progress: &Progress) -> Result<Manifest, Failed> {
+    let store = open_read_only(file)?;
+    Ok(new_snapshot(&store, to, progress)?)
 }
 
 /// Copies the file byte for byte to one with `.before-repair` appended to its name, then repairs what has one right
-/// answer; what cannot be read is deleted if `unreadable` allows it. A sound file is neither changed nor copied.
+/// The command that helps if the data file is damaged as a whole.
 ///
 /// # Errors
 /// The file is damaged beyond repair, or cannot be read or written; the passphrase is wrong.
-pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, watch: &Progress) -> Result<Report, Failed> {
-    if let Some(report) = sound(file, passphrase, watch) {
+pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, progress: &Progress) -> Result<Report, Failed> {
+    if let Some(report) = report_if_sound(file, passphrase, progress) {
         return Ok(report);
     }
     let held = hold(file)?;
     let before = beside(file, ".before-repair");
     copy(file, &before).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
-    let (opened, torn) = Store::open_verified(file, KINDS, Options::default())?;
-    if !upgrade::is_ours(&opened)? {
-        // The next repair overwrites `.before-repair`, so that the copy for the way back gets a name of its own.
-        let way_back = upgrade::way_back(file);
-        copy(&before, &way_back).map_err(|e| failed(&way_back, e))?;
-        upgrade::adopt(&opened)?;
+    let (opened, was_torn) = Store::open_verified(file, KINDS, Options::default())?;
+    if !upgrade::is_of_this_release(&opened)? {
+        // The next repair overwrites `.before-repair`, so that the copy for a downgrade gets a name of its own.
+        let downgrade_copy = upgrade::downgrade_copy(file);
+        copy(&before, &downgrade_copy).map_err(|e| failed(&downgrade_copy, e))?;
+        upgrade::convert(&opened)?;
     }
     let store = opened.start()?;
-    let mended =
-        SealedKeys::look(&store, passphrase).and_then(|sealed_keys| soundness::repair(&store, sealed_keys.as_ref(), unreadable, watch));
+    let repaired = SealedKeys::unlock(&store, passphrase)
+        .and_then(|sealed_keys| soundness::repair(&store, sealed_keys.as_ref(), unreadable, progress));
     store.close();
-    let mut report = mended?;
+    let mut report = repaired?;
     let pages =
-        torn.then(|| Finding { description: "pages were damaged; the file was reset to its last complete state".into(), fixed: true });
+        was_torn.then(|| Finding { description: "pages were damaged; the file was reset to its last complete state".into(), fixed: true });
     report.findings.splice(..0, pages);
     Ok(report)
 }
 
 /// The report on a sound file of this release. `None` if it is not sound, or if the check fails; the repair then
 /// reports why.
-fn sound(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Option<Report> {
-    let opened = look(file).ok()?;
-    if !upgrade::is_ours(&opened).ok()? {
+fn report_if_sound(file: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Option<Report> {
+    let opened = open_read_only(file).ok()?;
+    if !upgrade::is_of_this_release(&opened).ok()? {
         return None;
     }
     let store = opened.start().ok()?;
-    let sealed_keys = SealedKeys::look(&store, passphrase).ok()?;
-    soundness::check(&store, sealed_keys.as_ref(), watch).ok().filter(|report| report.findings.is_empty())
+    let sealed_keys = SealedKeys::unlock(&store, passphrase).ok()?;
+    soundness::check(&store, sealed_keys.as_ref(), progress).ok().filter(|report| report.findings.is_empty())
 }
 
 /// Releases the unused space of the file. Returns its length before and after, in bytes.
@@ -166,8 +166,8 @@ pub fn compact(file: &Path) -> Result<(u64, u64), Failed> {
 ///
 /// # Errors
 /// It is damaged or not a snapshot, or cannot be read; the passphrase is wrong.
-pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<Found, Failed> {
-    let found = check(snapshot, passphrase, watch)?;
+pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<Found, Failed> {
+    let found = check(snapshot, passphrase, progress)?;
     manifest_of(&found, snapshot)?;
     Ok(found)
 }
@@ -187,44 +187,44 @@ pub fn restore(
     file: &Path,
     passphrase: Option<&Passphrase>,
     now: Timestamp,
-    watch: &Progress,
+    progress: &Progress,
 ) -> Result<(Found, Option<PathBuf>), Failed> {
     let is_there = file.try_exists().map_err(|e| failed(file, e))?;
-    let file = &if is_there { followed(file)? } else { file.to_owned() };
+    let file = &if is_there { resolved(file)? } else { file.to_owned() };
     if is_there && same(snapshot, file) {
         return Err(Failed::Other(format!("{} is the data file itself; name a snapshot", snapshot.display())));
     }
     // The lock is held until the name belongs to the new file, so that nobody writes to the old file or creates one
     // meanwhile.
     let held = if is_there { hold(file)? } else { reserve(file)? };
-    let restored = put(snapshot, file, is_there.then_some(&held), passphrase, now, watch);
+    let restored = replace(snapshot, file, is_there.then_some(&held), passphrase, now, progress);
     if !is_there {
         drop(fs::remove_file(unnamed(file)));
     }
     restored
 }
 
-fn put(
+fn replace(
     snapshot: &Path,
     file: &Path,
     held: Option<&File>,
     passphrase: Option<&Passphrase>,
     now: Timestamp,
-    watch: &Progress,
+    progress: &Progress,
 ) -> Result<(Found, Option<PathBuf>), Failed> {
-    let (looked_at, found) = inspected(snapshot, passphrase, watch)?;
+    let (converted, found) = inspect(snapshot, passphrase, progress)?;
     let manifest = manifest_of(&found, snapshot)?;
     if !found.report.findings.is_empty() {
         return Ok((found, None));
     }
-    let store = if manifest.format == NEWEST { looked_at } else { look(snapshot)?.start()? };
-    let aside = held.map(|_| keep(file, now)).transpose()?;
-    let restored = store.restore(manifest, file, watch);
-    if let (Err(_), Some(held), Some(aside)) = (&restored, held, &aside) {
-        forget(aside, held, file);
+    let store = if manifest.format == NEWEST { converted } else { open_read_only(snapshot)?.start()? };
+    let backup = held.map(|_| back_up(file, now)).transpose()?;
+    let restored = store.restore(manifest, file, progress);
+    if let (Err(_), Some(held), Some(backup)) = (&restored, held, &backup) {
+        remove_backup(backup, held, file);
     }
     restored?;
-    Ok((found, aside))
+    Ok((found, backup))
 }
 
 /// Whether two paths lead to the same file.
@@ -233,7 +233,7 @@ fn same(one: &Path, other: &Path) -> bool {
 }
 
 /// The target of a path with links: the new file must replace the target, not the link.
-fn followed(file: &Path) -> Result<PathBuf, Failed> {
+fn resolved(file: &Path) -> Result<PathBuf, Failed> {
     fs::canonicalize(file).map_err(|e| failed(file, e))
 }
 
@@ -249,29 +249,29 @@ pub fn reseal(
     file: &Path,
     passphrase: Option<&Passphrase>,
     next: Option<&Passphrase>,
-    watch: &Progress,
+    progress: &Progress,
 ) -> Result<Option<PathBuf>, Failed> {
-    let file = &followed(file)?;
-    let opened = Store::look_alone(file, KINDS, Options::default())?;
+    let file = &resolved(file)?;
+    let opened = Store::open_read_only_exclusively(file, KINDS, Options::default())?;
     let (from, to) = (SealedKeys::of(&opened, passphrase)?, SealedKeys::new(next)?);
     let copy = upgrade::upgrade(&opened, file)?;
     let store = opened.start()?;
-    store.write_blocking(move |tx| from.give(tx, &to))?;
-    store.supersede(file, watch)?;
+    store.write_blocking(move |tx| from.reseal(tx, &to))?;
+    store.supersede(file, progress)?;
     Ok(copy)
 }
 
 /// Removes the second name of a file, if it still has its first one.
-fn forget(aside: &Path, held: &File, file: &Path) {
+fn remove_backup(backup: &Path, held: &File, file: &Path) {
     if let (Ok(held), Ok(there)) = (held.metadata(), fs::metadata(file))
         && is_one(&held, &there)
     {
-        drop(fs::remove_file(aside));
+        drop(fs::remove_file(backup));
     }
 }
 
-fn look(file: &Path) -> Result<OpenStore, Failed> {
-    Ok(Store::look(file, KINDS, Options::default())?)
+fn open_read_only(file: &Path) -> Result<OpenStore, Failed> {
+    Ok(Store::open_read_only(file, KINDS, Options::default())?)
 }
 
 fn failed(file: &Path, reason: io::Error) -> Failed {
@@ -279,12 +279,12 @@ fn failed(file: &Path, reason: io::Error) -> Failed {
 }
 
 /// Gives a file a second name, which stays when the first name is given to another file.
-fn keep(file: &Path, now: Timestamp) -> Result<PathBuf, Failed> {
-    let aside = beside(file, &format!(".before-restore-{}", now.to_string().replace([':', '-'], "")));
+fn back_up(file: &Path, now: Timestamp) -> Result<PathBuf, Failed> {
+    let backup = beside(file, &format!(".before-restore-{}", now.to_string().replace([':', '-'], "")));
     // Some file systems have no hard links.
-    let linked = fs::hard_link(file, &aside);
-    let kept = linked.or_else(|e| if e.kind() == io::ErrorKind::AlreadyExists { Err(e) } else { copy(file, &aside) });
-    kept.map_err(|e| failed(&aside, e)).map(|()| aside)
+    let linked = fs::hard_link(file, &backup);
+    let made = linked.or_else(|e| if e.kind() == io::ErrorKind::AlreadyExists { Err(e) } else { copy(file, &backup) });
+    made.map_err(|e| failed(&backup, e)).map(|()| backup)
 }
 
 /// Copies bytes to a file that only its owner may read, and replaces a file of that name.

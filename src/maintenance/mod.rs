@@ -14,7 +14,7 @@ mod upgrade;
 pub use background::Background;
 pub use schedule::Schedule;
 pub use scrub::Scrub;
-pub use upgrade::{completed, upgrade};
+pub use upgrade::{record_release, upgrade};
 
 use std::{
     path::{Path, PathBuf, absolute},
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The shortest interval between snapshots by request.
-const SNAPSHOT_REST: Duration = Duration::from_secs(60);
+const MIN_SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Maintains the file. Cheap to clone.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ pub enum Work {
 #[derive(Default)]
 struct Run {
     state: State,
-    watch: Arc<Progress>,
+    progress: Arc<Progress>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -83,7 +83,7 @@ pub struct State {
 }
 
 impl State {
-    /// Whether a run is going on.
+    /// Whether a run is in progress.
     pub fn is_running(&self) -> bool {
         self.started_at.is_some() && self.ended_at.is_none()
     }
@@ -116,9 +116,9 @@ impl Maintenance {
     /// [`Refusal::RateLimited`] while another one is made and for a minute after the last one began;
     /// [`Error::Storage`].
     pub fn snapshot(&self) -> Result<PathBuf> {
-        let mut last = self.0.snapshotting()?;
+        let mut last = self.0.lock_snapshots()?;
         let now = self.0.clock.steady();
-        if last.is_some_and(|last| now.since(last) < SNAPSHOT_REST) {
+        if last.is_some_and(|last| now.since(last) < MIN_SNAPSHOT_INTERVAL) {
             return Err(Error::Refused(Refusal::RateLimited));
         }
         let to = beside(&self.0.data, ".snapshot");
@@ -131,20 +131,20 @@ impl Maintenance {
     ///
     /// # Errors
     /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if the name is taken.
-    pub fn snapshot_to(&self, to: &Path, watch: &Progress) -> Result<Manifest> {
-        let _alone = self.0.snapshotting()?;
-        new_snapshot(&self.0.store, to, watch)
+    pub fn snapshot_to(&self, to: &Path, progress: &Progress) -> Result<Manifest> {
+        let _guard = self.0.lock_snapshots()?;
+        new_snapshot(&self.0.store, to, progress)
     }
 
     /// Starts a run on a thread of its own.
     ///
     /// # Errors
-    /// [`Refusal::RateLimited`] while another run is going on.
+    /// [`Refusal::RateLimited`] while another run is in progress.
     pub fn begin(&self, work: Work) -> Result<()> {
-        let watch = Arc::new(Progress::default());
-        let mut run = self.0.claim(work, watch.clone())?;
+        let progress = Arc::new(Progress::default());
+        let mut run = self.0.claim(work, progress.clone())?;
         let inner = self.0.clone();
-        let thread = thread::Builder::new().name("maintenance".into()).spawn(move || drop(inner.work(work, &watch)));
+        let thread = thread::Builder::new().name("maintenance".into()).spawn(move || drop(inner.work(work, &progress)));
         match thread {
             Ok(thread) => run.thread = Some(thread),
             Err(reason) => {
@@ -155,31 +155,31 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Does a run on this thread, with a progress that the caller may watch.
+    /// Does a run on this thread. The caller may read its progress.
     ///
     /// # Errors
     /// As [`Maintenance::begin`], and the error of the run.
-    pub fn run(&self, work: Work, watch: &Arc<Progress>) -> Result<Report> {
-        drop(self.0.claim(work, watch.clone())?);
-        self.0.work(work, watch)
+    pub fn run(&self, work: Work, progress: &Arc<Progress>) -> Result<Report> {
+        drop(self.0.claim(work, progress.clone())?);
+        self.0.work(work, progress)
     }
 
     /// The state of the last or current run.
     pub fn state(&self) -> State {
-        let run = locked(&self.0.run);
-        State { progress: run.watch.progress(), ..run.state.clone() }
+        let run = lock(&self.0.run);
+        State { progress: run.progress.done_and_total(), ..run.state.clone() }
     }
 
-    /// Whether a run is going on.
+    /// Whether a run is in progress.
     pub fn is_running(&self) -> bool {
-        locked(&self.0.run).state.is_running()
+        lock(&self.0.run).state.is_running()
     }
 
     /// Cancels the current run and waits for its end.
     pub fn stop(&self) {
         let thread = {
-            let mut run = locked(&self.0.run);
-            run.watch.stop();
+            let mut run = lock(&self.0.run);
+            run.progress.stop();
             run.thread.take()
         };
         if let Some(thread) = thread {
@@ -190,7 +190,7 @@ impl Maintenance {
 
 impl Inner {
     /// The start of the last snapshot; locked while one is made.
-    fn snapshotting(&self) -> Result<MutexGuard<'_, Option<Timestamp>>> {
+    fn lock_snapshots(&self) -> Result<MutexGuard<'_, Option<Timestamp>>> {
         match self.snapshot.try_lock() {
             Ok(last) => Ok(last),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
@@ -198,24 +198,24 @@ impl Inner {
         }
     }
 
-    /// Registers a run, if none is going on.
-    fn claim(&self, work: Work, watch: Arc<Progress>) -> Result<MutexGuard<'_, Run>> {
-        let mut run = locked(&self.run);
+    /// Registers a run, if none is in progress.
+    fn claim(&self, work: Work, progress: Arc<Progress>) -> Result<MutexGuard<'_, Run>> {
+        let mut run = lock(&self.run);
         if run.state.is_running() {
             return Err(Error::Refused(Refusal::RateLimited));
         }
         let state = State { work: Some(work), started_at: Some(self.clock.now()), ..State::default() };
-        *run = Run { state, watch, thread: None };
+        *run = Run { state, progress, thread: None };
         Ok(run)
     }
 
-    fn work(&self, work: Work, watch: &Progress) -> Result<Report> {
-        let report = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.report(work, watch)));
+    fn work(&self, work: Work, progress: &Progress) -> Result<Report> {
+        let report = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.report(work, progress)));
         let report = report.unwrap_or_else(|_| Err(Error::Internal("the run panicked".into())));
         if let Err(error) = &report {
             tracing::error!(%error, ?work, "maintenance failed");
         }
-        let mut run = locked(&self.run);
+        let mut run = lock(&self.run);
         run.state.ended_at = Some(self.clock.now());
         match &report {
             Ok(Report { findings, more, .. }) => (run.state.findings, run.state.more) = (findings.clone(), *more),
@@ -224,31 +224,31 @@ impl Inner {
         report
     }
 
-    fn report(&self, work: Work, watch: &Progress) -> Result<Report> {
+    fn report(&self, work: Work, progress: &Progress) -> Result<Report> {
         match work {
-            Work::Check => soundness::check(&self.store, Some(&self.sealed_keys), watch),
+            Work::Check => soundness::check(&self.store, Some(&self.sealed_keys), progress),
             Work::Repair => {
                 // A sound file needs no copy.
-                let looked = soundness::check(&self.store, Some(&self.sealed_keys), watch);
-                if looked.as_ref().is_ok_and(|report| report.findings.is_empty()) {
-                    return looked;
+                let checked = soundness::check(&self.store, Some(&self.sealed_keys), progress);
+                if checked.as_ref().is_ok_and(|report| report.findings.is_empty()) {
+                    return checked;
                 }
-                self.store.snapshot(&beside(&self.data, ".before-repair"), watch)?;
-                soundness::repair(&self.store, Some(&self.sealed_keys), Unreadable::Stays, watch)
+                self.store.snapshot(&beside(&self.data, ".before-repair"), progress)?;
+                soundness::repair(&self.store, Some(&self.sealed_keys), Unreadable::Stays, progress)
             }
         }
     }
 }
 
 /// Copies a store to a file that must not exist.
-fn new_snapshot(store: &Reader, to: &Path, watch: &Progress) -> Result<Manifest> {
+fn new_snapshot(store: &Reader, to: &Path, progress: &Progress) -> Result<Manifest> {
     match to.try_exists() {
-        Ok(false) => store.snapshot(to, watch),
+        Ok(false) => store.snapshot(to, progress),
         Ok(true) => Err(Error::Storage(format!("{}: the name is taken; choose a file that does not exist", to.display()))),
         Err(reason) => Err(Error::Storage(format!("{}: {reason}", to.display()))),
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

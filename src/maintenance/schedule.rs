@@ -24,7 +24,7 @@ const SUFFIX: &str = ".snapshot";
 const TICK: Duration = Duration::from_secs(20);
 /// The pause after a failed attempt, unless the schedule is tighter. A full disk must not be filled again and again,
 /// because others need the rest of it.
-const PAUSE: Duration = Duration::from_secs(600);
+const RETRY_PAUSE: Duration = Duration::from_secs(600);
 
 /// The schedule of snapshots.
 pub struct Schedule {
@@ -47,11 +47,11 @@ impl Schedule {
     /// # Errors
     /// No thread can be started.
     pub fn start(self) -> io::Result<Background> {
-        Background::start("snapshots", move |watch| {
-            let Err(error) = self.round(watch) else { return TICK };
+        Background::start("snapshots", move |progress| {
+            let Err(error) = self.round(progress) else { return TICK };
             self.maintenance.metrics().snapshot_failures.inc();
             tracing::error!(%error, directory = %self.directory.display(), "a scheduled snapshot failed; it will be tried again");
-            PAUSE.min(self.interval)
+            RETRY_PAUSE.min(self.interval)
         })
     }
 
@@ -60,36 +60,36 @@ impl Schedule {
     ///
     /// # Errors
     /// The directory cannot be used, or the snapshot cannot be made.
-    pub fn round(&self, watch: &Progress) -> Result<Option<PathBuf>> {
+    pub fn round(&self, progress: &Progress) -> Result<Option<PathBuf>> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|e| self.failed(&e))?;
         let now = self.clock.now();
-        let made = self.made()?;
+        let snapshots = self.snapshots()?;
         // A snapshot from the future is ignored: the clock was wrong then or is wrong now.
-        let last = made.iter().map(|(at, _)| *at).filter(|at| *at <= now).max();
+        let last = snapshots.iter().map(|(at, _)| *at).filter(|at| *at <= now).max();
         self.maintenance.metrics().snapshot_at.set(last.map(Timestamp::seconds).unwrap_or_default());
         if last.is_some_and(|last| now.since(last) < self.interval) {
             return Ok(None);
         }
         // Interrupted attempts may have left files that take the space this one needs.
-        self.remove(self.cut_off()?)?;
+        self.remove(self.unfinished()?)?;
         let to = self.directory.join(format!("{PREFIX}{}{SUFFIX}", now.to_string().replace([':', '-'], "")));
-        match self.maintenance.snapshot_to(&to, watch) {
+        match self.maintenance.snapshot_to(&to, progress) {
             Err(Error::Refused(Refusal::RateLimited)) => return Ok(None),
             other => other?,
         };
         self.maintenance.metrics().snapshot_at.set(now.seconds());
         tracing::info!(file = %to.display(), "made a scheduled snapshot");
-        self.let_go(now)?;
+        self.remove_oldest(now)?;
         Ok(Some(to))
     }
 
-    /// Removes the oldest snapshots beyond those that are kept.
-    fn let_go(&self, now: Timestamp) -> Result<()> {
-        let mut made = self.made()?;
+    /// Removes the oldest snapshots beyond the configured number.
+    fn remove_oldest(&self, now: Timestamp) -> Result<()> {
+        let mut snapshots = self.snapshots()?;
         // Those from the future are removed first: they were made with a wrong clock and must not displace new ones.
-        made.sort_by_key(|(at, _)| (*at <= now, *at));
-        let many = made.len().saturating_sub(self.keep);
-        self.remove(made.into_iter().take(many).map(|(_, path)| path))
+        snapshots.sort_by_key(|(at, _)| (*at <= now, *at));
+        let surplus = snapshots.len().saturating_sub(self.keep);
+        self.remove(snapshots.into_iter().take(surplus).map(|(_, path)| path))
     }
 
     fn remove(&self, files: impl IntoIterator<Item = PathBuf>) -> Result<()> {
@@ -97,12 +97,13 @@ impl Schedule {
     }
 
     /// The existing snapshots and their times.
-    fn made(&self) -> Result<Vec<(Timestamp, PathBuf)>> {
-        Ok(self.files()?.into_iter().filter_map(|path| Some((time(&path, SUFFIX)?, path))).collect())
+    fn snapshots(&self) -> Result<Vec<(Timestamp, PathBuf)>> {
+        Ok(self.files()?.into_iter().filter_map(|path| Some((time_in_name(&path, SUFFIX)?, path))).collect())
     }
 
-    fn cut_off(&self) -> Result<Vec<PathBuf>> {
-        let ours = |path: &PathBuf| [".unfinished", ".unfinished.new"].iter().any(|end| time(path, &format!("{SUFFIX}{end}")).is_some());
+    fn unfinished(&self) -> Result<Vec<PathBuf>> {
+        let ours =
+            |path: &PathBuf| [".unfinished", ".unfinished.new"].iter().any(|end| time_in_name(path, &format!("{SUFFIX}{end}")).is_some());
         Ok(self.files()?.into_iter().filter(ours).collect())
     }
 
@@ -117,7 +118,7 @@ impl Schedule {
 }
 
 /// The time in the name of a scheduled file with this ending.
-fn time(path: &Path, end: &str) -> Option<Timestamp> {
+fn time_in_name(path: &Path, end: &str) -> Option<Timestamp> {
     let compact = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(end)?;
     let (date, time) = compact.split_once('T')?;
     let part = |text: &str, from: usize, to: usize| text.get(from..to).map(str::to_owned);

@@ -23,12 +23,12 @@ use crate::{
 const BLOCKS: u64 = 64;
 const ROWS: usize = 64;
 /// The pause after a step, as a multiple of its duration: the scrub uses half a percent of a core.
-const REST: u32 = 200;
+const PAUSE_FACTOR: u32 = 200;
 /// The shortest pause after a step (`SHORT`), and the interval at which a due round is checked for (`TICK`).
-const SHORT: Duration = Duration::from_millis(20);
+const MIN_PAUSE: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(20);
 /// The greatest number of findings logged per round.
-const TOLD: usize = 100;
+const MAX_LOGGED: usize = 100;
 
 /// Repeated rounds over everything.
 pub struct Scrub {
@@ -63,15 +63,15 @@ impl Scrub {
     /// # Errors
     /// No thread can be started.
     pub fn start(mut self) -> io::Result<Background> {
-        Background::start("scrub", move |watch| {
+        Background::start("scrub", move |progress| {
             if self.maintenance.is_running() || (matches!(self.stage, Stage::Over) && !self.is_due()) {
                 return TICK;
             }
             let begun = Instant::now();
-            if self.step(watch).is_err() {
+            if self.step(progress).is_err() {
                 return TICK;
             }
-            (begun.elapsed() * REST).max(SHORT)
+            (begun.elapsed() * PAUSE_FACTOR).max(MIN_PAUSE)
         })
     }
 
@@ -79,11 +79,11 @@ impl Scrub {
     ///
     /// # Errors
     /// The store is closed, or `watch` cancelled it.
-    pub fn round(&mut self, watch: &Progress) -> Result<Vec<String>> {
+    pub fn round(&mut self, progress: &Progress) -> Result<Vec<String>> {
         self.stage = Stage::Over;
         let before = self.known.clone();
         loop {
-            self.step(watch)?;
+            self.step(progress)?;
             if let Stage::Over = self.stage {
                 return Ok(self.known.difference(&before).cloned().collect());
             }
@@ -95,7 +95,7 @@ impl Scrub {
     }
 
     /// Does one small step.
-    fn step(&mut self, watch: &Progress) -> Result<()> {
+    fn step(&mut self, progress: &Progress) -> Result<()> {
         let store = &self.maintenance.0.store;
         let (faults, next) = match &self.stage {
             Stage::Over => {
@@ -106,16 +106,16 @@ impl Scrub {
                 let (faults, next) = store.reread_some(*from, BLOCKS);
                 (faults, next.map_or_else(|| Stage::Rows(Position::default()), Stage::Blocks))
             }
-            Stage::Rows(place) => {
-                let (faults, next) = store.check_some(place, ROWS, watch)?;
+            Stage::Rows(position) => {
+                let (faults, next) = store.check_some(position, ROWS, progress)?;
                 (faults, next.map_or(Stage::Keys, Stage::Rows))
             }
             Stage::Keys => {
-                let judged = store.read(|read| soundness::judge_keys(read, &self.maintenance.0.sealed_keys));
-                (judged.map_or_else(|error| vec![format!("the keys cannot be read: {error}")], |(faults, _)| faults), Stage::Over)
+                let checked = store.read(|read| soundness::check_keys(read, &self.maintenance.0.sealed_keys));
+                (checked.map_or_else(|error| vec![format!("the keys cannot be read: {error}")], |(faults, _)| faults), Stage::Over)
             }
         };
-        faults.into_iter().for_each(|fault| self.tell(fault));
+        faults.into_iter().for_each(|fault| self.report(fault));
         if let Stage::Over = next {
             self.end();
         }
@@ -123,8 +123,8 @@ impl Scrub {
         Ok(())
     }
 
-    fn tell(&mut self, fault: String) {
-        if self.found.len() < TOLD && !self.found.contains(&fault) {
+    fn report(&mut self, fault: String) {
+        if self.found.len() < MAX_LOGGED && !self.found.contains(&fault) {
             if !self.known.contains(&fault) {
                 tracing::error!(fault, "the data file has a fault");
             }

@@ -16,7 +16,7 @@ use super::{
     event::{Event, Phase},
     file::{
         manifest::Manifest,
-        open::{self, Opened, Others},
+        open::{self, Opened, OtherProcesses},
         open_error::OpenError,
     },
     handle::Store,
@@ -165,20 +165,20 @@ impl Store {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn look(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
-        Self::open_overlay(path, Others::MayLook, kinds, options)
+    pub fn open_read_only(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+        Self::open_overlay(path, OtherProcesses::Readers, kinds, options)
     }
 
-    /// Like [`Store::look`], but no other process may open the file, even read-only; for a caller that replaces the
+    /// Like [`Store::open_read_only`], but no other process may open the file, even read-only; for a caller that replaces the
     /// file.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn look_alone(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
-        Self::open_overlay(path, Others::Nobody, kinds, options)
+    pub fn open_read_only_exclusively(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+        Self::open_overlay(path, OtherProcesses::None, kinds, options)
     }
 
-    fn open_overlay(path: &Path, others: Others, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+    fn open_overlay(path: &Path, others: OtherProcesses, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
         let opened = open::open_overlay(path, others, options.cache_bytes, &table_names(kinds))?;
         OpenStore::of(opened, path, kinds, options)
     }

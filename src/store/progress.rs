@@ -19,7 +19,7 @@ impl Progress {
     }
 
     /// The rows done and the total. Both start again where the work has several rounds.
-    pub fn progress(&self) -> (u64, u64) {
+    pub fn done_and_total(&self) -> (u64, u64) {
         (self.done.load(Relaxed), self.total.load(Relaxed))
     }
 

@@ -344,7 +344,7 @@ fn running_controller_repairs_its_file() {
     assert!(!kept.path("data.before-repair").exists(), "a sound file must not be copied");
     fs::rename(kept.path("kept"), kept.path("data.before-repair")).unwrap();
     controller.stop();
-    let before = stores::of(KINDS).look(&kept.path("data.before-repair"));
+    let before = stores::of(KINDS).open_read_only(&kept.path("data.before-repair"));
     assert!(before.manifest(&Progress::default()).unwrap().is_some());
 }
 

@@ -160,7 +160,7 @@ fn news(events: &[Event]) -> Vec<Delta> {
 fn apply(engine: &mut Engine, event: &Event, now: u64) {
     match event {
         Event::Put(..) | Event::Remove(..) | Event::Write(..) | Event::Erase(..) => {
-            news(std::slice::from_ref(event)).iter().for_each(|news| engine.learn(news, now));
+            news(std::slice::from_ref(event)).iter().for_each(|news| engine.apply(news, now));
         }
         Event::Try(events) => _ = engine.preview(&news(events), 1),
         Event::Touch(Identity, id) => engine.touch_identity(id, now),

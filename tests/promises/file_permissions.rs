@@ -84,7 +84,7 @@ fn a_snapshot_is_made_anew() {
     let kept = DataFile::new();
     let names = ["copy", "copy.unfinished", "copy.unfinished.new"];
     unharmed(&kept.path(""), &names, "copy", || {
-        let store = stores::of(KINDS).look(&kept.path("data"));
+        let store = stores::of(KINDS).open_read_only(&kept.path("data"));
         store.snapshot(&kept.path("copy"), &Progress::default()).unwrap();
         store.close();
     });

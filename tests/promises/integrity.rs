@@ -395,7 +395,7 @@ fn checks_report_progress_and_stop() {
     let file = Closed::filled();
     let watch = Progress::default();
     file.with(|store| store.check(&watch).unwrap());
-    let (done, total) = watch.progress();
+    let (done, total) = watch.done_and_total();
     assert!(done == total && total > 15, "{done} of {total}");
     watch.stop();
     assert!(file.with(|store| store.check(&watch)).is_err());
@@ -470,7 +470,7 @@ fn snapshot_is_consistent_without_blocking() {
             std::thread::scope(|scope| {
                 let making = scope.spawn(|| drop(store.snapshot(&copy, &watch).unwrap()));
                 while !making.is_finished() {
-                    let (done, total) = watch.progress();
+                    let (done, total) = watch.done_and_total();
                     if (1..total).contains(&done) {
                         counts.push(pairs.load(SeqCst));
                     }

@@ -150,7 +150,7 @@ fn what_ends_is_told_before() {
     let server = with_metrics(Clock::manual(Clock::system().now()));
     let name = fresh("enrolling");
     let id = server.identity(&name, json!({ "enrollment": { "ott": true } }));
-    assert_eq!(on_host(&server, &["expiring", "--within", "1h"]).good(), "nothing ends within this time");
+    assert_eq!(on_host(&server, &["expiring", "--within", "1h"]).good(), "nothing expires within this time");
     let found = on_host(&server, &["expiring", "--within", "1d", "--json"]);
     assert_eq!(found.status, 3);
     let found: Json = serde_json::from_str(&found.out).unwrap();

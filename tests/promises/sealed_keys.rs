@@ -38,7 +38,7 @@ fn sealed() -> DataFile {
 
 /// Reads from the file with this passphrase.
 fn opened<T>(kept: &DataFile, passphrase: Option<&str>, read: impl FnOnce(&Store, &SealedKeys) -> T) -> T {
-    let store = stores::of(KINDS).look(&kept.path("data"));
+    let store = stores::of(KINDS).open_read_only(&kept.path("data"));
     read(&store, &SealedKeys::of(&store, passphrase.map(Passphrase::new).as_ref()).unwrap())
 }
 
@@ -199,8 +199,8 @@ fn kill_leaves_keys_whole() {
         drop(process.kill());
         process.wait().unwrap();
         let is_sealed = {
-            let store = stores::of(KINDS).look(&kept.path("data"));
-            SealedKeys::look(&store, None).unwrap().is_none()
+            let store = stores::of(KINDS).open_read_only(&kept.path("data"));
+            SealedKeys::unlock(&store, None).unwrap().is_none()
         };
         let passphrase = is_sealed.then_some(PASSPHRASE);
         assert!(keys(&kept, passphrase) == pieces, "round {round}");

@@ -146,7 +146,7 @@ fn upgrade_copies_the_file_first() {
     let copy = format!("data.before-{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(names(directory.path()), ["data", &copy]);
     let copy = directory.path().join(copy);
-    let kept = stores::of(KINDS).look(&copy);
+    let kept = stores::of(KINDS).open_read_only(&copy);
     assert_eq!(kept.read(|tx| tx.setting("release")).unwrap().unwrap(), b"0.0.9");
 }
 

@@ -83,17 +83,17 @@ pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened,
 
 /// Which other processes may have a file open that is opened read-only.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Others {
+pub enum OtherProcesses {
     /// Processes that open it read-only as well.
-    MayLook,
-    Nobody,
+    Readers,
+    None,
 }
 
 /// Opens the file at a path for reading and checks every page. What is written stays in memory.
-pub fn open_overlay(path: &Path, others: Others, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub fn open_overlay(path: &Path, others: OtherProcesses, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     let file = ours(path, OpenOptions::new().read(true))?;
     // A running controller holds an exclusive lock.
-    let locked = if others == Others::MayLook { file.try_lock_shared() } else { file.try_lock() };
+    let locked = if others == OtherProcesses::Readers { file.try_lock_shared() } else { file.try_lock() };
     locked.map_err(|_| OpenError::Locked(path.into()))?;
     still(path, &file.metadata().map_err(|reason| io_error(path, reason))?)?;
     let mut opened = on(Overlay::new(file).map_err(|reason| io_error(path, reason))?, path, cache, Pages::Unchecked)?;

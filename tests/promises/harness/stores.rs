@@ -48,7 +48,7 @@ impl Stores {
     }
 
     /// A file opened for reading only.
-    pub fn look(self, file: &Path) -> Store {
-        Store::look(file, self.kinds, self.options).unwrap().start().unwrap()
+    pub fn open_read_only(self, file: &Path) -> Store {
+        Store::open_read_only(file, self.kinds, self.options).unwrap().start().unwrap()
     }
 }
