@@ -29,21 +29,6 @@ pub fn holds_fingerprint(tx: &Read<'_>, session: &Record<ApiSession>, fingerprin
     Ok(authenticator.is_some_and(|authenticator| authenticator.spec.identity_id == session.spec.identity_id))
 }
 
-/// The API sessions that a certificate with this fingerprint is one of.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn sessions_of_fingerprint(tx: &Read<'_>, fingerprint: &str) -> Result<Vec<Record<ApiSession>>> {
-    let mut sessions = Vec::new();
-    for certificate in tx.linked::<SessionCertificate>("fingerprint", fingerprint)? {
-        sessions.extend(tx.find(&certificate.spec.api_session_id)?);
-    }
-    if let Some(authenticator) = tx.find_by::<Authenticator>("certFingerprint", fingerprint)? {
-        sessions.extend(tx.linked::<ApiSession>("identity", authenticator.spec.identity_id.as_str())?);
-    }
-    Ok(sessions)
-}
-
 /// The fingerprints of all certificates of an API session.
 ///
 /// # Errors

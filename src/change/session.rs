@@ -1,10 +1,86 @@
-//! Sessions. What ends one is defined by references in `entity/`.
+//! Sessions and their tokens. What ends one is defined by references in `entity/`.
 
-use super::{Lifecycle, ids::session_id};
-use crate::entity::Session;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{ChangeContext, Changes, Lifecycle, ids::session_id};
+use crate::{
+    clock::Timestamp,
+    entity::{Id, Record, Session},
+    error::{Error, Result},
+    pki::jwt::Claimed,
+};
+
+/// The validity of a token. Routers check it with their own clocks; whether the session still exists, the controller tells them.
+const VALID: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// A token that is older is replaced when its session is asked for.
+const RENEWED_AFTER: Duration = Duration::from_secs(180 * 24 * 60 * 60);
 
 impl Lifecycle for Session {
     fn new_id() -> String {
         session_id()
+    }
+}
+
+/// The claims of a session's token (RFC 7519). Routers from version 1.7 on read every one of them.
+#[derive(Serialize)]
+struct Claims<'c> {
+    iss: &'c str,
+    sub: &'c str,
+    aud: [&'c str; 1],
+    iat: i64,
+    exp: i64,
+    /// The session.
+    jti: &'c str,
+    #[serde(rename = "z_asid")]
+    api_session: &'c str,
+    #[serde(rename = "z_iid")]
+    identity: &'c str,
+    /// The type of token: `s`, a session of a service.
+    #[serde(rename = "z_t")]
+    kind: &'c str,
+    /// `Dial` or `Bind`.
+    #[serde(rename = "z_st")]
+    right: &'c str,
+    /// The session is a record.
+    #[serde(rename = "z_leg")]
+    is_stored: bool,
+}
+
+impl ChangeContext {
+    fn session_token(&self, id: &Id<Session>, session: &Session, now: Timestamp) -> Result<String> {
+        let claims = Claims {
+            iss: &self.issuer(),
+            sub: session.service_id.as_str(),
+            aud: ["openziti"],
+            iat: now.seconds(),
+            exp: now.plus(VALID).seconds(),
+            jti: id.as_str(),
+            api_session: session.api_session_id.as_str(),
+            identity: session.identity_id.as_str(),
+            kind: "s",
+            right: session.policy_type.as_str(),
+            is_stored: true,
+        };
+        let signed = self.keystore.signer().sign(&claims);
+        signed.map_err(|error| Error::Internal(format!("signing the token of a session: {error}")))
+    }
+}
+
+impl Changes {
+    /// The token of a session, signed with the key of the listener.
+    ///
+    /// # Errors
+    /// Signing fails.
+    pub fn session_token(&self, id: &Id<Session>, session: &Session, now: Timestamp) -> Result<String> {
+        self.context.session_token(id, session, now)
+    }
+
+    /// Whether routers accept the token of a session for some time: it is signed with the present key and is not old.
+    pub fn is_session_token_current(&self, session: &Record<Session>, now: Timestamp) -> bool {
+        let signer = self.context.keystore.signer();
+        let is_of_key = Claimed::read(&session.spec.token).is_ok_and(|token| signer.is_known_as(&token.key));
+        is_of_key && now < session.updated_at.plus(RENEWED_AFTER)
     }
 }

@@ -39,6 +39,10 @@ pub struct RouterConnection {
     /// What the router reports about itself, as shown on its record.
     pub link: Mutex<RouterLink>,
     pub outbox: Outbox,
+    /// Whether it takes public keys.
+    pub has_data_model: AtomicBool,
+    /// A hash of the public keys that it was sent.
+    pub keys: AtomicU64,
     /// The number of full states started for it.
     pub full_states: AtomicU64,
     /// When it last requested a full state.
@@ -70,6 +74,8 @@ impl RouterConnection {
             since: Instant::now(),
             link: Mutex::new(link),
             outbox: Outbox::default(),
+            has_data_model: AtomicBool::new(false),
+            keys: AtomicU64::new(0),
             full_states: AtomicU64::new(0),
             resynced: Mutex::new(None),
             answered: Mutex::new(Instant::now()),

@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    circuit::Circuits, connection::RouterConnection, hosted::Hosted, registry::Registry, session_tokens::SessionTokens, sync_queue::Sync,
-};
+use super::{circuit::Circuits, connection::RouterConnection, hosted::Hosted, registry::Registry, sync_queue::Sync};
 use crate::{
     authentication::Refusals,
     change::Changes,
@@ -67,7 +65,6 @@ pub struct Core {
     pub sync: Sync,
     pub hosted: Hosted,
     pub circuits: Circuits,
-    pub tokens: SessionTokens,
     pub records: TerminatorRecords,
     pub numbers: Numbers,
 }
@@ -82,7 +79,6 @@ impl Core {
             sync: Sync::default(),
             hosted: Hosted::default(),
             circuits: Circuits::default(),
-            tokens: SessionTokens::default(),
             numbers: Numbers::default(),
         }
     }

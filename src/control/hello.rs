@@ -14,6 +14,7 @@ use super::{
     connection::{Opened, RouterConnection, RouterKind},
     core::Core,
     message::{content, edge, key},
+    public_keys,
     receive::Receiver,
 };
 use crate::{
@@ -32,10 +33,27 @@ const MOST_VERSION: usize = 64;
 /// The controller's capabilities, as bits of the protocol.
 mod capability {
     /// Routers send version 2 of requests for terminators.
-    const CREATE_TERMINATOR_V2: u8 = 1 << 1;
+    pub const CREATE_TERMINATOR_V2: u8 = 1 << 1;
     /// Routers send version 2 of requests for circuits.
-    const CREATE_CIRCUIT_V2: u8 = 1 << 3;
-    pub const ALL: u8 = CREATE_TERMINATOR_V2 | CREATE_CIRCUIT_V2;
+    pub const CREATE_CIRCUIT_V2: u8 = 1 << 3;
+    /// Routers take public keys, and verify the tokens of sessions with them.
+    pub const DATA_MODEL: u8 = 1 << 4;
+    /// The tokens of sessions are JWTs. Required by routers of version 2.
+    pub const JWT_SESSIONS: u8 = 1 << 6;
+}
+
+/// The capabilities offered to a router. Routers of versions 1.3 to 1.6 require the whole data model once it is offered, so it is not.
+fn capabilities(is_grouped: bool, version: &str) -> u8 {
+    let mut numbers = version.trim_start_matches('v').split('.').map(|number| number.parse::<u32>().ok());
+    let wants_whole_model = matches!((numbers.next(), numbers.next()), (Some(Some(1)), Some(Some(3..=6))));
+    let mut all = capability::CREATE_TERMINATOR_V2 | capability::CREATE_CIRCUIT_V2;
+    if !wants_whole_model {
+        all |= capability::DATA_MODEL;
+    }
+    if is_grouped {
+        all |= capability::JWT_SESSIONS;
+    }
+    all
 }
 
 /// A router identified by its certificate.
@@ -177,9 +195,12 @@ fn answer(hello: &Frame, connection: &RouterConnection) -> Frame {
         .text(common_key::CONNECTION_ID, &connection.number.to_string())
         .text(common_key::VERSION, &version)
         .text(common_key::ID, "overkeep");
-    let answer = match hello.header(common_key::IS_GROUPED) {
-        Some(_) => answer.text(key::GROUP_SECRET, &connection.number.to_string()).bytes(key::CAPABILITIES_V2, &[capability::ALL]),
-        None => answer.bytes(key::CAPABILITIES, &[capability::ALL]),
+    let is_grouped = hello.header(common_key::IS_GROUPED).is_some();
+    let capabilities = [capabilities(is_grouped, &connection.link.lock().version.version)];
+    let answer = if is_grouped {
+        answer.text(key::GROUP_SECRET, &connection.number.to_string()).bytes(key::CAPABILITIES_V2, &capabilities)
+    } else {
+        answer.bytes(key::CAPABILITIES, &capabilities)
     };
     first(answer.empty())
 }
@@ -193,8 +214,11 @@ fn first(mut frame: Frame) -> Frame {
 /// The message to an edge router after the hello.
 fn server_hello() -> Frame {
     let text = super::message::TextEntry::new;
-    let hello = edge::ServerHello { version: format!("v{}", env!("CARGO_PKG_VERSION")), data: vec![text("instant", "true")] };
-    Builder::new(content::SERVER_HELLO).body(&hello.encode_to_vec())
+    let hello = edge::ServerHello {
+        version: format!("v{}", env!("CARGO_PKG_VERSION")),
+        data: vec![text("instant", "true"), text("routerModel", "true")],
+    };
+    Builder::new(content::SERVER_HELLO).flag(key::DATA_MODEL, true).body(&hello.encode_to_vec())
 }
 
 /// Reads and writes until the connection ends.
@@ -237,7 +261,7 @@ async fn run(
 }
 
 /// Sends heartbeats until the router has not answered any for too long.
-async fn beat(core: &Core, connection: &RouterConnection) {
+async fn beat(core: &Core, connection: &Arc<RouterConnection>) {
     let mut ticks = interval(core.times.heartbeat);
     let began = Instant::now();
     loop {
@@ -247,5 +271,6 @@ async fn beat(core: &Core, connection: &RouterConnection) {
         }
         let clock = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
+        public_keys::tell(core, connection);
     }
 }

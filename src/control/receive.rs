@@ -1,6 +1,6 @@
 //! Reads the messages of a control channel one after the other and dispatches them. Nothing blocks here.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use tokio::io::AsyncRead;
 
@@ -10,11 +10,11 @@ use super::{
     connection::RouterConnection,
     core::Core,
     dial, fault,
-    message::{content, edge},
-    sync,
+    message::{content, edge, key},
+    public_keys, sync,
 };
 use crate::{
-    frame::{Builder, Frame, Limits, content as common, key},
+    frame::{Builder, Frame, Limits, content as common, key as common_key},
     network::{Stop, begin, fill},
 };
 
@@ -55,10 +55,10 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
 
     fn dispatch(&self, frame: Frame) {
         let (core, connection) = (&self.core, &self.connection);
-        if let Some(clock) = frame.u64(key::HEARTBEAT) {
-            connection.send(Builder::new(common::HEARTBEAT).u64(key::HEARTBEAT_ECHO, clock).empty());
+        if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
+            connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty());
         }
-        if frame.u64(key::HEARTBEAT_ECHO).is_some() {
+        if frame.u64(common_key::HEARTBEAT_ECHO).is_some() {
             connection.heartbeat_answered();
         }
         match frame.content_type() {
@@ -104,5 +104,7 @@ fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) 
         link.hostname = if is_name(&hello.hostname) { hello.hostname } else { String::new() };
         link.sync_status = "SYNC_QUEUED".into();
     });
+    connection.has_data_model.store(frame.is_set(key::DATA_MODEL), Ordering::Release);
+    public_keys::tell(core, connection);
     core.sync.begin(connection);
 }

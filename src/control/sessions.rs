@@ -1,13 +1,12 @@
-//! Finds the session of an SDK at a router, by the certificates that the SDK presented there and by its token.
-
-use std::collections::HashSet;
+//! Finds the session of an SDK at a router, by its token and by the certificates that the SDK presented there.
 
 use super::core::Core;
 use crate::{
-    authentication::{holds_fingerprint, sessions_of_fingerprint},
-    entity::{ApiSession, Entity, Facts, FactsExt, Id, Record, Session},
+    authentication::holds_fingerprint,
+    entity::{ApiSession, FactsExt, Id, Record, Session},
     error::Result,
     network::{Failure, unreadable},
+    pki::jwt::claimed_id,
     store::Read,
 };
 
@@ -40,53 +39,38 @@ impl Core {
     }
 
     fn find_session(&self, tx: &Read<'_>, credentials: &SdkCredentials<'_>) -> Result<Option<Found>> {
+        let Some(session) = named(tx, credentials.token)? else { return Ok(None) };
         let matches_token =
             |api_session: &Record<ApiSession>| credentials.api_session_token.is_none_or(|token| token == api_session.spec.token);
-        let fingerprints = || credentials.fingerprints.iter().take(MAX_CERTIFICATES);
-        let known = self.tokens.find(credentials.token);
-        if let Some(session) = known.map(|id| tx.find(&id)).transpose()?.flatten() {
-            let Some(api_session) = tx.find(&session.spec.api_session_id)?.filter(matches_token) else { return Ok(None) };
-            for fingerprint in fingerprints() {
-                if holds_fingerprint(tx, &api_session, fingerprint)? {
-                    return Ok(Some(Found { session, api_session }));
-                }
-            }
-            return Ok(None);
-        }
-        for fingerprint in fingerprints() {
-            for api_session in sessions_of_fingerprint(tx, fingerprint)?.into_iter().filter(matches_token) {
-                if let Some(session) = self.session_with_token(tx, &api_session, credentials.token)? {
-                    return Ok(Some(Found { session, api_session }));
-                }
+        let Some(api_session) = tx.find(&session.spec.api_session_id)?.filter(matches_token) else { return Ok(None) };
+        for fingerprint in credentials.fingerprints.iter().take(MAX_CERTIFICATES) {
+            if holds_fingerprint(tx, &api_session, fingerprint)? {
+                return Ok(Some(Found { session, api_session }));
             }
         }
         Ok(None)
     }
 
-    fn session_with_token(&self, tx: &Read<'_>, api_session: &Record<ApiSession>, token: &str) -> Result<Option<Record<Session>>> {
-        for id in tx.ids(Session::KIND, "apiSession", api_session.id.as_str())? {
-            let Some(session) = tx.find_readable(&Id::<Session>::from_text(id))? else { continue };
-            if session.spec.token == token {
-                self.tokens.add(token, &session.id);
-                return Ok(Some(session));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The tokens among these that belong to no session. Reads all sessions.
+    /// The ids of the sessions among these, given by token or id, that do not exist.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn tokens_without_session(&self, mut tokens: HashSet<String>) -> Result<HashSet<String>> {
+    pub fn ended_sessions(&self, asked: Vec<String>) -> Result<Vec<String>> {
         self.parts.rights.store.read(|tx| {
-            tx.each_readable::<Session>(|session| {
-                if tokens.contains(&session.spec.token) && tx.find_readable(&session.id)?.is_some() {
-                    tokens.remove(&session.spec.token);
+            let mut ended = Vec::new();
+            for text in asked {
+                let id = claimed_id(&text).unwrap_or(text);
+                if tx.find_readable(&Id::<Session>::from_text(id.as_str()))?.is_none() {
+                    ended.push(id);
                 }
-                Ok(())
-            })
-        })?;
-        Ok(tokens)
+            }
+            Ok(ended)
+        })
     }
+}
+
+/// The session with a token.
+fn named(tx: &Read<'_>, token: &str) -> Result<Option<Record<Session>>> {
+    let Some(id) = claimed_id(token) else { return Ok(None) };
+    Ok(tx.find(&Id::<Session>::from_text(id))?.filter(|session| session.spec.token == token))
 }

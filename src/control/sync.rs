@@ -4,7 +4,7 @@
 //! own task sends them after the full state. So no change is missed; a change that is sent twice does no harm.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -52,7 +52,7 @@ pub fn on_commit(core: &Core, event: &Event) {
         _ => {}
     }
     if let Some((Some(old), None)) = event.of::<Session>() {
-        sync.record(Notice::SessionsRemoved(vec![old.spec.token.clone()]));
+        sync.record(Notice::SessionsRemoved(vec![old.id.to_string()]));
     }
     if let Some((old, new)) = event.of::<SessionCertificate>() {
         new.or(old).into_iter().for_each(|certificate| sync.record(Notice::Changed(certificate.spec.api_session_id.clone())));
@@ -109,10 +109,6 @@ fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
         let body = edge::ApiSessionUpdated { api_sessions: sessions }.encode_to_vec();
         vec![Builder::new(content::API_SESSION_UPDATED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, "").body(&body)]
     };
-    let removed = |content_type, tokens| {
-        let body = edge::Removed { tokens, ids: Vec::new() }.encode_to_vec();
-        vec![Builder::new(content_type).body(&body)]
-    };
     Ok(match notice {
         Notice::Begin(_) | Notice::Everything => Vec::new(),
         Notice::Added(id) => match store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))? {
@@ -130,8 +126,8 @@ fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
             })?;
             if sessions.is_empty() { Vec::new() } else { updated(sessions) }
         }
-        Notice::ApiSessionRemoved(token) => removed(content::API_SESSION_REMOVED, vec![token]),
-        Notice::SessionsRemoved(tokens) => removed(content::SESSION_REMOVED, tokens),
+        Notice::ApiSessionRemoved(token) => vec![api_sessions_removed(vec![token])],
+        Notice::SessionsRemoved(ids) => vec![sessions_removed(ids)],
     })
 }
 
@@ -225,21 +221,25 @@ pub fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame)
     let is_unknown = |token: &String| matches!(rights.sessions.resolve(&rights.store, token, now), Ok(None));
     let tokens: Vec<String> = report.tokens.into_iter().take(MAX_TOKENS).filter(is_unknown).collect();
     if !tokens.is_empty() {
-        let body = edge::Removed { tokens, ids: Vec::new() }.encode_to_vec();
-        connection.send(Builder::new(content::API_SESSION_REMOVED).body(&body));
+        connection.send(api_sessions_removed(tokens));
     }
 }
 
 /// Reports to a router that was disconnected which of its sessions have ended.
 pub fn validate(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(request) = body::<edge::ValidateSessions>(connection, frame) else { return };
-    let tokens: HashSet<String> = request.session_tokens.into_iter().take(MAX_TOKENS).collect();
-    match core.tokens_without_session(tokens) {
-        Ok(tokens) if tokens.is_empty() => {}
-        Ok(tokens) => {
-            let body = edge::Removed { tokens: tokens.into_iter().collect(), ids: Vec::new() }.encode_to_vec();
-            connection.send(Builder::new(content::SESSION_REMOVED).body(&body));
-        }
+    match core.ended_sessions(request.session_tokens.into_iter().take(MAX_TOKENS).collect()) {
+        Ok(ids) if ids.is_empty() => {}
+        Ok(ids) => connection.send(sessions_removed(ids)),
         Err(error) => tracing::warn!(%error, "sessions cannot be looked up"),
     }
+}
+
+fn api_sessions_removed(tokens: Vec<String>) -> Frame {
+    Builder::new(content::API_SESSION_REMOVED).body(&edge::Removed { tokens, ids: Vec::new() }.encode_to_vec())
+}
+
+/// Routers know a session by the id that its token names, if there is one id for each token.
+fn sessions_removed(ids: Vec<String>) -> Frame {
+    Builder::new(content::SESSION_REMOVED).body(&edge::Removed { tokens: ids.clone(), ids }.encode_to_vec())
 }

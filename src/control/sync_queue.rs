@@ -34,7 +34,7 @@ pub enum Notice {
     /// The certificates of an identity.
     OfIdentity(Id<Identity>),
     ApiSessionRemoved(String),
-    /// Tokens.
+    /// By id.
     SessionsRemoved(Vec<String>),
 }
 
@@ -70,7 +70,7 @@ impl Sync {
     pub fn record(&self, notice: Notice) {
         let mut notices = self.notices.lock();
         match (notices.last_mut(), notice) {
-            (Some(Notice::SessionsRemoved(tokens)), Notice::SessionsRemoved(more)) if tokens.len() < CHUNK => tokens.extend(more),
+            (Some(Notice::SessionsRemoved(ids)), Notice::SessionsRemoved(more)) if ids.len() < CHUNK => ids.extend(more),
             (_, notice) => notices.push(notice),
         }
         if notices.len() > MAX_NOTICES {

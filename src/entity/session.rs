@@ -7,12 +7,12 @@ use super::{
     ApiSession, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, PolicyType, Record, Reference, Service,
     ServicePolicy, Stateful,
 };
-use crate::{error::Result, query::Type};
+use crate::{error::Result, pki::jwt::claimed_id, query::Type};
 
 /// The right of one API session to dial or bind one service. Requests do not write it directly, and it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Session {
-    /// The secret that a client shows to the edge router.
+    /// The signed token that a client shows to the edge router; it names the session, and is a secret. Random text in records of earlier versions.
     pub token: String,
     pub api_session_id: Id<ApiSession>,
     pub identity_id: Id<Identity>,
@@ -26,6 +26,24 @@ impl Session {
     /// The unique key of a session: its API session, its service and its right.
     pub fn key(api_session: &Id<ApiSession>, service: &Id<Service>, right: PolicyType) -> String {
         format!("{api_session}/{service}/{}", right.as_str())
+    }
+
+    /// The session of an API session with this token.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn with_token(token: &str, api_session: &Id<ApiSession>, facts: &dyn Facts) -> Result<Option<Record<Self>>> {
+        let is_meant = |session: &Record<Self>| session.spec.token == token && session.spec.api_session_id == *api_session;
+        if let Some(id) = claimed_id(token) {
+            return Ok(facts.find(&Id::<Self>::from_text(id))?.filter(is_meant));
+        }
+        // A token of an earlier version, which names no session.
+        for id in facts.ids(Self::KIND, "apiSession", api_session.as_str())? {
+            if let Some(session) = facts.find(&Id::<Self>::from_text(id))?.filter(is_meant) {
+                return Ok(Some(session));
+            }
+        }
+        Ok(None)
     }
 
     /// The ids of an identity's sessions in ascending order, without duplicates. They are found by its API sessions, of

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::{binding::Binding, circuit::Circuit, circuit_side::CircuitSide, dialing::Dialing, info::ChannelInfo, send_queue::SendQueue};
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, Id, Identity, Session},
+    entity::{ApiSession, Id, Identity},
     frame::Frame,
 };
 
@@ -27,8 +27,8 @@ const OURS: u32 = 0x8000_0000;
 pub struct Channel {
     login: Login,
     pub outbox: SendQueue,
-    /// Session tokens used on this channel.
-    pub tokens: Tokens,
+    /// How many unknown session tokens came in a row.
+    pub unknown_tokens: AtomicUsize,
     table: Mutex<Table>,
     sequence: AtomicI32,
     /// The number of Connects and Binds in progress.
@@ -58,15 +58,6 @@ impl Deref for Channel {
     }
 }
 
-/// The cache of session tokens of a channel's API session.
-#[derive(Default)]
-pub struct Tokens {
-    /// Session ids by token.
-    pub ids: Mutex<HashMap<String, Id<Session>>>,
-    /// How many unknown tokens came in a row.
-    pub unknown: AtomicUsize,
-}
-
 /// The meaning of a connection id.
 #[derive(Clone)]
 pub enum Entry {
@@ -90,7 +81,7 @@ impl Channel {
         Self {
             login,
             outbox,
-            tokens: Tokens::default(),
+            unknown_tokens: AtomicUsize::new(0),
             table: Mutex::default(),
             sequence: AtomicI32::new(1),
             requests: AtomicUsize::new(0),

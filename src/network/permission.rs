@@ -13,7 +13,7 @@ use super::{
 use crate::{
     access::Right,
     authentication::Refused,
-    entity::{Entity, Facts, FactsExt, Id, Record, Service, Session},
+    entity::{Id, Record, Service, Session},
     error::Result,
 };
 
@@ -27,18 +27,18 @@ impl Core {
     /// # Errors
     /// The token is unknown, or the store cannot be read.
     pub async fn session_of(&self, channel: &Channel, token: &[u8]) -> std::result::Result<Record<Session>, Failure> {
-        if channel.tokens.unknown.load(Ordering::Relaxed) >= UNKNOWN {
+        if channel.unknown_tokens.load(Ordering::Relaxed) >= UNKNOWN {
             sleep(WAIT).await;
         }
         let token = std::str::from_utf8(token).map_err(|_| Failure::invalid_session())?;
         let found = self.look_up(channel, token).map_err(unreadable)?;
         match found {
             Some(session) => {
-                channel.tokens.unknown.store(0, Ordering::Relaxed);
+                channel.unknown_tokens.store(0, Ordering::Relaxed);
                 Ok(session)
             }
             None => {
-                channel.tokens.unknown.fetch_add(1, Ordering::Relaxed);
+                channel.unknown_tokens.fetch_add(1, Ordering::Relaxed);
                 Err(Failure::invalid_session())
             }
         }
@@ -54,23 +54,7 @@ impl Core {
     }
 
     fn look_up(&self, channel: &Channel, token: &str) -> Result<Option<Record<Session>>> {
-        let known = channel.tokens.ids.lock().get(token).cloned();
-        self.parts.store.read(|tx| {
-            if let Some(session) = known.map(|id| tx.find(&id)).transpose()?.flatten() {
-                return Ok(Some(session));
-            }
-            // The store indexes sessions by API session, not by token.
-            let (mut ids, mut found) = (std::collections::HashMap::new(), None);
-            for id in tx.ids(Session::KIND, "apiSession", channel.api_session.as_str())? {
-                let Some(session) = tx.find_readable(&Id::<Session>::from_text(id))? else { continue };
-                ids.insert(session.spec.token.clone(), session.id.clone());
-                if session.spec.token == token {
-                    found = Some(session);
-                }
-            }
-            *channel.tokens.ids.lock() = ids;
-            Ok(found)
-        })
+        self.parts.store.read(|tx| Session::with_token(token, &channel.api_session, tx))
     }
 
     /// Whether a session grants its right on a channel now.

@@ -66,11 +66,11 @@ def go(program, modules="go.mod"):
 
 
 @functools.cache
-def ziti():
-    """The command line of release 1.1.15, which contains the tunneler; the same build as in ../programs."""
+def ziti(version="1.1.15"):
+    """The command line of a release, which contains the router and the tunneler; the same build as in ../programs."""
     sys.path.append(str(HERE.parent / "programs"))
     import programs
-    return programs.ziti("1.1.15")
+    return programs.ziti(version)
 
 
 @functools.cache

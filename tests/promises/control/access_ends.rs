@@ -69,7 +69,7 @@ fn router_hears_before_unroute() {
             .to_owned();
         scene.server.admin.delete(&format!("/sessions/{id}")).expect(200);
         let removed: edge::Removed = router.receive(content::SESSION_REMOVED).await;
-        assert_eq!(removed.tokens, [token]);
+        assert_eq!(removed.ids, [id]);
         assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
     });
 }

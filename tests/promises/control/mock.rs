@@ -203,6 +203,12 @@ impl MockRouter {
     /// Reports its listener and waits for the full state. Returns the API sessions of it.
     pub async fn introduce(&mut self) -> Vec<edge::ApiSession> {
         let hello = self.next_of(content::SERVER_HELLO).await;
+        self.answer_hello(&hello, false).await;
+        self.full_state().await
+    }
+
+    /// Reports its listener, and whether it has a data model.
+    pub async fn answer_hello(&mut self, hello: &Frame, has_data_model: bool) {
         let advertise =
             edge::Address { value: "router.example:3022".into(), protocol: "tls".into(), hostname: "router.example".into(), port: 3022 };
         let listener = edge::Listener { address: Some(advertise.clone()), advertise: Some(advertise) };
@@ -212,8 +218,9 @@ impl MockRouter {
             listeners: vec![listener],
             ..Default::default()
         };
-        self.send(Builder::reply(content::CLIENT_HELLO, &hello).body(&client_hello.encode_to_vec())).await;
-        self.full_state().await
+        let answer = Builder::reply(content::CLIENT_HELLO, hello);
+        let answer = if has_data_model { answer.flag(key::DATA_MODEL, true) } else { answer };
+        self.send(answer.body(&client_hello.encode_to_vec())).await;
     }
 
     /// Waits for a full state.

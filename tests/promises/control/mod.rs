@@ -5,4 +5,5 @@ mod circuits;
 mod connection;
 mod mock;
 mod offers;
+mod session_tokens;
 mod sync;

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use uuid::Uuid;
 
 use super::posture::allowed;
 use crate::{
@@ -44,6 +43,7 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
     let (api_session, service) = (&caller.session.id, &wish.service_id);
     let key = Session::key(api_session, service, wanted);
     if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
+        let open = with_current_token(&call, open).await?;
         return SessionViewer::read(&call, |sight| sight.see(&open)).map(Made);
     }
     let service = call.store.read(|tx| tx.get(service))?;
@@ -52,28 +52,45 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
     if routers.is_empty() {
         return Err(Error::Refused(Refusal::NoEdgeRoutersAvailable));
     }
-    let session = Session {
-        token: Uuid::new_v4().to_string(),
+    let id = Id::from_text(Session::new_id());
+    let mut session = Session {
+        token: String::new(),
         api_session_id: caller.session.id.clone(),
         identity_id: caller.identity.id.clone(),
         service_id: wish.service_id,
         policy_type: wanted,
         service_policies,
     };
+    session.token = call.changes.session_token(&id, &session, call.now)?;
     let place = call.sessions.admit_service(&caller.identity.id)?;
     // The slot is released when the session counts itself.
-    let (record, _) = call.changes.run(move |change| open(change, session, wish.tags).map(|record| (record, place))).await?;
+    let (record, _) = call.changes.run(move |change| open(change, id, session, wish.tags).map(|record| (record, place))).await?;
     SessionViewer::read(&call, |sight| sight.see_over(&record, &routers)).map(Made)
 }
 
 /// Stores the session, or returns the one that another request opened meanwhile.
-fn open(change: &Change<'_, '_>, session: Session, tags: Tags) -> Result<Record<Session>> {
+fn open(change: &Change<'_, '_>, id: Id<Session>, session: Session, tags: Tags) -> Result<Record<Session>> {
     let key = Session::key(&session.api_session_id, &session.service_id, session.policy_type);
-    let mut record = Record::new(Id::from_text(Session::new_id()), change.now(), session);
+    let mut record = Record::new(id, change.now(), session);
     record.tags = tags;
     change.insert(record).or_else(|refusal| match &refusal {
         Error::Duplicate { field, .. } if field == "key" => change.find_by("key", &key)?.ok_or(refusal),
         Error::NotFound { field: Some(field), .. } if field == "apiSession" => Err(Error::Unauthorized { anonymous: false }),
         _ => Err(refusal),
     })
+}
+
+/// An open session with a token that routers accept: another one if the key of the listener has changed or the token is old.
+async fn with_current_token(call: &Call, open: Record<Session>) -> Result<Record<Session>> {
+    if call.changes.is_session_token_current(&open, call.now) {
+        return Ok(open);
+    }
+    let token = call.changes.session_token(&open.id, &open.spec, call.now)?;
+    let renew = move |change: &Change<'_, '_>| {
+        let Some(mut record) = change.find(&open.id)? else { return Err(Error::Unauthorized { anonymous: false }) };
+        record.spec.token = token;
+        change.put(record.clone())?;
+        Ok(record)
+    };
+    call.changes.run(renew).await
 }

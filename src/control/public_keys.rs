@@ -1,0 +1,75 @@
+//! The keys that routers from version 1.7 on verify with: the key that signs the tokens of sessions, and the authorities of client certificates.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    hash::{Hash, Hasher},
+    sync::{Arc, atomic::Ordering},
+};
+
+use prost::Message;
+
+use super::{
+    connection::RouterConnection,
+    core::Core,
+    message::{
+        content,
+        model::{Action, ChangeSet, Event, KeyUsage, Model, PublicKey},
+    },
+};
+use crate::{
+    entity::Ca,
+    error::Result,
+    frame::Builder,
+    pki::{Certificate, Role},
+};
+
+/// Third-party authorities beyond this number are left out.
+const MOST_AUTHORITIES: usize = 1000;
+
+/// Tells a router that has a data model the keys, unless it was told the same ones before.
+pub fn tell(core: &Core, connection: &Arc<RouterConnection>) {
+    if !connection.has_data_model.load(Ordering::Acquire) {
+        return;
+    }
+    let keys = match all(core) {
+        Ok(keys) => keys,
+        Err(error) => return tracing::warn!(router = %connection.router, %error, "the public keys cannot be read"),
+    };
+    let mut hasher = DefaultHasher::new();
+    keys.iter().for_each(|key| (&key.kid, &key.usages).hash(&mut hasher));
+    if connection.keys.swap(hasher.finish(), Ordering::AcqRel) == hasher.finish() {
+        return;
+    }
+    let of_key = |key| Event { action: Action::Create.into(), is_synthetic: true, model: Some(Model::PublicKey(key)) };
+    let changes = ChangeSet { is_synthetic: true, changes: keys.into_iter().map(of_key).collect(), ..ChangeSet::default() };
+    connection.send(Builder::new(content::CHANGE_SET).body(&changes.encode_to_vec()));
+}
+
+fn all(core: &Core) -> Result<Vec<PublicKey>> {
+    let keystore = &core.parts.keystore;
+    let certificates = keystore.certificates();
+    // The leaf that listeners serve is the last one.
+    let leaf = certificates.last().map(|(_, leaf)| leaf.der().to_vec()).unwrap_or_default();
+    let mut keys: Vec<_> =
+        keystore.signer().public_keys().map(|key| public_key(key.kid.clone(), leaf.clone(), &[KeyUsage::JwtValidation])).collect();
+    let is_authority = |role: Role| !matches!(role, Role::Server | Role::External);
+    keys.extend(certificates.iter().filter(|(role, _)| is_authority(*role)).map(|(_, ca)| of_authority(ca)));
+    core.parts.rights.store.read(|tx| {
+        tx.each_readable::<Ca>(|ca| {
+            if ca.state.is_verified && keys.len() < MOST_AUTHORITIES {
+                keys.extend(ca.spec.certificates().unwrap_or_default().iter().map(of_authority));
+            }
+            Ok(())
+        })
+    })?;
+    Ok(keys)
+}
+
+fn of_authority(ca: &Certificate) -> PublicKey {
+    public_key(ca.fingerprint(), ca.der().to_vec(), &[KeyUsage::ClientX509CertValidation])
+}
+
+/// A certificate whose key verifies.
+fn public_key(kid: String, data: Vec<u8>, usages: &[KeyUsage]) -> PublicKey {
+    PublicKey { data, kid, usages: usages.iter().map(|usage| (*usage).into()).collect(), format: 0 }
+}
