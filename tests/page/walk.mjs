@@ -169,7 +169,7 @@ async function enrollment(browser, ask) {
   const answer = await fetch(`${origin}/edge/client/v1/enroll?method=ott&token=${jti}`, { method: 'POST', headers: { 'content-type': 'application/x-pem-file' }, body: fs.readFileSync(path.join(work, 'csr')) });
   expect(answer.ok, `the client enrolls: ${answer.status}`);
   fs.rmSync(work, { recursive: true });
-  await page.getByText('The client is in').waitFor();
+  await page.getByText('The client is enrolled').waitFor();
   await page.context().close();
   console.log('a client enrolled, and the page saw it');
 }
@@ -251,7 +251,7 @@ async function care(browser, ask) {
   await open(page, '#/care');
   await page.getByText('Overkeep Root').waitFor();
   await page.getByRole('button', { name: 'Check the data file' }).click();
-  await page.getByText('Nothing wrong,').waitFor();
+  await page.getByText('No faults found,').waitFor();
   await page.getByRole('button', { name: 'Take a snapshot' }).click();
   await page.getByText('Written to').waitFor();
   await open(page, '#/live');

@@ -2,11 +2,11 @@
 // The session token is kept in sessionStorage, which ends with the tab, and nowhere else.
 
 const MANAGEMENT = '/edge/management/v1';
-const OWN = '/overkeep/v1';
+const OVERKEEP = '/overkeep/v1';
 const KEY = 'overkeep-session';
 const RETRY = [1000, 2000, 5000, 10000];
 
-/** A refused request. `fields` maps a member of the request to the reason. */
+/** A rejected request. `fields` maps a member of the request to the reason. */
 export class Refused extends Error {
   constructor(status, error) {
     super(error?.cause?.field ? `${error.cause.field}: ${error.cause.reason}` : error?.cause?.message || error?.message || `HTTP ${status}`);
@@ -35,7 +35,7 @@ function read() {
   }
 }
 
-function keep(value) {
+function setSession(value) {
   session = value;
   if (value) sessionStorage.setItem(KEY, JSON.stringify(value));
   else sessionStorage.removeItem(KEY);
@@ -49,7 +49,7 @@ export function onSession(watcher) {
   return () => watchers.delete(watcher);
 }
 
-const url = path => (path.startsWith(`${OWN}/`) || path.startsWith('/edge/') || path.startsWith('/fabric/') ? path : MANAGEMENT + path);
+const url = path => (path.startsWith(`${OVERKEEP}/`) || path.startsWith('/edge/') || path.startsWith('/fabric/') ? path : MANAGEMENT + path);
 
 async function send(method, path, { body, headers = {}, signal, keepalive, media = 'application/json' } = {}) {
   const all = { ...headers };
@@ -68,7 +68,7 @@ async function send(method, path, { body, headers = {}, signal, keepalive, media
   } catch {
     error = { message: text.slice(0, 300) };
   }
-  if (answer.status === 401 && session?.complete) keep(null);
+  if (answer.status === 401 && session?.complete) setSession(null);
   throw new Refused(answer.status, error);
 }
 
@@ -91,19 +91,19 @@ export async function list(path, values = {}, options) {
   return { rows: data || [], total: meta?.pagination?.totalCount ?? data?.length ?? 0, fields: meta?.filterableFields || [] };
 }
 
-const AT_ONCE = 8;
+const MAX_REQUESTS = 8;
 
-/** What `question` answers for each item, in order, a few at a time. */
+/** The results of `question` for each item, in order, a few at a time. */
 export async function each(items, question) {
   const answers = [];
   let next = 0;
   const worker = async () => {
     while (next < items.length) {
-      const mine = next++;
-      answers[mine] = await question(items[mine]);
+      const index = next++;
+      answers[index] = await question(items[index]);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await Promise.all(Array.from({ length: MAX_REQUESTS }, worker));
   return answers;
 }
 
@@ -112,11 +112,11 @@ export const literal = text => `"${String(text).replaceAll('\\', '\\\\').replace
 
 const opened = data => ({ token: data.token, id: data.id, name: data.identity?.name, identityId: data.identityId, complete: false });
 
-/** Begins a session. Answers what is still asked for, which is nothing most of the time. */
+/** Opens a session. Returns the authentication steps that are still required, usually none. */
 export async function logIn(method, body) {
-  keep(null);
+  setSession(null);
   const { data } = await ask('POST', `/authenticate?method=${method}`, { body });
-  keep(opened(data));
+  setSession(opened(data));
   if (!data.authQueries?.length) await admit();
   return data.authQueries || [];
 }
@@ -124,7 +124,7 @@ export async function logIn(method, body) {
 /** Only administrators may use the page. The session of anybody else is ended. */
 async function admit() {
   const { data } = await ask('GET', '/current-identity');
-  if (data.isAdmin) return keep({ ...session, complete: true });
+  if (data.isAdmin) return setSession({ ...session, complete: true });
   await logOut();
   throw new NotAdministrator();
 }
@@ -134,24 +134,24 @@ export async function giveCode(code) {
   await admit();
 }
 
-/** Ends the session here at once, and on the controller even if the page is left meanwhile. */
+/** Forgets the session at once, and ends it on the controller even if the page is closed meanwhile. */
 export async function logOut() {
   const ended = session;
-  keep(null);
+  setSession(null);
   try {
     await send('DELETE', '/current-api-session', { headers: { 'zt-session': ended?.token }, keepalive: true });
   } catch {
-    // An ended session is what was wanted.
+    // The session has ended already.
   }
 }
 
-/** Reads the history as it grows, until `signal` ends it. After a pause it resumes behind the last row it saw. */
+/** Reads new rows of the history until `signal` aborts. After an interruption it resumes after the last row. */
 export async function follow(onRow, onState, signal) {
   let last;
   let failures = 0;
   while (!signal.aborted && session?.complete) {
     try {
-      const answer = await send('GET', `${OWN}/events`, { headers: last ? { 'last-event-id': last } : {}, signal });
+      const answer = await send('GET', `${OVERKEEP}/events`, { headers: last ? { 'last-event-id': last } : {}, signal });
       onState(true);
       failures = 0;
       for await (const event of events(answer.body.getReader())) {

@@ -1,4 +1,4 @@
-// What an identity may reach, who may reach a service, and for a pair: why, or why not, and what would change that.
+// What an identity may reach, who may reach a service, and for a pair the reasons and the changes that would help.
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, get, list, query } from './api.js';
@@ -11,7 +11,7 @@ import { useNews } from './news.js';
 
 const t = texts.access;
 const RIGHTS = ['Dial', 'Bind'];
-const MOST = 100;
+const LIMIT = 100;
 
 const move = values => location.replace(`#/access/ask?${query(values)}`);
 
@@ -21,11 +21,11 @@ function Choice({ label, of, value, onChange }) {
     <${Picker} id=${id} label=${label} single kind=${kind(of)} values=${value ? [value] : []} suggest=${(text, signal) => named(kind(of), text, signal)} onChange=${values => onChange(values[0] || '')} /></div>`;
 }
 
-/** An edit that the controller offers, with what it would change, before it is made. */
+/** A change that the controller proposes, with a preview of its effects. */
 function Change({ edit, onClose, onDone }) {
   const [error, setError] = useState(null);
   const [preview, wrong] = useLoad(signal => ask(edit.method, `${edit.path}${edit.path.includes('?') ? '&' : '?'}preview=true`, { body: edit.body ?? undefined, signal }).then(({ data }) => data), []);
-  // Some operations have no preview: what they do is not about policies.
+  // Some operations have no preview, because they do not change access.
   const hasNone = wrong?.fields?.has('preview');
   const go = async () => {
     try {
@@ -88,13 +88,13 @@ function Reach({ values, side, right }) {
   const [from, to] = side === 'identity' ? ['identities', 'services'] : ['services', 'identities'];
   const other = side === 'identity' ? 'service' : 'identity';
   const [record] = useLoad(signal => get(`/${from}/${encodeURIComponent(values[side])}`, { signal }).then(({ data }) => data), [values[side]]);
-  const [page, error, again] = useLoad(signal => list(`/${from}/${encodeURIComponent(values[side])}/${to}`, { limit: MOST, policyType: right.toLowerCase() }, { signal }), [values[side], right]);
+  const [page, error, again] = useLoad(signal => list(`/${from}/${encodeURIComponent(values[side])}/${to}`, { limit: LIMIT, policyType: right.toLowerCase() }, { signal }), [values[side], right]);
   useNews(row => row.action === 'access' || row.kind === 'servicePolicy', again, [values[side], right]);
   const title = side === 'identity' ? (right === 'Dial' ? t.reach : t.host) : right === 'Dial' ? t.reachedBy : t.hostedBy;
   return html`<section class="card"><h2>${title(record?.name || '…')} ${page && html`<span class="faint">${page.total.toLocaleString()}</span>`}</h2><${Problem} error=${error} />
     ${page && !page.rows.length && html`<p class="faint">${side === 'identity' ? t.nothingReached : t.nobody}</p>`}
     ${page?.rows.length > 0 && html`<ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${to} id=${row.id} name=${row.name} /><a href=${`#/access/ask?${query({ ...values, [other]: row.id, type: right })}`}>${t.why}</a></li>`)}</ul>`}
-    ${page?.total > MOST && html`<p class="faint">${texts.preview.others(page.total - MOST)}</p>`}</section>`;
+    ${page?.total > LIMIT && html`<p class="faint">${texts.preview.others(page.total - LIMIT)}</p>`}</section>`;
 }
 
 export function Ask({ values }) {

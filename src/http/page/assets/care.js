@@ -1,4 +1,4 @@
-// What keeps the controller well: certificates that end, snapshots, integrity, sessions, versions, and what to do if nobody gets in.
+// Maintenance: expiry of certificates, snapshots, integrity, sessions, versions, and what to do if nobody can log in.
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get, list } from './api.js';
@@ -9,7 +9,7 @@ import { useNews } from './news.js';
 
 const t = texts.care;
 const SOON = 30 * 86400000;
-const MOST = 15;
+const LIMIT = 15;
 
 async function certificates(signal) {
   const own = await get('/edge/client/v1/.well-known/est/cacerts', { signal }).then(({ data }) => certificatesIn(bytesOf(data)), () => []);
@@ -28,7 +28,7 @@ function Certificates() {
   const [found, error, again] = useLoad(certificates, []);
   return html`<section class="card"><h2>${t.certificates}</h2><p class="hint">${t.certificatesNote}</p><${Problem} error=${error} again=${again} />
     ${!found && !error && html`<${Loading} />`}${found && !found.length && html`<p class="faint">${t.noCertificates}</p>`}
-    ${found?.length > 0 && html`<ul class="plain">${found.slice(0, MOST).map(({ name, ends, kind, id }) => html`<li class=${ends - Date.now() < SOON ? 'soon' : ''}><span>${ends - Date.now() < SOON && html`<${Icon} name="warning" />`} ${id ? html`<${Reference} kind=${kind} id=${id} name=${name} />` : name}</span><${Time} at=${ends} /></li>`)}</ul>`}</section>`;
+    ${found?.length > 0 && html`<ul class="plain">${found.slice(0, LIMIT).map(({ name, ends, kind, id }) => html`<li class=${ends - Date.now() < SOON ? 'soon' : ''}><span>${ends - Date.now() < SOON && html`<${Icon} name="warning" />`} ${id ? html`<${Reference} kind=${kind} id=${id} name=${name} />` : name}</span><${Time} at=${ends} /></li>`)}</ul>`}</section>`;
 }
 
 function Snapshot() {
@@ -51,13 +51,13 @@ function Integrity() {
   const faults = state?.results?.length || 0;
   return html`<section class="card"><h2>${t.integrity}</h2><p class="hint">${t.integrityNote}</p><${Problem} error=${refused || error} />
     ${state && html`<div role="status">${state.inProgress ? html`<p>${t.checked(state.rowsChecked, state.rowsTotal)}</p>` : !state.startTime ? html`<p class="faint">${t.never}</p>`
-      : faults || state.error ? html`<p class="warning"><i aria-hidden="true"></i>${state.error || t.wrong(faults)}</p><ul>${(state.results || []).slice(0, MOST).map(result => html`<li>${result.description}</li>`)}</ul>`
+      : faults || state.error ? html`<p class="warning"><i aria-hidden="true"></i>${state.error || t.wrong(faults)}</p><ul>${(state.results || []).slice(0, LIMIT).map(result => html`<li>${result.description}</li>`)}</ul>`
         : html`<p class="quiet"><${Icon} name="check" /><span>${t.clean} <${Time} at=${state.endTime} /></span></p>`}</div>`}
     <button type="button" class="button" disabled=${state?.inProgress} onClick=${go}>${t.check}</button></section>`;
 }
 
 function Sessions() {
-  const [page, error, again] = useLoad(signal => list('/api-sessions', { limit: MOST, sort: 'createdAt desc' }, { signal }), []);
+  const [page, error, again] = useLoad(signal => list('/api-sessions', { limit: LIMIT, sort: 'createdAt desc' }, { signal }), []);
   const [ending, setEnding] = useState(null);
   const [refused, setRefused] = useState(null);
   useNews(row => row.kind === 'apiSession', again, []);

@@ -1,4 +1,4 @@
-// When certificates end, read from their DER (X.509, RFC 5280): enough of it to find each validity and the common name beside it.
+// Reads the expiry and the common name of certificates from their DER (X.509, RFC 5280).
 
 const [SEQUENCE, SET, UTC, GENERALIZED, OID] = [0x30, 0x31, 0x17, 0x18, 0x06];
 const COMMON_NAME = '85,4,3';

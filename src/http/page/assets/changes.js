@@ -1,4 +1,4 @@
-// Rows of the history, and what they changed.
+// Rows of the history and their differences.
 
 import { html } from './vendor/htm-preact.js';
 import { kind, sentence } from './kinds.js';
@@ -34,7 +34,7 @@ const line = row => {
   return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action] || row.action}</strong> <${Subject} row=${row} />`;
 };
 
-/** Rows, the newest first. What changed opens below each. */
+/** Rows, newest first, each with its differences in a fold below it. */
 export const Rows = ({ rows, open }) => html`<ol class="rows">${rows.map(row => {
   const details = row.access ? html`<${Tallies} value=${row.access} />` : html`<${Differences} row=${row} />`;
   return html`<li key=${row.sequence} class=${`of-${row.action}`}><${Time} at=${row.at} />

@@ -1,4 +1,4 @@
-// Creating and changing a record in a form made from its schema, with what that changes beside the save button.
+// Creates and changes a record in a form made from its schema, with a preview of the effects beside the save button.
 
 import { html, useEffect, useMemo, useState } from './vendor/htm-preact.js';
 import { ask, get } from './api.js';
@@ -24,25 +24,25 @@ function draftOf(kind, record) {
   return draft;
 }
 
-/** Errors by member. What is wrong inside free data is named from there: `protocols.0` of `data` is `data.protocols.0`. */
+/** Errors by member. The controller names an error inside free data relative to it: `protocols.0` in `data` becomes `data.protocols.0`. */
 function placed(fields, schema) {
   const members = { ...schema.properties, ...Object.assign({}, ...(schema.oneOf || []).map(option => resolve(option).properties)) };
   const data = Object.keys(members).find(member => resolve(members[member])?.additionalProperties === true);
   return new Map([...fields].map(([field, reason]) => [members[field.split('.')[0]] || !data ? field : `${data}.${field}`, reason]));
 }
 
-/** Whether a required member is blank: then the controller need not be asked. */
+/** Whether a required member is blank: then no preview is requested. */
 const isMissing = (draft, schema) => (schema.required || []).some(member => isBlank(draft[member]) && !(typeof draft[member] === 'object' && draft[member]))
   || Boolean(schema.oneOf?.length && resolve(schema.oneOf[0]).properties?.typeId && !draft.typeId);
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const isBlank = value => value === undefined || value === null || value === '' || (typeof value === 'object' && !Array.isArray(value) && !Object.keys(value).length);
 
-/** The request that makes `draft` of `before`: only what changed, or all of it where something is taken away. */
+/** The request that changes `before` to `draft`: only the changed members, or all of them if one is removed. */
 function change(before, draft, kind) {
   const changed = Object.keys({ ...before, ...draft }).filter(member => !same(before[member], draft[member]));
   if (!changed.length) return null;
-  // A PATCH leaves what is null, and maps that are empty; a PUT writes everything.
+  // A PATCH ignores null members and empty maps; a PUT writes everything.
   if (changed.some(member => isBlank(draft[member]))) return ['PUT', clean(draft, kind.replace)];
   const tag = kind.replace.oneOf ? { typeId: draft.typeId } : {};
   return ['PATCH', { ...tag, ...Object.fromEntries(changed.map(member => [member, draft[member]])) }];
@@ -54,7 +54,7 @@ function begin(kind, values) {
     const shape = resolve(schema);
     if (draft[member] === undefined && shape.default !== undefined && shape.default !== null) draft[member] = structuredClone(shape.default);
   }
-  // An identity without a way to become a client is rarely wanted.
+  // An identity usually needs an enrollment.
   if (kind.create.properties?.enrollment) draft.enrollment = { ott: true };
   for (const [member, value] of Object.entries(values || {})) {
     const schema = kind.create.properties?.[member];
@@ -101,7 +101,7 @@ function Form({ kind, id, record, etag, values, reload }) {
       if (field) requestAnimationFrame(() => document.querySelector('.wrong input, .wrong textarea, .wrong select')?.focus());
     }
   };
-  // What the controller says against a member is shown there once the form was touched. What is still missing is not an error yet.
+  // An error of a member is shown at it once the form was changed. A member that is still blank is not an error yet.
   const early = touched && wrong?.fields ? new Map([...placed(wrong.fields, schema)].filter(([field]) => !isBlank(draft[field.split('.')[0]]))) : NOTHING;
   const errors = refused?.fields?.size ? placed(refused.fields, schema) : early;
   return html`<form class="editor" onSubmit=${submit} noValidate>

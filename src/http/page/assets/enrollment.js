@@ -1,4 +1,4 @@
-// How an identity becomes a client: its token to copy, download or scan, and its state until the client is in.
+// The enrollment of an identity: its token to copy, download or scan, and its state until the client is enrolled.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { generate } from './vendor/lean-qr.js';

@@ -1,4 +1,4 @@
-// Forms made from schemas: each member of a body gets the field that its schema asks for.
+// Forms made from schemas: the schema of each member determines its field.
 
 import { html, useState } from './vendor/htm-preact.js';
 import { get } from './api.js';
@@ -9,12 +9,12 @@ import { Picker, attributesOf, named, roles } from './picker.js';
 
 const t = texts.form;
 const LONG = /Pem$|PEM|^jwt/;
-const MOST_WORDS = 4; // of so few, the first is chosen at the start
+const MAX_PRESELECTED_WORDS = 4; // with at most this many words, the first is preselected
 
-/** The words that a text may be, if they are listed. */
+/** The allowed values of a string, if the schema lists them. */
 const wordsOf = schema => (schema.enum || (schema.oneOf?.every(option => 'const' in option || option.enum) ? schema.oneOf.flatMap(option => option.enum || [option.const]) : null))?.filter(word => word !== null);
 
-/** The variants of an object that says by one member which it is: `[member, variants by word]`. */
+/** The variants of an object that one member distinguishes: `[member, variants by its value]`. */
 function variantsOf(schema) {
   const options = schema.oneOf?.map(resolve);
   if (!options?.every(option => option.properties)) return null;
@@ -22,7 +22,7 @@ function variantsOf(schema) {
   return tag && [tag, new Map(options.map(option => [resolve(option.properties[tag]).const, option]))];
 }
 
-/** The value that a new member begins with. */
+/** The initial value of a member. */
 export function initial(schema) {
   const shape = resolve(schema);
   if (shape.default !== undefined && shape.default !== null) return structuredClone(shape.default);
@@ -34,12 +34,12 @@ export function initial(schema) {
   if (type === 'boolean') return false;
   const words = wordsOf(shape);
   const usual = words?.find(word => /^default$/i.test(word));
-  if (usual || (words?.length && words.length <= MOST_WORDS)) return usual || words[0];
+  if (usual || (words?.length && words.length <= MAX_PRESELECTED_WORDS)) return usual || words[0];
   if (type === 'integer' || type === 'number') return shape.examples?.[0] ?? 0;
   return undefined;
 }
 
-/** A draft without what was left blank. */
+/** A draft without blank members. */
 export function clean(draft, schema) {
   const required = new Set(schema?.required || []);
   return Object.fromEntries(Object.entries(draft).filter(([member, value]) => value !== undefined && value !== null && (value !== '' || required.has(member))));
@@ -100,7 +100,7 @@ const local = text => {
   return text && !Number.isNaN(date.getTime()) ? new Date(date - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16) : '';
 };
 
-/** Data that fits the schema of another record, which a member beside it names. */
+/** Data described by the schema of another record, whose id is in a member beside it. */
 function Fitting({ of, children }) {
   const [found] = useLoad(signal => get(`/${of.kind.name}/${encodeURIComponent(of.id)}`, { signal }).then(({ data }) => data.schema), [of.id]);
   return children(found);

@@ -1,4 +1,4 @@
-// Goes to anything: pages, kinds, and records of the frequent kinds by a part of their name.
+// Goes to pages, kinds, and records of the frequent kinds by a part of their name.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { list, literal } from './api.js';

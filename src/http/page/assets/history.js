@@ -1,4 +1,4 @@
-// The history: who did what, with the differences, and what it gave and took.
+// The history: who did what, with the differences and the changes of access.
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { list, literal, query } from './api.js';

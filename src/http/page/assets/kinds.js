@@ -67,7 +67,7 @@ function kindOf(name, item, paths) {
 export const allKinds = () => [...kinds.values()];
 export const kind = name => kinds.get(name);
 
-/** A schema with its reference followed, one level. */
+/** A schema with its reference resolved, one level. */
 export function resolve(schema) {
   let followed = schema;
   while (followed?.$ref) followed = { ...schemas[followed.$ref.split('/').pop()], ...(followed.description ? { description: followed.description } : {}) };
@@ -105,12 +105,12 @@ export function referred(member) {
 /** The kind that a list of roles selects from: `identityRoles` selects identities. */
 export const selected = member => (member.endsWith('Roles') ? kinds.get(plural(words(member.slice(0, -5)).join('-'))) : null);
 
-/** What a record is called. */
+/** The display name of a record. */
 export const nameOf = record => record?.name || record?.username || record?.identity?.name || record?.id || '';
 
 const known = new Map();
 
-/** The name of a record by its id. Asked once. */
+/** The name of a record by its id, cached. */
 export function nameById(kindName, id) {
   const key = `${kindName}/${id}`;
   if (!known.has(key)) {

@@ -9,12 +9,12 @@ import { Member } from './member.js';
 import { pathOf, useNews } from './news.js';
 
 const PAGE = 25;
-const MOST_COLUMNS = 5;
+const MAX_COLUMNS = 5;
 const EXPRESSION = /[=<>"]|\b(contains|icontains|anyOf|allOf|count|isEmpty|not|in \[)/;
 const OPERATORS = ['contains', 'icontains', 'and', 'or', 'not', 'anyOf(', 'allOf(', 'in [', 'true', 'false', 'null', 'sort by'];
 const t = texts.list;
 
-/** What is typed as a filter: an expression as it is, anything else as a part of the name. */
+/** The filter for a search text: an expression as it is, any other text as a part of the name. */
 export const filterOf = text => (!text ? '' : EXPRESSION.test(text) ? text : `name icontains ${literal(text)}`);
 
 /** Members that a table shows, from the schema of the kind. */
@@ -30,7 +30,7 @@ export function columnsOf(kind) {
     return ['string', 'boolean', 'integer', 'number'].includes(type) || (type === 'array' && typeOf(resolve(resolve(schema).items)) === 'string');
   }).map(([member]) => member);
   const first = plain.includes('name') ? ['name', ...plain.filter(member => member !== 'name')] : plain;
-  return [...first.slice(0, MOST_COLUMNS - 1), 'updatedAt'].filter(member => members[member]);
+  return [...first.slice(0, MAX_COLUMNS - 1), 'updatedAt'].filter(member => members[member]);
 }
 
 /** Goes to the same list with other values. */
@@ -59,11 +59,11 @@ function Search({ kind, values, fields }) {
 }
 
 function Header({ kind, member, values, fields }) {
-  const [by, way] = (values.sort || '').split(' ');
+  const [by, direction] = (values.sort || '').split(' ');
   const label = sentence(member);
   if (!fields.includes(member)) return html`<th scope="col">${label}</th>`;
-  const next = by === member && way !== 'desc' ? `${member} desc` : member;
-  const state = by === member ? (way === 'desc' ? 'descending' : 'ascending') : 'none';
+  const next = by === member && direction !== 'desc' ? `${member} desc` : member;
+  const state = by === member ? (direction === 'desc' ? 'descending' : 'ascending') : 'none';
   return html`<th scope="col" aria-sort=${state}><button type="button" title=${t.sortBy(label)} onClick=${() => move(kind, { ...values, sort: next, offset: '' })}>${label}<i class=${state} aria-hidden="true"></i></button></th>`;
 }
 

@@ -1,4 +1,4 @@
-// What carries traffic now, and what happens.
+// Current circuits and clients, and events as they happen.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { ask, list } from './api.js';
@@ -8,17 +8,17 @@ import { Rows } from './changes.js';
 import { useRows } from './news.js';
 
 const t = texts.live;
-const EVERY = 2000;
-const MOST = 100;
-const KEPT = 150; // 5 minutes
+const INTERVAL = 2000;
+const LIMIT = 100;
+const MAX_RATES = 150; // 5 minutes
 
-/** Circuits and channels, asked for every two seconds while the page is in sight. */
+/** Circuits and channels, requested every two seconds while the page is visible. */
 function useTraffic() {
   const [state, setState] = useState({ rates: [] });
   const round = useRef(0);
-  const look = async signal => {
+  const refresh = async signal => {
     try {
-      const [circuits, channels] = await Promise.all([list('/overkeep/v1/circuits', { limit: MOST }, { signal }), list('/overkeep/v1/channels', { limit: MOST }, { signal })]);
+      const [circuits, channels] = await Promise.all([list('/overkeep/v1/circuits', { limit: LIMIT }, { signal }), list('/overkeep/v1/channels', { limit: LIMIT }, { signal })]);
       const rate = circuits.rows.reduce((sum, { client, host }) => [sum[0] + client.sentBytesPerSecond, sum[1] + host.sentBytesPerSecond], [0, 0]);
       setState(old => ({ circuits, channels, rates: [...old.rates, rate].slice(-KEPT) }));
     } catch (error) {
@@ -27,25 +27,25 @@ function useTraffic() {
   };
   useEffect(() => {
     const abort = new AbortController();
-    const turn = async () => {
-      const mine = ++round.current;
-      if (!document.hidden) await look(abort.signal);
-      if (!abort.signal.aborted && mine === round.current) setTimeout(turn, EVERY);
+    const poll = async () => {
+      const current = ++round.current;
+      if (!document.hidden) await refresh(abort.signal);
+      if (!abort.signal.aborted && current === round.current) setTimeout(poll, INTERVAL);
     };
-    turn();
+    poll();
     return () => {
       abort.abort();
       round.current++;
     };
   }, []);
-  return [state, look];
+  return [state, refresh];
 }
 
 function Chart({ rates }) {
   if (rates.length < 2) return null;
   const [width, height] = [600, 90];
   const top = Math.max(1, ...rates.flat());
-  const line = side => rates.map((rate, index) => `${index ? 'L' : 'M'}${(index / (KEPT - 1)) * width} ${height - 4 - (rate[side] / top) * (height - 12)}`).join('');
+  const line = side => rates.map((rate, index) => `${index ? 'L' : 'M'}${(index / (MAX_RATES - 1)) * width} ${height - 4 - (rate[side] / top) * (height - 12)}`).join('');
   const last = rates.at(-1);
   return html`<section class="card"><h2>${t.total}</h2>
     <p class="legend"><span class="up">${t.up} <strong>${t.rate(bytes(last[0]))}</strong></span><span class="down">${t.down} <strong>${t.rate(bytes(last[1]))}</strong></span></p>
@@ -63,7 +63,7 @@ const heads = names => html`<thead><tr>${names.map(name => html`<th scope="col">
 const who = identity => html`<${Reference} kind="identities" id=${identity.id} name=${identity.name} />`;
 
 export function Live() {
-  const [{ circuits, channels, rates, error }, look] = useTraffic();
+  const [{ circuits, channels, rates, error }, refresh] = useTraffic();
   const [ending, setEnding] = useState(null);
   const rows = useRows();
   return html`<${Heading} title=${t.title} note=${t.note} />
@@ -79,5 +79,5 @@ export function Live() {
         <tbody>${channels.rows.map(channel => html`<tr key=${channel.id}><td data-label=${t.identity}>${who(channel.identity)}</td><td data-label=${t.client}>${channel.sdk || channel.hello} <span class="faint">${channel.sdkVersion}</span></td>
           <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noChannels}</p>`}</section>`}
     <section class="card"><h2>${t.events}</h2>${rows.length ? html`<div role="log"><${Rows} rows=${rows.slice(0, 50)} /></div>` : html`<p class="faint">${t.noEvents}</p>`}</section>
-    ${ending && html`<${End} circuit=${ending} onClose=${() => setEnding(null)} onDone=${() => look(new AbortController().signal)} />`}`;
+    ${ending && html`<${End} circuit=${ending} onClose=${() => setEnding(null)} onDone=${() => refresh(new AbortController().signal)} />`}`;
 }

@@ -1,4 +1,4 @@
-// Logging in: a password or a certificate, and a one-time code where one is asked for.
+// Log-in: a password or a certificate, and a one-time code if one is required.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { NotAdministrator, giveCode, logIn, logOut } from './api.js';
@@ -7,7 +7,7 @@ import { Copy, Problem } from './parts.js';
 
 const t = texts.login;
 
-const told = error => (error instanceof NotAdministrator ? new Error(t.notAdmin) : error.status === 401 ? new Error(t.wrong) : error);
+const shownError = error => (error instanceof NotAdministrator ? new Error(t.notAdmin) : error.status === 401 ? new Error(t.wrong) : error);
 
 function Code({ onError }) {
   const [busy, setBusy] = useState(false);
@@ -51,7 +51,7 @@ export function Login({ ended }) {
       if (other) throw new Error(t.asked(other.typeId || other.format || ''));
       if (queries.length) setAsked(true);
     } catch (reason) {
-      setError(told(reason));
+      setError(shownError(reason));
     }
     setBusy(false);
   };
@@ -66,7 +66,7 @@ export function Login({ ended }) {
       <h1>${t.title}</h1>
       ${ended && !error && !asked && html`<p class="hint">${t.ended}</p>`}
       <${Problem} error=${error} />
-      ${asked ? html`<${Code} onError=${reason => { setError(told(reason)); if (reason instanceof NotAdministrator) setAsked(null); }} />` : html`<form onSubmit=${submit}>
+      ${asked ? html`<${Code} onError=${reason => { setError(shownError(reason)); if (reason instanceof NotAdministrator) setAsked(null); }} />` : html`<form onSubmit=${submit}>
         <label for="username">${t.username}</label>
         <input id="username" ref=${field} name="username" autocomplete="username" autocapitalize="none" spellcheck=${false} required />
         <label for="password">${t.password}</label>

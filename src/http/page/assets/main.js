@@ -1,4 +1,4 @@
-// The shell: who is logged in, where we are, and the navigation around it.
+// The frame of the page: session, address, navigation.
 
 import { html, render, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { currentSession, follow, logOut, onSession } from './api.js';
@@ -11,34 +11,34 @@ import { Overview } from './overview.js';
 import { List } from './list.js';
 import { Detail } from './detail.js';
 import { Editor } from './editor.js';
-import { happened } from './news.js';
+import { onHistoryRow } from './news.js';
 import { PAGES } from './pages.js';
 
 const THEME = 'overkeep-theme';
 const THEMES = ['system', 'light', 'dark'];
 
-/** Where we are: `#/identities/abc?filter=x` is `{ parts: ['identities', 'abc'], values }`. */
-function place() {
+/** The address: `#/identities/abc?filter=x` is `{ parts: ['identities', 'abc'], values }`. */
+function address() {
   const [path, search = ''] = location.hash.replace(/^#\/?/, '').split('?');
   return { parts: path.split('/').filter(Boolean).map(decodeURIComponent), values: Object.fromEntries(new URLSearchParams(search)), key: location.hash };
 }
 
-function usePlace() {
-  const [now, setNow] = useState(place);
+function useAddress() {
+  const [now, setNow] = useState(address);
   useEffect(() => {
-    const moved = () => setNow(place());
-    addEventListener('hashchange', moved);
-    return () => removeEventListener('hashchange', moved);
+    const onChange = () => setNow(address());
+    addEventListener('hashchange', onChange);
+    return () => removeEventListener('hashchange', onChange);
   }, []);
   return now;
 }
 
 function theme() {
-  const kept = localStorage.getItem(THEME);
-  return THEMES.includes(kept) ? kept : 'system';
+  const stored = localStorage.getItem(THEME);
+  return THEMES.includes(stored) ? stored : 'system';
 }
 
-function wear(value) {
+function setTheme(value) {
   localStorage.setItem(THEME, value);
   document.documentElement.dataset.theme = value;
 }
@@ -46,14 +46,14 @@ function wear(value) {
 function Theme() {
   const [now, setNow] = useState(theme);
   const change = event => {
-    wear(event.target.value);
+    setTheme(event.target.value);
     setNow(event.target.value);
   };
   return html`<label class="theme"><${Icon} name="theme" /><span class="hidden">${texts.theme}</span>
     <select value=${now} onChange=${change}>${THEMES.map(value => html`<option value=${value} selected=${value === now}>${texts[value]}</option>`)}</select></label>`;
 }
 
-function ordered() {
+function orderedKinds() {
   const rank = entry => {
     const at = texts.order.indexOf(entry.name);
     return at < 0 ? texts.order.length : at;
@@ -63,7 +63,7 @@ function ordered() {
 
 function Links({ now, onMove }) {
   const link = (name, label, icon) => html`<li><a href=${`#/${name}`} aria-current=${now === name ? 'page' : undefined} onClick=${onMove}>${icon && html`<${Icon} name=${icon} />`}${label}</a></li>`;
-  const kinds = ordered();
+  const kinds = orderedKinds();
   const rest = kinds.slice(texts.frequent);
   return html`
     <ul>${link('overview', texts.pages.overview, 'overview')}${PAGES.map(({ name }) => link(name, texts.pages[name], name))}</ul>
@@ -87,7 +87,7 @@ function Content({ now }) {
 }
 
 function Shell({ session }) {
-  const now = usePlace();
+  const now = useAddress();
   const [open, setOpen] = useState(false);
   const [finding, setFinding] = useState(false);
   const [isLive, setLive] = useState(false);
@@ -95,7 +95,7 @@ function Shell({ session }) {
   const [ready, error, again] = useLoad(() => load().then(() => true), []);
   useEffect(() => {
     const abort = new AbortController();
-    follow(happened, setLive, abort.signal);
+    follow(onHistoryRow, setLive, abort.signal);
     return () => abort.abort();
   }, []);
   useEffect(() => {
@@ -148,7 +148,7 @@ function Shell({ session }) {
         ${ready ? html`<${Content} now=${now} />` : !error && html`<${Loading} />`}
       </main>
     </div>
-    ${finding && ready && html`<${Finder} kinds=${ordered()} onClose=${() => setFinding(false)} />`}`;
+    ${finding && ready && html`<${Finder} kinds=${orderedKinds()} onClose=${() => setFinding(false)} />`}`;
 }
 
 function Page() {

@@ -1,4 +1,4 @@
-// The map: groups of identities, the policies that select them, the groups of services behind, and the routers between.
+// The map: groups of identities, the policies that select them, the groups of services, and the routers that carry them.
 // A group is what policies name: a role, a single record, or all. Sizes, and which groups are reached over which router, are counted by the
 // controller's access engine, so the number of records does not matter here.
 
@@ -10,8 +10,8 @@ import { Dialog, Empty, Icon, Loading, Problem, Reference, useCalm, useLoad } fr
 import { useNews } from './news.js';
 
 const t = texts.access;
-const MOST = 40;
-const MOST_ROUTERS = 6;
+const MAX_POLICIES = 40;
+const MAX_ROUTERS = 6;
 const ROW = 46;
 const GAP = 10;
 const SPACE = 56; // between columns, as in the style sheet
@@ -23,19 +23,19 @@ const members = role => (role === '#all' ? '' : role.startsWith('@') ? `id = ${l
 
 const count = (path, filter, signal) => list(path, { filter, limit: 1 }, { signal }).then(({ total }) => total);
 
-/** How many records each group has. */
+/** The number of records of each group. */
 const sizes = async (groups, path, signal) => new Map((await each([...groups], role => count(path, members(role), signal))).map((total, index) => [[...groups][index], total]));
 
-/** Policies whose name, or a group of which, has the text in it. */
+/** Policies whose name, or the name of one of whose groups, contains the text. */
 async function load(text, signal) {
   const [service, router] = await Promise.all([
     list('/service-policies', { limit: 500, sort: 'name' }, { signal }),
-    list('/edge-routers', { limit: MOST_ROUTERS, sort: 'name' }, { signal }),
+    list('/edge-routers', { limit: MAX_ROUTERS, sort: 'name' }, { signal }),
   ]);
   const small = text.toLowerCase();
   const names = policy => [policy.name, ...[...(policy.identityRolesDisplay || []), ...(policy.serviceRolesDisplay || [])].map(({ name }) => name)];
   const matching = service.rows.filter(policy => !small || names(policy).some(name => name.toLowerCase().includes(small)));
-  const policies = matching.slice(0, MOST);
+  const policies = matching.slice(0, MAX_POLICIES);
   const groups = member => new Set(policies.flatMap(policy => policy[member] || []));
   const [who, what] = await Promise.all([sizes(groups('identityRoles'), '/identities', signal), sizes(groups('serviceRoles'), '/services', signal)]);
   const reached = await each(policies, policy => each(['identities', 'services'], side => count(`/service-policies/${policy.id}/${side}`, '', signal)));
@@ -45,7 +45,7 @@ async function load(text, signal) {
   return { policies, total: small ? matching.length : service.total, who, what, reached: new Map(policies.map(({ id }, index) => [id, reached[index]])), over, routers: router.rows };
 }
 
-/** What is drawn: nodes in four columns and the edges between them. */
+/** The nodes in four columns and the edges between them. */
 function draw({ policies, who, what, reached, routers, over }) {
   const name = new Map();
   for (const policy of policies) {
@@ -62,7 +62,7 @@ function draw({ policies, who, what, reached, routers, over }) {
     for (const role of policy.serviceRoles || []) edges.push([`policy ${policy.id}`, `what ${role}`, policy.type]);
   }
   for (const [router, role] of over) edges.push([`what ${role}`, `router ${router}`, 'over']);
-  // Neighbours stand near each other, so that fewer lines cross.
+  // Connected nodes are placed near each other, so that fewer lines cross.
   const rank = new Map(middle.map((node, index) => [node.id, index]));
   const mean = id => {
     const ranks = edges.flatMap(([from, to]) => (from === id ? [rank.get(to)] : to === id ? [rank.get(from)] : [])).filter(value => value !== undefined);
@@ -72,7 +72,7 @@ function draw({ policies, who, what, reached, routers, over }) {
   return { columns: [left, middle, right, last], edges };
 }
 
-/** Everything on a way through a node: to the left of it and to the right. */
+/** All nodes on a path through a node, to the left and to the right. */
 function connected(id, edges) {
   const found = new Set([id]);
   for (const [from, to] of [[0, 1], [1, 0]]) {
@@ -108,12 +108,12 @@ function Node({ node, dim, onOver, onOpen }) {
   return html`<button type="button" ...${props} onClick=${() => onOpen(node)}>${inner}</button>`;
 }
 
-/** Where the columns stand, measured so that the lines meet the nodes at any width. */
-function useWidth(place) {
+/** The width of the map, measured so that the lines meet the nodes at any width. */
+function useWidth(container) {
   const [width, setWidth] = useState(0);
   useEffect(() => {
     const observer = new ResizeObserver(([entry]) => setWidth(entry.contentRect.width));
-    observer.observe(place.current);
+    observer.observe(container.current);
     return () => observer.disconnect();
   }, []);
   return width;
@@ -141,14 +141,14 @@ export function AccessMap() {
   const calm = useCalm(text.trim(), 200);
   const [found, error, again] = useLoad(signal => load(calm, signal), [calm]);
   useNews(row => ['identity', 'service', 'servicePolicy', 'edgeRouter', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'].includes(row.kind), again, [calm]);
-  const place = useRef();
-  const width = useWidth(place);
+  const container = useRef();
+  const width = useWidth(container);
   const drawn = useMemo(() => found && draw(found), [found]);
   const lit = over && drawn ? connected(over, drawn.edges) : null;
   return html`
     <div class="search"><label class="field-search"><${Icon} name="search" /><span class="hidden">${t.search}</span><input type="search" data-search placeholder=${t.search} value=${text} onInput=${event => setText(event.target.value)} /></label></div>
     <${Problem} error=${error} again=${again} />
-    <div ref=${place}>
+    <div ref=${container}>
     ${!found && !error && html`<${Loading} />`}
     ${found && !found.policies.length && html`<${Empty} title=${calm ? texts.list.emptyFiltered : t.empty}>${!calm && html`<p>${t.emptyHint}</p><a class="button main" href="#/service-policies/_new">${texts.list.create(kindBy('service-policies').one)}</a>`}<//>`}
     ${drawn && found.policies.length > 0 && html`

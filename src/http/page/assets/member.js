@@ -1,10 +1,10 @@
-// A member of a record as people read it: references by name, roles by what they select.
+// A member of a record for display: references and roles by name.
 
 import { html } from './vendor/htm-preact.js';
 import { nameOf, referred, selected } from './kinds.js';
 import { Chip, Reference, Value } from './parts.js';
 
-const MOST = 4;
+const MAX_CHIPS = 4;
 
 function Role({ role, kind, name, plain }) {
   if (!role.startsWith('@')) return html`<${Chip} tone=${role.startsWith('#') ? 'role' : ''}>${role}<//>`;
@@ -12,7 +12,7 @@ function Role({ role, kind, name, plain }) {
   return html`<${Chip} tone="one">${plain || !kind ? label || role : html`<${Reference} kind=${kind.name} id=${role.slice(1)} name=${label} />`}<//>`;
 }
 
-const cut = (items, short, draw) => html`<span class="chips">${(short ? items.slice(0, MOST) : items).map(draw)}${short && items.length > MOST && html`<span class="faint">+${items.length - MOST}</span>`}</span>`;
+const cut = (items, short, draw) => html`<span class="chips">${(short ? items.slice(0, MAX_CHIPS) : items).map(draw)}${short && items.length > MAX_CHIPS && html`<span class="faint">+${items.length - MAX_CHIPS}</span>`}</span>`;
 
 export function Member({ kind, member, record, short, plain }) {
   const value = record[member];

@@ -1,19 +1,19 @@
-// What the history says as it grows, for whoever on the page wants to know.
+// Passes new rows of the history to the parts of the page that subscribe to them.
 
 import { useEffect, useState } from './vendor/htm-preact.js';
 
-const KEPT = 200;
+const MAX_ROWS = 200;
 const readers = new Set();
 const rows = [];
 
-/** A row of the history came. */
-export function happened(row) {
+/** Handles a new row of the history. */
+export function onHistoryRow(row) {
   rows.unshift(row);
-  rows.length = Math.min(rows.length, KEPT);
+  rows.length = Math.min(rows.length, MAX_ROWS);
   for (const reader of readers) reader(row);
 }
 
-/** Rows since the page was opened, the newest first. */
+/** The rows since the page was opened, newest first. */
 export function useRows() {
   const [, setCount] = useState(0);
   useEffect(() => {
@@ -24,19 +24,19 @@ export function useRows() {
   return rows;
 }
 
-/** Calls `reader` some time after rows came that `matters` says yes to. */
+/** Calls `reader` shortly after rows for which `matters` returns true. */
 export function useNews(matters, reader, inputs = []) {
   useEffect(() => {
     let timer;
-    const heard = row => {
+    const onRow = row => {
       if (!matters(row)) return;
       clearTimeout(timer);
       timer = setTimeout(reader, 300);
     };
-    readers.add(heard);
+    readers.add(onRow);
     return () => {
       clearTimeout(timer);
-      readers.delete(heard);
+      readers.delete(onRow);
     };
   }, inputs);
 }

@@ -1,4 +1,4 @@
-// What is there, who is online, what needs somebody.
+// Counts of records, who is online, and what needs attention.
 
 import { html } from './vendor/htm-preact.js';
 import { list } from './api.js';
@@ -10,7 +10,7 @@ import { useNews } from './news.js';
 
 const t = texts.overview;
 const ONE = { limit: 1 };
-const SHOWN = 8;
+const MAX_ROWS = 8;
 const TILES = 6;
 const total = (path, filter, signal) => list(path, { ...ONE, filter }, { signal }).then(({ total: count }) => count);
 
@@ -18,18 +18,18 @@ async function look(signal) {
   const shown = texts.order.map(kind).filter(entry => entry?.create).slice(0, TILES);
   const [counts, online, routers, enrollments, disabled, recent, dials, overs] = await Promise.all([
     Promise.all(shown.map(entry => total(entry.path, '', signal).then(count => [entry.name, count]))),
-    list('/overkeep/v1/channels', { limit: SHOWN }, { signal }),
+    list('/overkeep/v1/channels', { limit: MAX_ROWS }, { signal }),
     list('/edge-routers', { limit: 100 }, { signal }),
     list('/enrollments', { limit: 100 }, { signal }),
     list('/identities', { limit: 500, filter: 'isDefaultAdmin = false' }, { signal }).catch(() => ({ rows: [], total: 0 })),
-    list('/overkeep/v1/history', { limit: SHOWN, filter: 'action in ["create", "update", "delete", "refusal", "lockout"]' }, { signal }),
+    list('/overkeep/v1/history', { limit: MAX_ROWS, filter: 'action in ["create", "update", "delete", "refusal", "lockout"]' }, { signal }),
     total('/service-policies', 'type = 1', signal).catch(() => total('/service-policies', '', signal)),
     total('/edge-router-policies', '', signal),
   ]);
   return { counts: new Map(counts), online, routers, enrollments, disabled: disabled.rows.filter(identity => identity.disabled), recent, dials, overs };
 }
 
-/** What somebody should look at: `[text, where]`. */
+/** What needs attention: `[text, address]`. */
 function needs({ counts, routers, enrollments, disabled, dials, overs }) {
   const found = [];
   for (const router of routers.rows) if (!router.isOnline && router.isVerified) found.push([t.routerOffline(router.name), `#/edge-routers/${router.id}`]);
@@ -64,7 +64,7 @@ export function Overview() {
         ${!found.online.rows.length && html`<p class="faint">${t.nobody}</p>`}
         <ul class="plain">${found.online.rows.map(channel => html`<li><${Dot} on label=${html`<${Reference} kind="identities" id=${channel.identity.id} name=${channel.identity.name} />`} /><span class="faint">${channel.sdk || channel.hello} · <${Time} at=${channel.since} /></span></li>`)}</ul>
         <h3>${kind('edge-routers').label}</h3>
-        <ul class="plain">${found.routers.rows.slice(0, SHOWN).map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} /></li>`)}</ul></section>
+        <ul class="plain">${found.routers.rows.slice(0, MAX_ROWS).map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} /></li>`)}</ul></section>
     </div>
     <section class="card"><h2>${t.recent}</h2>${found.recent.rows.length ? html`<${Rows} rows=${found.recent.rows} />` : html`<p class="faint">${t.nothingYet}</p>`}</section>`;
 }

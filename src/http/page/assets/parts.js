@@ -1,4 +1,4 @@
-// Small parts that every page uses.
+// Components that every page uses.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { texts } from './texts.js';
@@ -29,7 +29,7 @@ export const Icon = ({ name }) =>
 let ids = 0;
 export const useName = prefix => useState(() => `${prefix}-${++ids}`)[0];
 
-/** A value that is loaded: `[value, error, again]`. A newer question replaces an older answer. */
+/** A loaded value: `[value, error, again]`. The answer to an outdated request is ignored. */
 export function useLoad(question, inputs) {
   const [state, setState] = useState({});
   const [round, setRound] = useState(0);
@@ -44,7 +44,7 @@ export function useLoad(question, inputs) {
   return [state.value, state.error, () => setRound(now => now + 1)];
 }
 
-/** A value as it was when it last stayed the same for some time. */
+/** The last value that stayed unchanged for some time. */
 export function useCalm(value, milliseconds) {
   const [calm, setCalm] = useState(value);
   useEffect(() => {
@@ -73,7 +73,7 @@ export function Time({ at, exact }) {
 
 export const Loading = () => html`<p class="loading" role="status">${texts.loading}…</p>`;
 
-/** What the controller said against a request. */
+/** The reason why the controller rejected a request. */
 export function Problem({ error, again }) {
   if (!error) return null;
   return html`<div class="problem" role="alert">
@@ -99,7 +99,7 @@ export function Heading({ title, note, children }) {
   </header>`;
 }
 
-/** A modal dialog. The browser keeps the focus inside and gives it back. */
+/** A modal dialog. The browser keeps the focus inside and restores it afterwards. */
 export function Dialog({ title, onClose, children, wide }) {
   const place = useRef();
   const name = useName('dialog');
@@ -143,10 +143,10 @@ export const Chip = ({ children, tone = '' }) => html`<span class=${`chip ${tone
 
 export const Dot = ({ on, label }) => html`<span class=${`state ${on ? 'on' : 'off'}`}><i aria-hidden="true"></i>${label ?? (on ? texts.yes : texts.no)}</span>`;
 
-/** A sentence of the controller, in which backquotes enclose code. */
+/** A text of the controller, in which backquotes enclose code. */
 export const Prose = ({ text }) => (text || '').split('`').map((part, index) => (index % 2 ? html`<code>${part}</code>` : part));
 
-/** Bytes for a person. */
+/** A readable number of bytes. */
 export function bytes(count) {
   let rest = count;
   for (const unit of ['B', 'KiB', 'MiB', 'GiB']) {
@@ -157,11 +157,11 @@ export function bytes(count) {
 }
 
 const STATE = /online|connect|hasApiSession/i;
-const LONGEST = 600;
+const MAX_INLINE_JSON = 600;
 const SECRET = /^(token|jwt|password)$/i;
 const DATE = /^\d{4}-\d\d-\d\dT/;
 
-/** A member of a record, whatever it is. */
+/** The value of any member of a record. */
 export function Value({ member, value, short }) {
   if (value === null || value === undefined || value === '') return html`<span class="faint">–</span>`;
   if (value === true || value === false) return STATE.test(member) ? html`<${Dot} on=${value} />` : value ? texts.yes : html`<span class="faint">${texts.no}</span>`;
@@ -174,15 +174,15 @@ export function Value({ member, value, short }) {
   }
   if (Array.isArray(value)) {
     if (!value.length) return html`<span class="faint">${texts.none}</span>`;
-    const most = short ? 4 : 200;
-    return html`<span class="chips">${value.slice(0, most).map(item =>
-      html`<${Chip}>${typeof item === 'object' ? html`<${Value} value=${item} />` : String(item)}<//>`)}${value.length > most && html`<span class="faint">+${value.length - most}</span>`}</span>`;
+    const limit = short ? 4 : 200;
+    return html`<span class="chips">${value.slice(0, limit).map(item =>
+      html`<${Chip}>${typeof item === 'object' ? html`<${Value} value=${item} />` : String(item)}<//>`)}${value.length > limit && html`<span class="faint">+${value.length - limit}</span>`}</span>`;
   }
   if (value.id && (value.entity || value._links)) return html`<${Reference} kind=${value.entity} id=${value.id} name=${value.name || value.id} />`;
   const entries = Object.entries(value).filter(([key]) => key !== '_links');
   if (!entries.length) return html`<span class="faint">${texts.none}</span>`;
   if (short) return `${entries.length}`;
   const whole = JSON.stringify(Object.fromEntries(entries), null, 2);
-  if (whole.length > LONGEST) return html`<pre class="long" tabindex="0">${whole}</pre>`;
+  if (whole.length > MAX_INLINE_JSON) return html`<pre class="long" tabindex="0">${whole}</pre>`;
   return html`<dl class="inner">${entries.map(([key, inner]) => html`<div><dt>${sentence(key)}</dt><dd><${Value} member=${key} value=${inner} /></dd></div>`)}</dl>`;
 }

@@ -1,4 +1,4 @@
-// A field that takes several values, or one, with suggestions: roles, references by name, plain lists.
+// A field for one or several values with suggestions: roles, references by name, plain lists.
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { list, literal } from './api.js';
@@ -6,16 +6,16 @@ import { nameById, nameOf } from './kinds.js';
 import { texts } from './texts.js';
 import { Chip, Icon, useCalm, useLoad, useName } from './parts.js';
 
-const MOST = 8;
+const MAX_CHOICES = 8;
 const t = texts.form;
 
-/** Records of a kind whose name has a text in it. */
+/** Records of a kind whose name contains a text. */
 export const named = (kind, text, signal) =>
-  list(kind.path, { filter: text ? `name icontains ${literal(text)}` : '', sort: 'name', limit: MOST }, { signal })
+  list(kind.path, { filter: text ? `name icontains ${literal(text)}` : '', sort: 'name', limit: MAX_CHOICES }, { signal })
     .then(({ rows }) => rows.map(row => ({ value: row.id, label: nameOf(row) })));
 
 const attributes = (path, text, signal) =>
-  list(path, { filter: text ? `id icontains ${literal(text)}` : '', limit: MOST }, { signal }).then(({ rows }) => rows);
+  list(path, { filter: text ? `id icontains ${literal(text)}` : '', limit: MAX_CHOICES }, { signal }).then(({ rows }) => rows);
 
 /** What a list of roles may select: role attributes, single records, all. */
 export const roles = (kind, text, signal) => {
@@ -31,7 +31,7 @@ export const roles = (kind, text, signal) => {
 export const attributesOf = (kind, text, signal) =>
   (kind?.roles ? attributes(kind.roles, text.replace(/^#/, ''), signal) : Promise.resolve([])).then(found => found.map(role => ({ value: role, label: `#${role}` })));
 
-/** What a value is called. */
+/** The label of a value. */
 function Label({ value, kind, prefix }) {
   const id = prefix ? (value.startsWith('@') ? value.slice(1) : null) : value;
   const [name, setName] = useState(null);
@@ -43,7 +43,7 @@ function Label({ value, kind, prefix }) {
   return kind && id ? name || '…' : value;
 }
 
-/** `suggest` answers what may be chosen for a text; `free` makes a value of a text that is not among it, or null. */
+/** `suggest` returns the choices for a text; `free` returns the value of any other text, or null. */
 export function Picker({ id, label, values, onChange, suggest, free, single, kind, prefix, disabled, describedBy, required }) {
   const [text, setText] = useState('');
   const [open, setOpen] = useState(false);
@@ -51,7 +51,7 @@ export function Picker({ id, label, values, onChange, suggest, free, single, kin
   const popup = useName('choices');
   const calm = useCalm(text, 120);
   const [found] = useLoad(signal => (open && suggest ? suggest(calm, signal) : Promise.resolve([])), [calm, open]);
-  // An answer to an earlier text is narrowed to this one until its own comes.
+  // Until the answer to this text arrives, the answer to the previous one is filtered by it.
   const small = text.trim().toLowerCase().replace(/^[#@]/, '');
   const choices = (found || []).filter(choice => !values.includes(choice.value) && choice.label.toLowerCase().includes(small));
   const take = value => {

@@ -1,15 +1,15 @@
-// What a change would give and take, as the controller computes it.
+// The access that a change would grant and revoke, as the controller computes it.
 
 import { html } from './vendor/htm-preact.js';
 import { texts } from './texts.js';
 import { Icon, Problem } from './parts.js';
 
 const t = texts.preview;
-const TURNS = ['dial', 'bind', 'identityRouters', 'serviceRouters'];
-const SHOWN = 6;
+const RELATIONS = ['dial', 'bind', 'identityRouters', 'serviceRouters'];
+const MAX_NAMES = 6;
 
 function Side({ counted }) {
-  const names = counted.first.slice(0, SHOWN).map(({ name, id }) => name || id);
+  const names = counted.first.slice(0, MAX_NAMES).map(({ name, id }) => name || id);
   const rest = counted.count - names.length;
   return html`<span class="names">${names.join(', ')}${rest > 0 && html` <span class="faint">${t.others(rest)}</span>`}</span>`;
 }
@@ -21,10 +21,10 @@ function Tally({ what, turn, tally }) {
   </li>`;
 }
 
-/** Gains and losses, of a preview (`dial.gained`) or of a row of the history (`gained.dial`). */
+/** Gained and lost access, of a preview (`dial.gained`) or of a row of the history (`gained.dial`). */
 export function Tallies({ value }) {
   const found = [];
-  for (const what of TURNS) {
+  for (const what of RELATIONS) {
     for (const turn of ['gained', 'lost']) {
       const tally = value[what]?.[turn] || value[turn]?.[what];
       if (tally?.pairs) found.push(html`<${Tally} what=${what} turn=${turn} tally=${tally} />`);
