@@ -6,6 +6,7 @@
 //! Partly authenticated callers have outstanding [`AuthQuery`]s. One-time codes answer them once per session (`mfa.rs`, `codes.rs`); tokens
 //! of an external signer answer them with every request (`tokens.rs`).
 
+mod api_tokens;
 mod code_failures;
 pub mod codes;
 mod fair_queue;
@@ -22,6 +23,7 @@ mod sessions;
 mod tokens;
 pub mod trust;
 
+pub use api_tokens::ApiTokens;
 pub use code_failures::Attempt;
 pub use codes::Codes;
 pub use fair_queue::{Asker, network};
@@ -34,7 +36,7 @@ pub use sessions::Sessions;
 pub use tokens::Tokens;
 
 use crate::{
-    entity::{ApiSession, AuthQuery, Author, Identity, Record},
+    entity::{ApiSession, ApiToken, AuthQuery, Author, Identity, Record},
     error::Result,
     store::Read,
 };
@@ -46,12 +48,14 @@ pub struct Caller {
     pub identity: Record<Identity>,
     /// What the caller still has to prove; empty for a fully authenticated caller.
     pub queries: Vec<AuthQuery>,
+    /// The API token of the request, if it carried one instead of a session token. Then `session` is not stored.
+    pub token: Option<Record<ApiToken>>,
 }
 
 impl Caller {
-    /// Whether the identity is an administrator. Callers must also check `queries`.
+    /// Whether the caller has the rights of an administrator. Callers must also check `queries`.
     pub fn is_admin(&self) -> bool {
-        self.identity.is_admin()
+        self.identity.is_admin() && self.token.as_ref().is_none_or(|token| !token.spec.self_service)
     }
 
     /// The ids of the config types that the session asked for.
@@ -61,7 +65,8 @@ impl Caller {
 
     /// The author of this caller's changes; `from` holds the source address.
     pub fn author(&self, from: Author) -> Author {
-        Author { session: Some(self.session.id.to_string()), ..from.known_as(&self.identity.id, Some(&self.identity.spec.name)) }
+        let token = self.token.as_ref().map(|token| token.spec.name.clone());
+        Author { session: Some(self.session.id.to_string()), token, ..from.known_as(&self.identity.id, Some(&self.identity.spec.name)) }
     }
 }
 

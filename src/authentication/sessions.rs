@@ -156,7 +156,7 @@ impl Sessions {
             let Some(session) = facts.linked::<ApiSession>("token", token)?.pop() else { return Ok(None) };
             let Some(identity) = facts.find(&session.spec.identity_id)? else { return Ok(None) };
             let queries = AuthQuery::outstanding(&session.spec, &facts)?;
-            let caller = Arc::new(Caller { session, identity, queries });
+            let caller = Arc::new(Caller { session, identity, queries, token: None });
             if let Some(marks) = facts.marks() {
                 self.callers.keep(token, caller.clone(), marks, at);
             }

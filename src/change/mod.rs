@@ -6,6 +6,7 @@
 
 pub mod addresses;
 mod api_session;
+mod api_token;
 mod auth_policy;
 pub mod authenticator;
 pub mod built_in_router;

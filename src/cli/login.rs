@@ -18,7 +18,7 @@ use super::{
     api::{context::Context, request::Request, transport::Transport},
     failure::{Acted, Failure},
 };
-use crate::{admin_socket::Outcome, config, pki::text_of};
+use crate::{admin_socket::Outcome, authentication::ApiTokens, config, pki::text_of};
 
 const BASE: &str = "/edge/management/v1";
 /// The maximum bytes of the answer with the authorities, and of a typed line.
@@ -35,6 +35,9 @@ pub struct Login {
     /// Read the password from this file [default: ask for it]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// Use an API token instead of a user name and password: that in OVERKEEP_TOKEN, or else one that is asked for
+    #[arg(long, conflicts_with_all = ["user", "password_file", "code"])]
+    token: bool,
     /// A one-time code, if a second factor is required
     #[arg(long, value_name = "CODE")]
     code: Option<String>,
@@ -65,6 +68,9 @@ impl Login {
             return Err(Failure::Flag(format!("URL: {:?} is not https://host:port", self.url)));
         }
         let (ca, shown) = self.authority(&url)?;
+        if self.token {
+            return kept_token(url, ca, shown);
+        }
         let password = match config::password("--password-file", self.password_file.as_deref()).map_err(|error| error.to_string())? {
             Some(password) => password,
             None => typed(&format!("Password of {}: ", self.user))?,
@@ -119,6 +125,10 @@ impl Logout {
     /// There is no login, or the file cannot be deleted.
     pub fn act(self) -> Acted {
         let context = Context::kept()?.ok_or_else(|| Failure::of("there is no login: use overkeep login first"))?;
+        if ApiTokens::is_one(&context.token) {
+            Context::forget()?;
+            return Ok(Outcome::Done(vec![format!("the login to {} is deleted; its API token stays valid", context.url)]));
+        }
         let ended = asked(&context, "DELETE", "/current-api-session", Vec::new(), None);
         Context::forget()?;
         let line = match ended {
@@ -127,6 +137,21 @@ impl Logout {
         };
         Ok(Outcome::Done(vec![line]))
     }
+}
+
+/// Keeps an API token as the login, after it was used once.
+fn kept_token(url: String, ca: String, shown: String) -> Acted {
+    let given = std::env::var("OVERKEEP_TOKEN").ok().map(|token| Zeroizing::new(token.trim().to_owned())).filter(|token| !token.is_empty());
+    let token = given.map_or_else(|| typed("API token: "), Ok)?;
+    if !ApiTokens::is_one(&token) {
+        return Err(Failure::of("the token is not an API token: overkeep create api-token makes one"));
+    }
+    let mut context = Context { url, user: String::new(), ca, token: token.to_string() };
+    let session = asked(&context, "GET", "/current-api-session", Vec::new(), None)?;
+    context.user = session.pointer("/identity/name").and_then(Json::as_str).unwrap_or_default().to_owned();
+    let path = context.keep()?;
+    let told = format!("the API token of {} for {} is kept in {}", context.user, context.url, path.display());
+    Ok(Outcome::Done(vec![format!("authority: {shown}"), told]))
 }
 
 fn asked(context: &Context, method: &str, path: &str, query: Vec<(String, String)>, body: Option<Json>) -> Result<Json, Failure> {

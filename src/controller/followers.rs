@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    authentication::Sessions,
+    authentication::{ApiTokens, Sessions},
     clock::Clock,
     config::{Address, Config},
     error::Result,
@@ -21,6 +21,7 @@ pub struct Followers {
     pub routers: Routers,
     pub posture: Posture,
     pub sessions: Sessions,
+    pub api_tokens: ApiTokens,
     pub watchers: std::sync::Arc<Watchers>,
     pub feed: CommitFeed,
     pub control_feed: CommitFeed,
@@ -42,6 +43,7 @@ impl Followers {
             routers: Routers::following(store),
             posture: Posture::following(store, access.clone(), clock.clone(), config.posture.clone(), on_trigger),
             sessions: Sessions::following(store, clock.clone(), &config.sessions)?,
+            api_tokens: ApiTokens::following(store),
             watchers: Watchers::following(store, config.history.readers),
             feed: CommitFeed::following(store),
             control_feed: CommitFeed::following(store),

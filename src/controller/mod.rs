@@ -71,7 +71,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let sealed_keys = sealed_keys(config, &opened)?;
     drop(maintenance::upgrade(&opened, &config.data)?);
     let (job_trigger, inbox) = jobs::job_trigger();
-    let Followers { access, texts, routers, posture, sessions, watchers, feed, control_feed } =
+    let Followers { access, texts, routers, posture, sessions, api_tokens, watchers, feed, control_feed } =
         Followers::of(&opened, config, &clock, router.as_ref(), &job_trigger)?;
     let store = opened.start().map_err(refused)?;
     let first_password = fill(config, &store, &sealed_keys, &passwords, (&clients, router.as_ref()))?;
@@ -151,6 +151,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         maintenance: maintenance.clone(),
         descriptions: interfaces.descriptions(),
         sessions,
+        api_tokens,
         passwords,
         codes,
         refusals,

@@ -41,6 +41,9 @@ pub struct Author {
     /// The id of the API session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The name of the API token, if the request carried one. `session` is its id then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// The address that the request came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
@@ -279,13 +282,14 @@ impl HistoryRow {
 type Word = (&'static str, Type, for<'r> fn(&'r HistoryRow) -> Value<'r>);
 
 /// The names that a filter over the history may use.
-const WORDS: [Word; 27] = [
+const WORDS: [Word; 28] = [
     ("sequence", Type::Number, |row| number(row.sequence)),
     ("at", Type::Date, |row| Value::Date(row.at.millis())),
     ("by.who", Type::Text, |row| row.by.who.as_str().into()),
     ("by.identity", Type::Text, |row| row.by.identity.as_ref().into()),
     ("by.name", Type::Text, |row| row.by.name.as_ref().into()),
     ("by.session", Type::Text, |row| row.by.session.as_ref().into()),
+    ("by.token", Type::Text, |row| row.by.token.as_ref().into()),
     ("by.address", Type::Text, |row| row.by.address.as_ref().into()),
     ("action", Type::Text, |row| row.action.as_str().into()),
     ("kind", Type::Text, |row| row.kind.as_ref().into()),

@@ -23,6 +23,7 @@ macro_rules! kinds {
 
 kinds! {
     api_session::ApiSession,
+    api_token::ApiToken,
     auth_policy::AuthPolicy,
     authenticator::Authenticator,
     ca::Ca,

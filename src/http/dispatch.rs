@@ -36,14 +36,14 @@ use super::{
     openapi::{self, operation::JSON},
     page,
     permission::Permission,
-    preview,
+    preview, redaction,
     route::{Found, Interface},
     row::Row,
     state::AppState,
-    unknown_members,
+    token_scope, unknown_members,
 };
 use crate::{
-    authentication::{Caller, Refused},
+    authentication::{ApiTokens, Caller, Refused},
     entity::{Id, Identity},
     error::{Error, Refusal, Result},
     listener::Shutdown,
@@ -208,10 +208,15 @@ fn bearer(request: &HttpRequest) -> Option<Arc<str>> {
     only.to_str().ok()?.strip_prefix("Bearer ").map(Into::into)
 }
 
-/// The caller of the request's session token. A malformed token is rejected like an unknown one.
+/// The caller of the request's session token or API token. A malformed token is rejected like an unknown one.
 async fn resolve(request: &HttpRequest, bearer: Option<&str>, state: &AppState) -> Result<Option<Arc<Caller>>> {
-    let Some(token) = request.headers().get("zt-session").filter(|token| !token.is_empty()) else { return Ok(None) };
-    let token = token.to_str().map_err(|_| Error::Unauthorized { anonymous: false })?;
+    let token = match request.headers().get("zt-session").filter(|token| !token.is_empty()) {
+        Some(token) => token.to_str().map_err(|_| Error::Unauthorized { anonymous: false })?,
+        None => match bearer.filter(|bearer| ApiTokens::is_one(bearer)) {
+            Some(bearer) => bearer,
+            None => return Ok(None),
+        },
+    };
     let caller = state.caller(token, bearer).await?.ok_or(Error::Unauthorized { anonymous: false })?;
     Ok(Some(caller))
 }
@@ -248,13 +253,16 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     let parameters = &row.operation.parameters;
     let mut incoming = Incoming { segments, query, headers, body, parameters, shape: row.operation.body.as_ref(), unknown: Vec::new() };
     let pending = (row.start)(call, &mut incoming)?;
-    permitted(row, caller.as_deref())?;
+    permitted(row, query, caller.as_deref())?;
     let mut unknown = incoming.unknown;
     unknown.extend(unknown_members::of_query(query, parameters)?);
     let mut reply = if row.patient { pending.await? } else { within(time, Refusal::Timeout, pending).await? };
     if !unknown.is_empty() {
         tracing::debug!(members = ?unknown, "the request has unknown members");
         reply.headers.push((Header::UnknownMembers.name(), unknown_members::listed(&unknown)));
+    }
+    if caller.and_then(|caller| caller.token.clone()).is_some_and(|token| token_scope::hides_enrollments(row, &token.spec)) {
+        reply = redaction::without_enrollments(reply);
     }
     if row.charset && reply.media == JSON {
         reply.media = "application/json; charset=utf-8";
@@ -280,23 +288,25 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
     }
 }
 
-/// The caller, if the row needs one. On open rows an invalid token is ignored.
+/// The caller, if the row needs one. On open rows an invalid token is ignored, and so is an API token, whose scope has no open rows.
 fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Caller>>> {
     if row.permission == Permission::Open {
-        return Ok(caller.ok().flatten());
+        return Ok(caller.ok().flatten().filter(|caller| caller.token.is_none()));
     }
     caller?.ok_or(Error::Unauthorized { anonymous: true }).map(Some)
 }
 
-/// Checks the row's permission. Clients expect that a caller with a session is told about an invalid request first.
-fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
+/// Checks the row's permission and the scope of an API token. Clients expect that a caller with a session is told about an invalid request first.
+fn permitted(row: &Row, query: &str, caller: Option<&Caller>) -> Result<()> {
     let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
         None => Permission::Open,
         Some((false, _)) => Permission::Partial,
         Some((true, false)) => Permission::User,
         Some((true, true)) => Permission::Admin,
     };
-    if held < row.permission { Err(Error::Unauthorized { anonymous: false }) } else { Ok(()) }
+    let token = caller.and_then(|caller| caller.token.as_ref());
+    let is_in_scope = token.is_none_or(|token| token_scope::permits(row, query, &token.spec));
+    if held >= row.permission && is_in_scope { Ok(()) } else { Err(Error::Unauthorized { anonymous: false }) }
 }
 
 /// Checks that the client accepts a media type that the row answers.
@@ -349,9 +359,9 @@ fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&C
     let mut answer = HttpResponse::build(StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
     said_always(&mut answer, state);
     if let Some(caller) = caller {
-        let timeout = state.sessions.timeout();
-        answer.insert_header((Header::ExpirationSeconds.name(), timeout.as_secs()));
-        answer.insert_header((Header::ExpiresAt.name(), state.sessions.last_activity(&caller.session).plus(timeout).to_string()));
+        let (ends, left) = state.ends(caller);
+        answer.insert_header((Header::ExpirationSeconds.name(), left.as_secs()));
+        answer.insert_header((Header::ExpiresAt.name(), ends.to_string()));
     }
     cors::mark(request, &state.limits.load().origins, &mut answer);
     let is_packed = reply.headers.iter().any(|(name, _)| *name == "content-encoding");

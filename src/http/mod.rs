@@ -38,9 +38,11 @@ mod openapi;
 mod page;
 mod permission;
 mod preview;
+mod redaction;
 mod route;
 mod row;
 mod state;
+mod token_scope;
 mod unknown_members;
 
 pub use cache::{json_cache::JsonCache, network_tokens::NetworkTokens, routers::Routers};
@@ -59,7 +61,7 @@ pub use route::{Found, Interface};
 pub use row::Row;
 pub use state::AppState;
 
-use self::{declared::kinds::DeclaredKinds, openapi::descriptions::Description};
+use self::{api::overkeep::Scopes, declared::kinds::DeclaredKinds, openapi::descriptions::Description, token_scope::ScopeWords};
 use crate::error::Result;
 
 /// Every interface of the controller.
@@ -86,11 +88,15 @@ impl Interfaces {
     pub fn new() -> Result<Self> {
         let management = api::management::routes().finish()?;
         let declared = DeclaredKinds::new(management.rows().filter_map(|row| row.operation.declared.clone()));
-        Ok(Self {
+        let scopes = Scopes::default();
+        let interfaces = Self {
             management,
             client: api::client::routes().finish()?,
-            overkeep: api::overkeep::routes(declared).finish()?,
+            overkeep: api::overkeep::routes(declared, scopes.clone()).finish()?,
             fabric: api::fabric::routes().finish()?,
-        })
+        };
+        let tables = [&interfaces.management, &interfaces.client, &interfaces.overkeep, &interfaces.fabric];
+        scopes.get_or_init(|| ScopeWords::of(tables.into_iter().flat_map(Interface::rows)));
+        Ok(interfaces)
     }
 }

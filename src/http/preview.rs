@@ -57,6 +57,11 @@ pub fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
     }
 }
 
+/// Whether a request to an operation with previews asks for one.
+pub fn is_asked(row: &Row, query: &str) -> bool {
+    row.operation.preview.is_some() && asked(query).as_deref() == Some("true")
+}
+
 /// The value of the parameter. If it is repeated, any value other than `false` takes precedence.
 fn asked(query: &str) -> Option<String> {
     let values = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == NAME).map(|(_, value)| value.into_owned());

@@ -1,6 +1,6 @@
 //! The application state that functions use. `controller/` builds it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 
@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     access::Access,
-    authentication::{Caller, Codes, Passwords, Refusals, Sessions, Tokens},
+    authentication::{ApiTokens, Caller, Codes, Passwords, Refusals, Sessions, Tokens},
     change::Changes,
-    clock::Clock,
+    clock::{Clock, Timestamp},
     control::Control,
     enrollment::Reserved,
     error::Result,
@@ -41,6 +41,7 @@ pub struct AppState {
     pub maintenance: Maintenance,
     pub descriptions: Descriptions,
     pub sessions: Sessions,
+    pub api_tokens: ApiTokens,
     pub passwords: Passwords,
     pub codes: Codes,
     pub tokens: Tokens,
@@ -57,7 +58,7 @@ pub struct AppState {
     /// Names and addresses that router certificates must not have.
     pub reserved: Reserved,
     /// When this process started.
-    pub started: crate::clock::Timestamp,
+    pub started: Timestamp,
     /// May be replaced while requests are answered.
     pub limits: ArcSwap<Limits>,
     /// Cached JSON of records, for lists and details.
@@ -69,14 +70,28 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// The caller with a session token and, if given, the bearer token of an external signer. Counts as activity.
+    /// The caller with an API token, or with a session token and, if given, the bearer token of an external signer. Counts as activity.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn caller(&self, token: &str, bearer: Option<&str>) -> Result<Option<Arc<Caller>>> {
         let now = self.clock.now();
+        if ApiTokens::is_one(token) {
+            return self.api_tokens.resolve(&self.store, token, now);
+        }
         let Some(mut caller) = self.sessions.resolve(&self.store, token, now)? else { return Ok(None) };
         self.tokens.satisfy(&self.store, now, bearer, &mut caller).await?;
         Ok(Some(caller))
+    }
+
+    /// When a caller's session ends if it is not used, and how long that is after a request. An API token ends at its time in any case.
+    pub fn ends(&self, caller: &Caller) -> (Timestamp, Duration) {
+        match &caller.token {
+            Some(token) => {
+                let end = token.spec.expires_at.unwrap_or_else(|| self.clock.now());
+                (end, end.since(self.clock.now()))
+            }
+            None => (self.sessions.last_activity(&caller.session).plus(self.sessions.timeout()), self.sessions.timeout()),
+        }
     }
 }

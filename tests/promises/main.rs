@@ -12,6 +12,7 @@ mod access;
 mod access_changes;
 mod address_change;
 mod admin_socket;
+mod api_tokens;
 mod architecture;
 mod backup;
 mod backup_script;

@@ -118,6 +118,7 @@ impl Operation {
 /// The names that clients know for the bodies of operations; an error about a missing body names it as the field. The body of a kind that is
 /// not listed has the name of the kind.
 const BODIES: &[(&str, &str)] = &[
+    ("/api-tokens", "apiToken"),
     ("/auth-policies", "authPolicy"),
     ("/authenticate", "auth"),
     ("/authenticate/mfa", "mfaAuth"),

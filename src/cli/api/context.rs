@@ -1,15 +1,17 @@
 //! The login of `overkeep login`, kept in a file that only its owner can read.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     io::{self, Write},
     os::unix::fs::DirBuilderExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::{cli::failure::Failure, store::create_private};
+use crate::{cli::failure::Failure, pki::text_of, store::create_private};
 
 /// A login.
 #[derive(Clone, Serialize, Deserialize)]
@@ -20,7 +22,7 @@ pub struct Context {
     pub user: String,
     /// The trusted certificate authorities, in PEM; no others are trusted.
     pub ca: String,
-    /// The token of the API session.
+    /// The token of the API session, or an API token.
     pub token: String,
 }
 
@@ -49,6 +51,28 @@ impl Context {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(refused(error.to_string())),
         }
+    }
+
+    /// The kept login with what the variables `OVERKEEP_URL`, `OVERKEEP_CA` (a file) and `OVERKEEP_TOKEN` (an API token) set; they are
+    /// enough without a login. `None` if there is neither.
+    ///
+    /// # Errors
+    /// A file cannot be read, or `OVERKEEP_TOKEN` is set without a login and another of the variables is missing.
+    pub fn given(environment: &[(OsString, OsString)]) -> Result<Option<Self>, Failure> {
+        let set = |name: &str| {
+            let found = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_string_lossy().into_owned());
+            found.filter(|value| !value.trim().is_empty())
+        };
+        let (kept, Some(token)) = (Self::kept()?, set("OVERKEEP_TOKEN")) else { return Self::kept() };
+        let missing =
+            || Failure::of("OVERKEEP_TOKEN: set OVERKEEP_URL and OVERKEEP_CA, the file of the authority, too, or use overkeep login");
+        let read = |path: String| text_of(Path::new(&path)).map_err(|error| Failure::of(format!("OVERKEEP_CA: {path}: {error}")));
+        let url = set("OVERKEEP_URL").map(|url| url.trim_end_matches('/').to_owned());
+        let kept = kept.filter(|kept| url.as_ref().is_none_or(|url| *url == kept.url));
+        let ca = set("OVERKEEP_CA").map(read).transpose()?;
+        let url = url.or_else(|| kept.as_ref().map(|kept| kept.url.clone())).ok_or_else(missing)?;
+        let ca = ca.or_else(|| kept.map(|kept| kept.ca)).ok_or_else(missing)?;
+        Ok(Some(Self { url, user: String::new(), ca, token: token.trim().to_owned() }))
     }
 
     /// Writes the login. The file is complete and private from the moment it has its name.

@@ -91,14 +91,14 @@ fn way(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Tra
     reach(Which::of(path("config"), path("data")), environment)
 }
 
-/// The transport to the controller of this host if it is named, else to that of the last login, else to that of the default data file.
+/// The transport to the controller of this host if it is named, else to that of the variables or the last login, else to that of the default data file.
 ///
 /// # Errors
 /// One line: the configuration or the login cannot be read.
 pub fn reach(which: Which, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
     let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
-    if !is_named && let Some(context) = Context::kept()? {
+    if !is_named && let Some(context) = Context::given(environment)? {
         return Transport::remote(context);
     }
     let config = which.config(environment)?;

@@ -90,7 +90,7 @@ pub async fn authenticate(
     let token = session.spec.token.clone();
     let mut caller = call.store.read(|tx| {
         let queries = AuthQuery::outstanding(&session.spec, tx)?;
-        Ok(Arc::new(Caller { identity: tx.get(&session.spec.identity_id)?, session, queries }))
+        Ok(Arc::new(Caller { identity: tx.get(&session.spec.identity_id)?, session, queries, token: None }))
     })?;
     call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
     let timeout = call.sessions.timeout();

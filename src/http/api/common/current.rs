@@ -39,7 +39,6 @@ pub struct CurrentSession {
 /// A record that the view needs cannot be read.
 pub fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let session = &caller.session;
-    let timeout = call.sessions.timeout();
     let active = call.sessions.last_activity(session);
     let (mut of, is_cert_extendable) = call.store.read(|tx| {
         let authenticator = session.spec.authenticator().map(Id::<Authenticator>::from_text);
@@ -48,7 +47,8 @@ pub fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     })?;
     of.cached_last_activity_at = active;
     of.auth_queries.clone_from(&caller.queries);
-    let view = CurrentSession { of, expires_at: active.plus(timeout), expiration_seconds: timeout.as_secs(), is_cert_extendable };
+    let (expires_at, left) = call.ends(caller);
+    let view = CurrentSession { of, expires_at, expiration_seconds: left.as_secs(), is_cert_extendable };
     Ok(Detail::new(session, view))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     change::KINDS,
-    entity::{EdgeRouter, Entity, Service, TransitRouter},
+    entity::{ApiToken, EdgeRouter, Entity, Service, TransitRouter},
     error::Result,
     http::{answer::Shown, call::Call},
 };
@@ -16,8 +16,9 @@ const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];
 pub async fn summary(call: Call) -> Result<Shown<BTreeMap<String, i64>>> {
     call.store.read(|tx| {
         let mut counts: BTreeMap<String, u64> = ABSENT.into_iter().map(|name| (name.to_owned(), 0)).collect();
-        // Clients expect the two kinds of routers under one name.
-        for kind in KINDS.iter().map(|entry| entry.kind).filter(|kind| ![EdgeRouter::KIND, TransitRouter::KIND].contains(kind)) {
+        // Clients expect the two kinds of routers under one name, and no API tokens.
+        let others = [ApiToken::KIND, EdgeRouter::KIND, TransitRouter::KIND];
+        for kind in KINDS.iter().map(|entry| entry.kind).filter(|kind| !others.contains(kind)) {
             counts.insert(kind.names(), tx.count_of(kind)?);
         }
         let edge_routers = tx.count::<EdgeRouter>()?;

@@ -1,5 +1,6 @@
 //! The extensions of this controller, for administrators. The other interfaces follow the OpenZiti contract.
 
+mod api_tokens;
 mod channels;
 mod circuits;
 mod events;
@@ -12,18 +13,21 @@ mod traffic;
 
 use std::sync::Arc;
 
+pub use api_tokens::Scopes;
+
 use super::common;
+use crate::entity::ApiToken;
 use crate::http::{
     call::Call,
     declared::kinds::DeclaredKinds,
-    extractor::{IfMatch, Query},
+    extractor::{Create, IfMatch, Query},
     permission::Permission::*,
     preview::Preview,
     route::Routes,
 };
 
-/// The table of the interface. `declared` are the kinds of the network document.
-pub fn routes(declared: DeclaredKinds) -> Routes {
+/// The table of the interface. `declared` are the kinds of the network document, `scopes` the words of scopes of API tokens.
+pub fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
     let schema = declared.schema();
     let declared = Arc::new(declared);
     let kinds = declared.clone();
@@ -61,6 +65,12 @@ pub fn routes(declared: DeclaredKinds) -> Routes {
         .body_schema(&schema)
         .refuses(&[404, 409])
         .patient()
+        .read::<ApiToken>(Admin)
+        .post("/api-tokens", Admin, move |call: Call, new: Create<ApiToken>| api_tokens::create(scopes.clone(), call, new))
+        .summary("Creates an API token with a scope. The answer holds its secret, which is not shown again.")
+        .refuses(&[404])
+        .delete("/api-tokens/{id}", Admin, api_tokens::revoke)
+        .summary("Revokes an API token.")
         .get("/events", Admin, events::watch)
         .summary("New rows of the history, as server-sent events.")
 }

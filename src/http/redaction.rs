@@ -1,0 +1,106 @@
+//! Answers without enrollment tokens, for API tokens that must not see them.
+
+use futures_util::StreamExt;
+
+use super::answer::{Content, Reply};
+
+/// Members whose texts are left out.
+const SECRET: [&[u8]; 4] = [b"token", b"jwt", b"enrollmentToken", b"enrollmentJwt"];
+/// Longer names are not compared.
+const LONGEST: usize = 16;
+
+/// The same reply with empty texts in place of enrollment tokens.
+pub fn without_enrollments(reply: Reply) -> Reply {
+    let mut scan = Scan::default();
+    let body = match reply.body {
+        Content::Whole(body) => scan.pass(&body).into(),
+        Content::Constant(text) => Content::Constant(text),
+        Content::Pieces(pieces, held) => Content::Pieces(
+            Box::pin(pieces.map(move |piece| piece.map(|piece| scan.pass(&piece))).filter(|piece| {
+                // A piece of a body is never empty.
+                let is_sent = piece.as_ref().map_or(true, |piece| !piece.is_empty());
+                async move { is_sent }
+            })),
+            held,
+        ),
+    };
+    Reply { body, ..reply }
+}
+
+/// The state of a scan through JSON text, of which one piece after the other is seen.
+#[derive(Default)]
+struct Scan {
+    in_text: bool,
+    escaped: bool,
+    /// The last text, as far as it may be a name.
+    last: Vec<u8>,
+    /// Whether the last text was a secret member's name, and its value has not begun.
+    is_named: bool,
+    /// Whether the present text is a secret.
+    is_secret: bool,
+}
+
+impl Scan {
+    /// The piece without secrets.
+    fn pass(&mut self, piece: &[u8]) -> Vec<u8> {
+        piece.iter().copied().filter(|byte| self.shows(*byte)).collect()
+    }
+
+    /// Whether the next byte is shown.
+    fn shows(&mut self, byte: u8) -> bool {
+        if !self.in_text {
+            match byte {
+                b'"' => {
+                    (self.in_text, self.is_secret, self.is_named) = (true, self.is_named, false);
+                    self.last.clear();
+                }
+                b':' => self.is_named = SECRET.contains(&self.last.as_slice()),
+                b' ' | b'\n' | b'\r' | b'\t' => {}
+                _ => {
+                    self.is_named = false;
+                    self.last.clear();
+                }
+            }
+            return true;
+        }
+        if self.escaped {
+            self.escaped = false;
+            self.note(byte);
+            return !self.is_secret;
+        }
+        match byte {
+            b'"' => {
+                self.in_text = false;
+                true
+            }
+            _ => {
+                self.escaped = byte == b'\\';
+                self.note(byte);
+                !self.is_secret
+            }
+        }
+    }
+
+    fn note(&mut self, byte: u8) {
+        if self.last.len() < LONGEST {
+            self.last.push(byte);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scan;
+
+    #[test]
+    fn secrets_are_left_out_anywhere() {
+        let whole =
+            br#"{"jwt":"eyJ.a-b","a":["token","x"],"name":"the \"jwt\":\"x\" stays","token": "s\"t","enrollmentJwt":null,"tokens":"y"}"#;
+        let expected = r#"{"jwt":"","a":["token","x"],"name":"the \"jwt\":\"x\" stays","token": "","enrollmentJwt":null,"tokens":"y"}"#;
+        for size in 1..whole.len() {
+            let mut scan = Scan::default();
+            let seen: Vec<u8> = whole.chunks(size).flat_map(|piece| scan.pass(piece)).collect();
+            assert_eq!(String::from_utf8_lossy(&seen), expected, "{size}");
+        }
+    }
+}

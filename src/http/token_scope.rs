@@ -1,0 +1,99 @@
+//! Scopes of API tokens: which operations a token may use. Everything about an operation follows from its row.
+
+use std::collections::BTreeSet;
+
+use super::{permission::Permission, preview, row::Row};
+use crate::{
+    change::KINDS,
+    entity::{ApiToken, api_token::READ},
+    error::{Error, Result},
+};
+
+/// First path segments of operations that change the caller's session, credentials or evidence. API tokens have none of these.
+const OF_SESSIONS: [&str; 5] = ["authenticate", "current-api-session", "current-identity", "posture-response", "posture-response-bulk"];
+/// Last path segments of operations that renew the certificate of the connection.
+const OF_CERTIFICATES: [&str; 2] = ["extend", "extend-verify"];
+/// Kinds whose records hold secrets of others: a token with a restricted scope could do with them what its scope forbids.
+const SECRETS: [&str; 2] = ["api-sessions", SESSIONS];
+const SESSIONS: &str = "sessions";
+/// A kind whose records hold secrets that create credentials.
+const ENROLLMENTS: &str = "enrollments";
+/// Path segments of kinds whose views show their enrollments.
+const ENROLLING: [&str; 5] = ["identities", "current-identity", "edge-routers", "transit-routers", "routers"];
+/// The kind of the tokens themselves: a restricted token must not create an unrestricted one.
+const TOKENS: &str = "api-tokens";
+
+const CREATE: &str = "create";
+/// The operation that shows the caller.
+const OWN: &str = "/current-api-session";
+
+/// The words that scopes can have.
+pub struct ScopeWords {
+    kinds: BTreeSet<String>,
+    actions: BTreeSet<String>,
+}
+
+impl ScopeWords {
+    /// The kinds and actions of these rows.
+    pub fn of<'r>(rows: impl Iterator<Item = &'r Row>) -> Self {
+        let mut words = Self { kinds: BTreeSet::new(), actions: BTreeSet::new() };
+        for row in rows.filter(|row| row.permission != Permission::Open) {
+            words.kinds.extend(literals(row).next().map(str::to_owned));
+            words.actions.insert(action(row).to_owned());
+        }
+        words
+    }
+
+    /// Checks that a scope has no other words.
+    ///
+    /// # Errors
+    /// The members with other words, and what is allowed.
+    pub fn check(&self, token: &ApiToken) -> Result<()> {
+        let known = |member: &'static str, given: &[String], known: &BTreeSet<String>| {
+            let other = given.iter().find(|word| !known.contains(*word));
+            let allowed = || known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            other.map_or(Ok(()), |other| Err(Error::invalid(member, format!("must be among: {}", allowed()), other)))
+        };
+        Error::all([known("kinds", &token.kinds, &self.kinds), known("actions", &token.actions, &self.actions)])
+    }
+}
+
+/// The literal segments of a row's path.
+fn literals(row: &Row) -> impl Iterator<Item = &str> {
+    row.path.split('/').filter(|part| !part.is_empty() && !part.starts_with('{'))
+}
+
+/// The action of a row: `read`, `create`, `update` or `delete`; the last segment of the path for any other POST, such as `disable`.
+fn action(row: &Row) -> &str {
+    match row.method {
+        "GET" => READ,
+        "DELETE" => "delete",
+        "POST" => literals(row).skip(1).last().unwrap_or(CREATE),
+        _ => "update",
+    }
+}
+
+/// Whether a token may use an operation. A preview only reads.
+pub fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
+    let action = if preview::is_asked(row, query) { READ } else { action(row) };
+    let first = literals(row).next().unwrap_or_default();
+    let is_kind = |part: &&str| *part == first || KINDS.iter().any(|entry| entry.kind.path == *part);
+    let mut kinds = literals(row).filter(is_kind);
+    if action == READ {
+        // Every token may ask what it is.
+        if row.path == OWN {
+            return true;
+        }
+        let is_secret = |kind: &str| token.is_restricted() && SECRETS.contains(&kind) || kind == ENROLLMENTS && !token.may(CREATE);
+        return token.may(READ) && kinds.all(|kind| token.covers(kind) && !is_secret(kind));
+    }
+    let opens_session = first == SESSIONS && row.method == "POST";
+    let is_of_session = opens_session || OF_SESSIONS.contains(&first) || literals(row).any(|part| OF_CERTIFICATES.contains(&part));
+    let is_own_kind = first == TOKENS && token.is_restricted();
+    token.may(action) && kinds.all(|kind| token.covers(kind)) && !is_of_session && !is_own_kind
+}
+
+/// Whether the answer of an operation may hold enrollment tokens that an API token must not see: with one, it could create a credential.
+pub fn hides_enrollments(row: &Row, token: &ApiToken) -> bool {
+    !token.may(CREATE) && literals(row).any(|part| ENROLLING.contains(&part))
+}
