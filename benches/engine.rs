@@ -9,7 +9,7 @@
 mod dice;
 
 use dice::Dice;
-use overkeep::access::{Delta, Engine, Policy, PolicyKind, Right, Semantic, Subject};
+use overkeep::testing::access::{Delta, Engine, Policy, PolicyKind, Right, Semantic, Subject};
 use roaring::RoaringBitmap;
 use std::{
     fs,

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::{
+use overkeep::testing::{
     clock::Timestamp,
     entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Stateful, Words},
     error::Result,
@@ -185,7 +185,7 @@ fn reads(directory: &Path) {
     println!("{:<54}{:>12.1}", "loading them, each", start.elapsed().as_secs_f64() * 1e6 / MANY as f64);
     let bytes = encode(&thing::<true>(1)).expect("bytes");
     let id = thing::<true>(1).id;
-    let floor = timed(20_000, |_| drop(black_box(overkeep::store::decode::<Row<true>>(id.as_str(), &bytes))));
+    let floor = timed(20_000, |_| drop(black_box(overkeep::testing::store::decode::<Row<true>>(id.as_str(), &bytes))));
     println!("{:<54}{floor:>12.2}{:>12}", "decoding one from memory", "1.0");
     let row = |name: &str, each: f64, units: f64| println!("{name:<54}{each:>12.2}{:>12.1}", each / units / floor);
     row("opening a read", timed(20_000, |_| drop(store.read(|_| Ok(())))), 1.0);

@@ -14,7 +14,7 @@ mod tls;
 
 use std::sync::Arc;
 
-use overkeep::{clock::Clock, config::Config, controller};
+use overkeep::testing::{clock::Clock, config::Config, controller};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject};
 use sdk::{Options, Sdk, encryption::Keys};

@@ -2,6 +2,8 @@
 //!
 //! # The map
 //!
+//! All rooms are private. [`main`] is the program, and [`testing`] names what tests, benches and examples use.
+//!
 //! A room (top-level module) imports only from rooms below it; `tests/promises/architecture.rs` fails on an import that points up.
 //!
 //! | floor | rooms |
@@ -40,32 +42,38 @@
 //! * **Partly authenticated callers**: a session with open `AuthQuery`s; rows say `Partial` where that is enough.
 //! * **Bodies that are not JSON**: an argument type that describes its media types, as in `http/api/client/enroll.rs`.
 
-pub mod access;
-pub mod admin_socket;
-pub mod authentication;
-pub mod change;
-pub mod cli;
-pub mod clock;
-pub mod config;
-pub mod control;
-pub mod controller;
-pub mod enrollment;
-pub mod entity;
-pub mod error;
-pub mod expiring;
-pub mod explain;
-pub mod frame;
-pub mod http;
-pub mod jobs;
-pub mod listener;
-pub mod logging;
-pub mod maintenance;
-pub mod metrics;
-pub mod network;
-pub mod online;
-pub mod pki;
-pub mod posture;
-pub mod priority;
-pub mod query;
-pub mod schema;
-pub mod store;
+mod access;
+mod admin_socket;
+mod authentication;
+mod change;
+mod cli;
+mod clock;
+mod config;
+mod control;
+mod controller;
+mod enrollment;
+mod entity;
+mod error;
+mod expiring;
+mod explain;
+mod frame;
+mod http;
+mod jobs;
+mod listener;
+mod logging;
+mod maintenance;
+mod metrics;
+mod network;
+mod online;
+mod pki;
+mod posture;
+mod priority;
+mod query;
+mod schema;
+mod store;
+pub mod testing;
+
+/// The program: runs the command of this process.
+pub fn main() -> std::process::ExitCode {
+    cli::main(controller::run)
+}

@@ -1,4 +1,4 @@
-//! The program. All code is in the library, where tests and examples use it; start with `overkeep::cli`.
+//! The program. All code is in the library; start with `src/lib.rs`.
 
 use std::process::ExitCode;
 
@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    overkeep::cli::main(overkeep::controller::run)
+    overkeep::main()
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::frame::{Builder, content};
+use overkeep::testing::frame::{Builder, content};
 
 use super::{
     percentile, row,

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use overkeep::{
+use overkeep::testing::{
     authentication::Passwords,
     change::{self, Administrator, Certificates, KINDS, Lifecycle, SealedKeys},
     clock::Timestamp,
@@ -237,7 +237,7 @@ fn service(n: usize, role_attributes: Roles) -> Service {
 fn edge_router(n: usize, role_attributes: Roles) -> EdgeRouter {
     EdgeRouter {
         name: format!("edge-router-{n:03}"),
-        app_data: overkeep::entity::Document::default(),
+        app_data: overkeep::testing::entity::Document::default(),
         cost: 0,
         disabled: false,
         is_tunneler_enabled: false,

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use overkeep::{
+use overkeep::testing::{
     clock::Timestamp,
     entity::{Id, Identity, Record},
     store::{decode, encode},

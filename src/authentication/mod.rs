@@ -30,7 +30,7 @@ pub use fair_queue::{Asker, network};
 pub use password_failures::FailureCount;
 pub use passwords::Passwords;
 pub use proof::{fingerprints_of, holds, holds_fingerprint};
-pub use refusals::{BIND, DIAL, RefusalCounter, Refusals, Refused};
+pub use refusals::{BIND, DIAL, Refusals, Refused};
 pub use session_quota::SessionSlot;
 pub use sessions::Sessions;
 pub use tokens::Tokens;

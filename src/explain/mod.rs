@@ -21,7 +21,6 @@ mod second_factors;
 mod text;
 mod traffic;
 
-pub use obstacle::{Concern, Edit, What};
 pub use text::plain;
 
 use schemars::JsonSchema;

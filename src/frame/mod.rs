@@ -19,7 +19,7 @@ use bytes::{BufMut, BytesMut, buf::Limit};
 pub use build::Builder;
 pub use head::{HEAD, Head, Limits, MAGIC};
 use headers::HEADER;
-pub use headers::{Headers, MOST_HEADERS};
+pub use headers::Headers;
 pub use malformed::Malformed;
 
 /// Content types of every channel.

@@ -29,7 +29,7 @@ use actix_service::{
 use tokio::{net::TcpStream, sync::Semaphore};
 
 use accept::{Acceptor, Protocols};
-pub use accepted::{Accepted, RouterSide, Serve, Stream, Unauthenticated};
+pub use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
 use file_limit::room_for;
 pub use rewind::Rewind;
 pub use shutdown::{ConnectionGuard, Shutdown};

@@ -27,13 +27,13 @@ use std::{
 
 use deadlines::{Deadlines, Terms};
 pub use endpoint_state::{Awaited, awaited};
-pub use evidence::{Answered, Endpoint, Evidence, Os, Presence, Process};
+pub use evidence::{Answered, Endpoint, Evidence, Presence, Process};
 pub use expiry::Expiry;
 pub use failure::{CheckFailure, FailedRequest, PolicyFailure};
 pub use permission::Permission;
 pub use policies::{Decision, Judge, Judged};
 pub use response::Response;
-pub use session_review::{EndedSession, end, lapsed};
+pub use session_review::{end, lapsed};
 pub use trigger::Trigger;
 
 use crate::{

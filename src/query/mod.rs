@@ -22,7 +22,7 @@ mod value;
 mod window;
 
 pub use fault::{Fault, Parameter};
-pub use page::{DEFAULT_LIMIT, Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort};
+pub use page::{Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort};
 pub use parser::{MAX_DEPTH, MAX_LENGTH, parse_sort};
 pub use predicate::{Anchor, Predicate, Query};
 pub use subject::{Subject, Symbol, Vocabulary};

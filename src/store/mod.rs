@@ -42,23 +42,22 @@ pub use cache::{Cache, CommitNumber};
 pub use codec::{decode, encode};
 pub use commit_feed::CommitFeed;
 pub use dependency::{Dependency, DependencyRecorder};
-pub use event::{Event, Phase, Tombstone, Version};
+pub use event::{Event, Phase, Tombstone};
 pub use file::manifest::Manifest;
 pub use file::open::{NEWEST, beside, hold, reserve, sync_directory, unnamed};
 pub use file::open_error::OpenError;
 pub use file::private_file::{clear, create_private, is_one};
 pub use handle::Store;
 pub use history::log::{Anchor, Retention, Verified};
-pub use index::{Code, IndexEntry, code as index_code, entries};
+pub use index::{Code, code as index_code};
 pub use integrity::{Finding, Position, Report, Unreadable};
 pub use list::{
-    ids::{Ids, Page},
+    ids::Ids,
     plan::{Candidates, Plan, Scope},
 };
 pub use opening::{OpenStore, Options};
 pub use progress::Progress;
 pub use reader::Reader;
-pub use registry::{KindEntry, ReferenceEdge, Rule, Target};
-pub use space::Space;
+pub use registry::{KindEntry, Rule};
 pub use tx::read::Read;
 pub use tx::{edit::check_every, write::Tx};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use overkeep::{
+use overkeep::testing::{
     access::{Access, AccessAudit, Right},
     change::KINDS,
     clock::{Clock, Timestamp},

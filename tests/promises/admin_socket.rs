@@ -2,7 +2,7 @@
 
 use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
-use overkeep::{
+use overkeep::testing::{
     admin_socket::{Command, Outcome, socket},
     clock::Clock,
     config::Config,
@@ -203,7 +203,7 @@ fn names_are_escaped_for_terminals() {
     admin.post("/identities", serde_json::json!({ "name": name, "type": "Device", "isAdmin": true })).expect(201);
     admin.post("/services", serde_json::json!({ "name": name, "encryptionRequired": true })).expect(201);
     let (identity, service) = (name.to_owned(), name.to_owned());
-    let explain = Command::Explain { right: overkeep::access::Right::Dial, identity, service, json: false };
+    let explain = Command::Explain { right: overkeep::testing::access::Right::Dial, identity, service, json: false };
     for command in [Command::ListAdministrators, explain] {
         let lines = ask(&socket::beside(&config.data), &command).unwrap().unwrap();
         assert!(lines.iter().any(|line| line.contains("eve\\nyes: eve")), "{lines:?}");

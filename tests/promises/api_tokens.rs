@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use overkeep::http::{Permission, Row};
+use overkeep::testing::http::{Permission, Row};
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Base, Caller, TestServer, fresh, interface, shared};

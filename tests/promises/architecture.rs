@@ -73,11 +73,11 @@ fn below(folder: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The room of a file: its top folder, or its own name at the top. The crate's two roots belong to none.
+/// The room of a file: its top folder, or its own name at the top. The crate's two roots and its façade for tests belong to none.
 fn room(file: &Path) -> Option<String> {
     let first = file.iter().next()?.to_str()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
-    (!["lib", "main"].contains(&name)).then(|| name.to_owned())
+    (!["lib", "main", "testing"].contains(&name)).then(|| name.to_owned())
 }
 
 /// Code without comments and without the unit tests at its end.

@@ -8,7 +8,7 @@ use std::{
     sync::LazyLock,
 };
 
-use overkeep::{
+use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     config::Config,

@@ -1,6 +1,6 @@
 //! The built-in edge router as a record: created at the first start, open to everybody, and the operator's from then on.
 
-use overkeep::clock::Clock;
+use overkeep::testing::clock::Clock;
 use serde_json::json;
 
 use crate::{certificates::shown_by, harness::TestServer};

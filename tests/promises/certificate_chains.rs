@@ -10,7 +10,7 @@ use std::{
     time::Duration as Wait,
 };
 
-use overkeep::pki::{Certificate, Error, LeafDates, Purpose, ServerVerifier, Verification};
+use overkeep::testing::pki::{Certificate, Error, LeafDates, Purpose, ServerVerifier, Verification};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,

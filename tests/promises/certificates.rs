@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use overkeep::{
+use overkeep::testing::{
     admin_socket::{Command, socket},
     change::{Administrator, Certificates, ChangeContext, Changes, Filling, KINDS, SealedKeys, enrollment, first_start},
     clock::Clock,

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use overkeep::{
+use overkeep::testing::{
     admin_socket::{request, socket},
     cli::api,
     http::{Interfaces, LocalPart, LocalRequest},

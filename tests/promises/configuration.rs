@@ -13,9 +13,9 @@ use std::time::Duration;
 use figment::Figment;
 use figment::providers::{Format as _, Toml};
 use figment::value::Value;
-use overkeep::cli::{self, Failure, run};
-use overkeep::config::{Address, Config, Format, Log, Span};
-use overkeep::logging;
+use overkeep::testing::cli::{self, Failure, run};
+use overkeep::testing::config::{Address, Config, Format, Log, Span};
+use overkeep::testing::logging;
 use tempfile::TempDir;
 
 const DOCUMENTED: &str = include_str!("../../controller.toml");
@@ -391,7 +391,7 @@ fn endless_file_is_refused() {
     let config = Config { admin_password_file: Some(endless.into()), passphrase_file: Some(endless.into()), ..Config::default() };
     assert_names(&config.admin_password().unwrap_err().to_string(), &["admin-password-file", endless, "1 MiB"]);
     assert_names(&config.passphrase().err().unwrap().to_string(), &["passphrase-file", endless, "1 MiB"]);
-    let mut files = overkeep::pki::Files::new(endless.as_ref(), endless.as_ref());
+    let mut files = overkeep::testing::pki::Files::new(endless.as_ref(), endless.as_ref());
     assert_names(&files.changed().unwrap_err(), &[endless, "1 MiB"]);
 }
 

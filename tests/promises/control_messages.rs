@@ -7,7 +7,7 @@ use std::io::Read;
 
 use bytes::BytesMut;
 use flate2::read::GzDecoder;
-use overkeep::{
+use overkeep::testing::{
     control::message::{edge, fabric, metrics, model, tunnel},
     frame::{Builder, Frame, Limits},
 };

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use overkeep::{
+use overkeep::testing::{
     entity::{Entity, Facts, FactsExt, Id, Record},
     error::Error,
     store::Store,

@@ -1,6 +1,6 @@
 //! Credentials: the external id in a certificate, the rules for passwords, and the content of a key set.
 
-use overkeep::{
+use overkeep::testing::{
     entity::{
         Ca, ExternalIdClaim, Id, Roles,
         auth_policy::Updb,

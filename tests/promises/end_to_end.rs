@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, thread, time::Duration};
 
-use overkeep::{clock::Clock, config::Span, pki::Certificate};
+use overkeep::testing::{clock::Clock, config::Span, pki::Certificate};
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 use serde_json::json;
 use uuid::Uuid;

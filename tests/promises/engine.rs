@@ -1,7 +1,7 @@
 //! The access engine answers according to the rules. A naive model, written from the rules, is asked the same questions after random
 //! histories, and so is a freshly loaded engine.
 
-use overkeep::{
+use overkeep::testing::{
     access::{Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyGrant, PolicyKind, Reason, Right, Semantic, Subject},
     entity::{Counted, PairCount},
 };

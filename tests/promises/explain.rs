@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use overkeep::{
+use overkeep::testing::{
     access::Right,
     admin_socket::{Command, Outcome, socket},
     clock::Clock,

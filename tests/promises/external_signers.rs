@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::{
+use overkeep::testing::{
     clock::Clock,
     config::Span,
     entity::{ExternalJwtSigner, FactsExt, Id, Record},

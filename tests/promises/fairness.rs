@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use overkeep::clock::Clock;
+use overkeep::testing::clock::Clock;
 use serde_json::json;
 
 use crate::harness::{PASSWORD, TestServer};

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use overkeep::{
+use overkeep::testing::{
     change::KINDS,
     config::Config,
     maintenance::closed,

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use overkeep::{
+use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     config::Config,
@@ -294,7 +294,7 @@ fn change_der(values: &mut Vec<Der>, rng: &mut Rng) {
 
 #[test]
 fn certificates_and_their_requests() {
-    overkeep::pki::jwt::install();
+    overkeep::testing::pki::jwt::install();
     let samples = pki::samples();
     target("certificates_and_their_requests", 500, |rng| {
         let mut values = read_der(rng.pick(samples).as_slice(), 0).unwrap();

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use lz4_flex::block::decompress_with_dict;
-use overkeep::{
+use overkeep::testing::{
     admin_socket::{Command, Outcome, socket},
     cli::{self, Failure},
     clock::{Clock, Timestamp},
@@ -453,7 +453,7 @@ fn refusal_flood_costs_few_rows() {
     server.clock.advance(Duration::from_secs(61));
     wrong("carol");
     let directory = server.closed();
-    let store = stores::of(overkeep::change::KINDS).start(&directory.path().join("data"));
+    let store = stores::of(overkeep::testing::change::KINDS).start(&directory.path().join("data"));
     let refusals: Vec<HistoryRow> = rows(&store).into_iter().filter(|row| row.action == Action::Refusal).collect();
     let times: Vec<u64> = refusals.iter().map(|row| row.after.as_ref().unwrap()["times"].as_u64().unwrap()).collect();
     assert_eq!(times.iter().sum::<u64>(), 71, "every rejection must be counted: {times:?}");
@@ -467,7 +467,7 @@ fn history_pages_follow_their_filter() {
     let (directory, rows) = five();
     let store = open(&directory);
     let page = |text: &str, descending: bool, limit: i64, offset: i64| {
-        let query = Query::parse(text, &overkeep::entity::history::HistoryWords).unwrap();
+        let query = Query::parse(text, &overkeep::testing::entity::history::HistoryWords).unwrap();
         let (found, total) = store.read(|tx| tx.history(&query, descending, Window::new(&query, Some(limit), Some(offset)))).unwrap();
         (found.into_iter().map(|row| row.sequence).collect::<Vec<_>>(), total)
     };

@@ -6,7 +6,7 @@
 use std::{env, sync::LazyLock};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use overkeep::pki::{
+use overkeep::testing::pki::{
     AlternativeNames, KeySet, KeyedCertificate, Material,
     jwt::{self, Claimed, Signer, Verifier},
 };

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::{
+use overkeep::testing::{
     change::SealedKeys,
     clock::{Clock, Timestamp},
     entity::{Action, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Stateful},

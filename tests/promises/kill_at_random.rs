@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use overkeep::{
+use overkeep::testing::{
     change::KINDS,
     entity::{FactsExt, Id, Identity, Service, ServicePolicy},
     store::{Progress, Store},

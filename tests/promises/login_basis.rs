@@ -2,7 +2,7 @@
 
 use std::{thread, time::Instant};
 
-use overkeep::{
+use overkeep::testing::{
     authentication::{Asker, FailureCount, Passwords},
     clock::Timestamp,
     config::{self, Config},

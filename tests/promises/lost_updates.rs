@@ -1,6 +1,6 @@
 //! A write with `If-Match` never overwrites a version that its sender has not seen.
 
-use overkeep::http::{Header, Row};
+use overkeep::testing::http::{Header, Row};
 use serde_json::{Value as Json, json};
 
 use crate::{

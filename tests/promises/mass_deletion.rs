@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use overkeep::{
+use overkeep::testing::{
     authentication::Sessions,
     change::KINDS,
     clock::{Clock, Timestamp},

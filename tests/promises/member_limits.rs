@@ -1,7 +1,7 @@
 //! Members of records that requests fill freely are bounded in entries and bytes; the error names the member and the configuration key.
 //! What clients may write is bounded more tightly, so that one identity cannot grow the file.
 
-use overkeep::{clock::Clock, config::Members, entity::Amount, entity::Most};
+use overkeep::testing::{clock::Clock, config::Members, entity::Amount, entity::Most};
 use serde_json::{Map, Value as Json, json};
 
 use crate::harness::{Answer, Base, Key, PASSWORD, TestServer, fresh, shared};

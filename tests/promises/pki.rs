@@ -1,8 +1,8 @@
 //! Keys, requests, certificates, chains, tokens and TLS, compared with the `openssl` program wherever a format is shared.
 
-use overkeep::pki::jwt::{self, Signer, Verifier};
-use overkeep::pki::tls::{ServerLeaf, server_config};
-use overkeep::pki::{
+use overkeep::testing::pki::jwt::{self, Signer, Verifier};
+use overkeep::testing::pki::tls::{ServerLeaf, server_config};
+use overkeep::testing::pki::{
     AlternativeNames, Authority, Certificate, Csr, Derivation, Error, KeyKind, KeyedCertificate, LeafDates, Material, Passphrase,
     PrivateKey, Purpose, Validity, Verification, bundle_pem, certificates_only, certificates_only_base64, chain_pem,
 };
@@ -307,7 +307,7 @@ fn certificate_lifetimes_are_bounded() {
     assert_eq!(client_until(&authority, &csr, end + DAY).unwrap_err(), Error::Expired);
 }
 
-fn client_until(authority: &Authority, csr: &Csr, now: i64) -> overkeep::pki::Result<Certificate> {
+fn client_until(authority: &Authority, csr: &Csr, now: i64) -> overkeep::testing::pki::Result<Certificate> {
     authority.issue_client(csr, csr.names(), Validity::years(1, now))
 }
 
@@ -610,7 +610,7 @@ fn version_1_certificates_are_clients_only() {
     let fake_key = context.key("fake", P256);
     let fake = context.openssl(&["req", "-x509", "-new", "-key", &fake_key, "-subj", &name, "-days", "9"], "");
     let forged = Material {
-        intermediate: overkeep::pki::Credential { certificate: fake, key: std::fs::read_to_string(&fake_key).unwrap().into() },
+        intermediate: overkeep::testing::pki::Credential { certificate: fake, key: std::fs::read_to_string(&fake_key).unwrap().into() },
         ..material.clone()
     };
     let forgery = context.version_1(&csr, &forged);
@@ -620,8 +620,10 @@ fn version_1_certificates_are_clients_only() {
 
     // Neither version 1 nor an ordinary leaf signs other certificates, and a path length is enforced.
     let mut below = material.clone();
-    below.intermediate =
-        overkeep::pki::Credential { certificate: old.pem(), key: std::fs::read_to_string(context.0.path().join("k")).unwrap().into() };
+    below.intermediate = overkeep::testing::pki::Credential {
+        certificate: old.pem(),
+        key: std::fs::read_to_string(context.0.path().join("k")).unwrap().into(),
+    };
     assert_eq!(case.verify(&[&context.version_1(&csr, &below), &old, between]), Err(Error::Untrusted));
     below.intermediate = material.server.clone();
     let server = Certificate::only(&material.server.certificate).unwrap();
@@ -631,7 +633,8 @@ fn version_1_certificates_are_clients_only() {
     let extensions = context.put("ext", "basicConstraints=critical,CA:TRUE\n");
     let args = ["x509", "-req", "-days", "9", "-CA", &ca, "-CAkey", &ca_key, "-set_serial", "9", "-extfile", &extensions];
     let sub = context.openssl(&args, context.csr(&sub_key, "/CN=sub", &[]));
-    below.intermediate = overkeep::pki::Credential { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap().into() };
+    below.intermediate =
+        overkeep::testing::pki::Credential { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap().into() };
     let sub = Certificate::only(&sub).unwrap();
     let deep = context.version_1(&csr, &below);
     assert_eq!(case.verify(&[&deep, &sub, between]), Err(Error::Untrusted), "the intermediate allows none below it");

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::{
+use overkeep::testing::{
     access::Access,
     change::KINDS,
     clock::{CalendarTime, Clock, Timestamp},

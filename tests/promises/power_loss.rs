@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use overkeep::{
+use overkeep::testing::{
     access::{Access, Right},
     change::KINDS,
     clock::{Clock, Timestamp},

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeSet,
 };
 
-use overkeep::{
+use overkeep::testing::{
     access::{Access, Subject},
     change::KINDS,
     clock::{Clock, Timestamp},

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, thread};
 
-use overkeep::query::*;
+use overkeep::testing::query::*;
 use proptest::prelude::*;
 
 /// The fields of a kind, and the kind that its set `configs` refers to.

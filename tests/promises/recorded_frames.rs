@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::frame::{Builder, Frame, Limits, value};
+use overkeep::testing::frame::{Builder, Frame, Limits, value};
 use serde_json::Value as Json;
 
 const LIMITS: Limits = Limits { headers: 1 << 20, body: 1 << 24 };

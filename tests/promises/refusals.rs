@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use overkeep::{change::KINDS, http::Row};
+use overkeep::testing::{change::KINDS, http::Row};
 use serde_json::{Map, Value as Json, json};
 
 use crate::{

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::{
+use overkeep::testing::{
     change::{KINDS, SealedKeys},
     clock::{Clock, Timestamp},
     config::Config,
@@ -59,7 +59,7 @@ fn configuration(directory: &TempDir) -> Config {
     config
 }
 
-fn put<E: Entity>(tx: &Tx<'_>, id: &str, spec: Json, state: Json) -> overkeep::error::Result<()> {
+fn put<E: Entity>(tx: &Tx<'_>, id: &str, spec: Json, state: Json) -> overkeep::testing::error::Result<()> {
     let mut record = Record::<E>::new(Id::from_text(id), Timestamp::from_millis(1_000), serde_json::from_value(spec).unwrap());
     if !state.is_null() {
         record.state = serde_json::from_value(state).unwrap();
@@ -67,7 +67,7 @@ fn put<E: Entity>(tx: &Tx<'_>, id: &str, spec: Json, state: Json) -> overkeep::e
     tx.insert(record)
 }
 
-fn fill(tx: &Tx<'_>) -> overkeep::error::Result<()> {
+fn fill(tx: &Tx<'_>) -> overkeep::testing::error::Result<()> {
     let issued = |name: &str| {
         let pem = Authority::new(name).pem();
         (Certificate::first(&pem).unwrap().fingerprint(), pem)
@@ -95,7 +95,7 @@ fn fill(tx: &Tx<'_>) -> overkeep::error::Result<()> {
     });
     let overrides = json!([{ "service": "a-service", "config": "a-config" }]);
     put::<Identity>(tx, "an-identity", identity, Json::Null)?;
-    let mut identity = overkeep::entity::FactsExt::get(tx, &Id::<Identity>::from_text("an-identity"))?;
+    let mut identity = overkeep::testing::entity::FactsExt::get(tx, &Id::<Identity>::from_text("an-identity"))?;
     identity.state.service_configs = serde_json::from_value(overrides).unwrap();
     tx.put(identity)?;
     let check = json!({ "typeId": "MFA", "name": "a-check", "roleAttributes": ["strict"], "timeoutSeconds": 600 });
@@ -111,7 +111,7 @@ fn fill(tx: &Tx<'_>) -> overkeep::error::Result<()> {
 
 type Issued<'i> = &'i dyn Fn(&str) -> (String, String);
 
-fn fill_routers(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::error::Result<()> {
+fn fill_routers(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::testing::error::Result<()> {
     let state = || {
         let ((fingerprint, pem), (next, next_pem)) = (issued("router"), issued("next"));
         json!({ "isVerified": true, "fingerprint": fingerprint, "certPem": pem, "unverifiedFingerprint": next, "unverifiedCertPem": next_pem })
@@ -137,7 +137,7 @@ fn fill_routers(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::error::Result<()> 
     put::<Controller>(tx, "a-controller", controller, Json::Null)
 }
 
-fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::error::Result<()> {
+fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::testing::error::Result<()> {
     let (fingerprint, pem) = issued("partner");
     let ca = json!({
         "name": "partner", "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": []
@@ -443,7 +443,7 @@ fn mismatched_keys_are_named() {
         let (mut params, key) = (CertificateParams::default(), KeyPair::generate().unwrap());
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.not_after = rcgen::date_time_ymd(2400, 1, 1);
-        overkeep::pki::Credential { certificate: params.signed_by(&key, &issuer).unwrap().pem(), key: key.serialize_pem().into() }
+        overkeep::testing::pki::Credential { certificate: params.signed_by(&key, &issuer).unwrap().pem(), key: key.serialize_pem().into() }
     };
     let with = |change: &dyn Fn(&mut Material)| {
         let mut material = own.clone();

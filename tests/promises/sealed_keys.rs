@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, thread, time::Instant};
 
-use overkeep::{
+use overkeep::testing::{
     change::{self, KINDS, SealedKeys, certificates},
     pki::Passphrase,
     store::Store,
@@ -63,7 +63,7 @@ fn found(kept: &DataFile, file: &str, pieces: &[String]) -> usize {
     pieces.iter().filter(|piece| text.contains(piece.as_str())).count()
 }
 
-fn log_in(running: &overkeep::controller::Controller, password: &str) -> Caller {
+fn log_in(running: &overkeep::testing::controller::Controller, password: &str) -> Caller {
     trusting(&format!("https://{}", running.bound())).log_in("admin", password)
 }
 

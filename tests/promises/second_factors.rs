@@ -10,7 +10,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD, engine::general_purpose::URL_SAFE_NO_PAD};
-use overkeep::{
+use overkeep::testing::{
     authentication::{
         Attempt, Codes, Tokens,
         codes::{Proof, recent},

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::{clock::Clock, config::Config, controller};
+use overkeep::testing::{clock::Clock, config::Config, controller};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use ureq::{Agent, tls::TlsConfig};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use overkeep::{clock::Clock, config::Config, controller};
+use overkeep::testing::{clock::Clock, config::Config, controller};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use overkeep::{
+use overkeep::testing::{
     access::Right,
     admin_socket::{AdminContext, Command, Outcome},
     config::Config,

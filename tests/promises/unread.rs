@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::{clock::Clock, config::Span};
+use overkeep::testing::{clock::Clock, config::Span};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;

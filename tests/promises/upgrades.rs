@@ -11,7 +11,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use overkeep::{
+use overkeep::testing::{
     change::{KINDS, SealedKeys},
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},

@@ -163,7 +163,8 @@ fn describes(schema: &Json, member: &str, base: Base) -> bool {
 
 /// The paths of all lists of an interface.
 fn lists(base: Base) -> Vec<&'static str> {
-    let is_list = |row: &&overkeep::http::Row| row.method == "GET" && row.operation.parameters.iter().any(|one| one.name == "filter");
+    let is_list =
+        |row: &&overkeep::testing::http::Row| row.method == "GET" && row.operation.parameters.iter().any(|one| one.name == "filter");
     interface(base).rows().filter(is_list).map(|row| row.path.as_str()).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Behaviour that clients depend on and that is easily overlooked: blanks, nulls, and the order of errors.
 
-use overkeep::{
+use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     config::Config,

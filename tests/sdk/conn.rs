@@ -1,6 +1,6 @@
 //! A connection, dialled or accepted.
 
-use overkeep::frame::{Builder, Frame};
+use overkeep::testing::frame::{Builder, Frame};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{FIN, PATIENCE, Refused, Sdk, key, kind};

@@ -1,6 +1,6 @@
 //! Hosting a service.
 
-use overkeep::frame::{Builder, Frame};
+use overkeep::testing::frame::{Builder, Frame};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{Conn, PATIENCE, Refused, Sdk, key, kind};

@@ -18,7 +18,7 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::frame::{Builder, Frame, HEAD, Head, Limits, content, key as common};
+use overkeep::testing::frame::{Builder, Frame, HEAD, Head, Limits, content, key as common};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf, split},
     sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot},
@@ -27,7 +27,7 @@ use tokio::{
 
 pub use conn::{Conn, Event};
 pub use host::Host;
-pub use overkeep::network::{key, kind};
+pub use overkeep::testing::network::{key, kind};
 
 /// In [`key::FLAGS`]: the sender has finished.
 pub const FIN: u32 = 1;

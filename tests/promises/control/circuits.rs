@@ -1,6 +1,6 @@
 //! Terminators and circuits at a router with a control channel.
 
-use overkeep::{
+use overkeep::testing::{
     control::message::{
         content,
         edge::{self, CreateTerminatorResult},

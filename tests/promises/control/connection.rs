@@ -1,6 +1,6 @@
 //! Which routers may connect, and how a connection ends.
 
-use overkeep::{
+use overkeep::testing::{
     control::message::{content, key},
     frame::{Builder, content as common, key as common_key},
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use overkeep::{
+use overkeep::testing::{
     control::message::{content, edge},
     frame::Builder,
 };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use jsonschema::Validator;
-use overkeep::http::{Found, Interface, Interfaces};
+use overkeep::testing::http::{Found, Interface, Interfaces};
 use serde_json::{Value as Json, json};
 
 use super::{answer::Answer, caller::Base};

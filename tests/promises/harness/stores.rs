@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use overkeep::store::{KindEntry, OpenStore, Options, Store};
+use overkeep::testing::store::{KindEntry, OpenStore, Options, Store};
 use redb::{StorageBackend, backends::InMemoryBackend};
 
 /// How a store for a test is opened.

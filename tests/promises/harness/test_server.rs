@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use overkeep::{
+use overkeep::testing::{
     clock::Clock,
     config::Config,
     controller::{self, Controller},
@@ -127,7 +127,7 @@ impl TestServer {
     }
 
     /// The built-in edge router.
-    pub fn router(&self) -> &overkeep::network::Router {
+    pub fn router(&self) -> &overkeep::testing::network::Router {
         self.controller.router()
     }
 

@@ -1,6 +1,6 @@
 //! Hosting services, and the records of terminators.
 
-use overkeep::{
+use overkeep::testing::{
     clock::Clock,
     frame::{Builder, content},
 };

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use overkeep::clock::Clock;
+use overkeep::testing::clock::Clock;
 
 use super::{
     scene::{Scene, run, runtime, soon},

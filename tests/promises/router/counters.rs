@@ -1,6 +1,6 @@
 //! Counters for monitoring: each event is counted once, and the gauges show what is open.
 
-use overkeep::{
+use overkeep::testing::{
     frame::Builder,
     network::{Peer, TrafficInfo},
 };

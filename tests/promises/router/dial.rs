@@ -1,6 +1,6 @@
 //! From a Connect message to a connection, or to a refusal with its reason.
 
-use overkeep::frame::{Builder, key as common};
+use overkeep::testing::frame::{Builder, key as common};
 use serde_json::json;
 
 use super::{
@@ -251,7 +251,7 @@ fn abandoned_dials_leave_nothing() {
         sdk.send(Builder::new(kind::CONNECT).u32(key::CONNECTION, id).body(token.as_bytes())).await.unwrap();
         let dial = host.dialled().await;
         sdk.send(Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, id).empty()).await.unwrap();
-        sdk.ask(Builder::new(overkeep::frame::content::PING).empty()).await.unwrap();
+        sdk.ask(Builder::new(overkeep::testing::frame::content::PING).empty()).await.unwrap();
         let mut accepted = host.answer(dial, |answer| answer).await;
         assert!(matches!(accepted.next().await, Event::Closed(_)));
         assert!(scene.server.router().circuits().is_empty());

@@ -1,6 +1,6 @@
 //! Explain names the hosts of a service on the built-in router, or what is missing.
 
-use overkeep::{
+use overkeep::testing::{
     access::Right,
     admin_socket::{Command, socket},
 };

@@ -1,7 +1,7 @@
 //! Whatever a peer sends or does, other connections are not affected and nothing of the peer remains.
 
 use bytes::BytesMut;
-use overkeep::frame::{Builder, Frame, content, key as common};
+use overkeep::testing::frame::{Builder, Frame, content, key as common};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

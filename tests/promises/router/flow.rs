@@ -1,6 +1,6 @@
 //! End-to-end flow control between SDKs: the router relays it if both ends support it.
 
-use overkeep::frame::{Builder, Frame};
+use overkeep::testing::frame::{Builder, Frame};
 
 use super::{
     scene::{Scene, run},
@@ -101,7 +101,7 @@ fn foreign_circuits_are_out_of_reach() {
         stranger.send(payload(&circuit, 0, 0, b"forged")).await.unwrap();
         stranger.send(Builder::new(CLOSE).body(circuit.as_bytes())).await.unwrap();
         stranger.send(Builder::new(kind::DATA).u32(key::CONNECTION, host.id).body(b"forged")).await.unwrap();
-        stranger.ask(Builder::new(overkeep::frame::content::PING).empty()).await.unwrap();
+        stranger.ask(Builder::new(overkeep::testing::frame::content::PING).empty()).await.unwrap();
         client.sdk.send(payload(&circuit, 0, 0, b"real")).await.unwrap();
         assert_eq!(host.message().await.unwrap().body(), b"real");
     });

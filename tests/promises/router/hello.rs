@@ -1,6 +1,6 @@
 //! How a channel is opened, who may open one, and what keeps it open.
 
-use overkeep::{
+use overkeep::testing::{
     frame::{Builder, Frame, content, key as common},
     network::Peer,
 };
@@ -167,9 +167,10 @@ fn records_show_connected_identities() {
 
 #[test]
 fn channels_keep_sessions_alive() {
-    let server =
-        TestServer::with(overkeep::clock::Clock::manual(overkeep::clock::Clock::system().now()), |config| config.router.enabled = true)
-            .unverified();
+    let server = TestServer::with(overkeep::testing::clock::Clock::manual(overkeep::testing::clock::Clock::system().now()), |config| {
+        config.router.enabled = true
+    })
+    .unverified();
     let (member, idle) = (Member::new(&server, "member"), Member::new(&server, "idle"));
     let sdk = run(member.connect(&server, Options::GO));
     for _ in 0..4 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use overkeep::{
+use overkeep::testing::{
     clock::Clock,
     frame::{Builder, content},
 };

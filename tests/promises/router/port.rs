@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use overkeep::{clock::Clock, config::Span};
+use overkeep::testing::{clock::Clock, config::Span};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -80,7 +80,7 @@ fn proven_certificate_counts() {
 
 #[test]
 fn router_port_serves_no_rest() {
-    let listen = |config: &mut overkeep::config::Config| {
+    let listen = |config: &mut overkeep::testing::config::Config| {
         config.router.enabled = true;
         config.router.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     };

@@ -1,6 +1,6 @@
 //! Relaying data from one SDK to another.
 
-use overkeep::frame::Builder;
+use overkeep::testing::frame::Builder;
 
 use super::{
     scene::{Scene, run, soon},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use overkeep::{clock::Clock, config::Span};
+use overkeep::testing::{clock::Clock, config::Span};
 use serde_json::json;
 
 use super::{

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::network::Peer;
+use overkeep::testing::network::Peer;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::json;
 use tokio::{io::DuplexStream, net::TcpStream, runtime::Runtime};
@@ -72,7 +72,7 @@ impl Member {
 
     /// SHA-1 of the certificate, as routers report it.
     pub fn fingerprint(&self) -> String {
-        overkeep::pki::Certificate::from_der(&self.leaf).unwrap().fingerprint()
+        overkeep::testing::pki::Certificate::from_der(&self.leaf).unwrap().fingerprint()
     }
 
     /// The token of a session for a service.

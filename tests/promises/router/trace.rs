@@ -1,6 +1,6 @@
 //! Trace routes.
 
-use overkeep::frame::Builder;
+use overkeep::testing::frame::Builder;
 
 use super::{
     scene::{Scene, run, soon},

@@ -1,0 +1,88 @@
+//! What tests, benches and examples may use of the crate, by room. Nothing else is visible outside of it, so that the compiler finds code that
+//! nobody uses.
+//!
+//! A name is added here on purpose and for a test that needs it; this is no interface for other programs, and any release may change it.
+
+pub mod access {
+    pub use crate::access::{
+        Access, AccessAudit, Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyGrant, PolicyKind, Reason, Right, Semantic,
+        Subject,
+    };
+}
+pub mod admin_socket {
+    pub use crate::admin_socket::{AdminContext, Command, Outcome, request, socket};
+}
+pub mod authentication {
+    pub use crate::authentication::{Asker, Attempt, Codes, FailureCount, Passwords, Sessions, Tokens, codes};
+}
+pub mod change {
+    pub use crate::change::{
+        Administrator, Certificates, ChangeContext, Changes, Filling, KINDS, Lifecycle, SealedKeys, certificates, enrollment, first_start,
+        stored_seal,
+    };
+}
+pub mod cli {
+    pub use crate::cli::{Failure, act, api, run};
+}
+pub mod clock {
+    pub use crate::clock::{CalendarTime, Clock, Timestamp};
+}
+pub mod config {
+    pub use crate::config::{Address, Codes, Config, Format, KeySets, Log, Members, Passwords, Sessions, Snapshots, Span, Tokens};
+}
+pub mod control {
+    pub use crate::control::message;
+}
+pub mod controller {
+    pub use crate::controller::{Controller, NotStarted, host, start};
+}
+pub mod entity {
+    pub use crate::entity::{
+        AccessChange, Action, Amount, AnyRecord, ApiSession, AuthPolicy, Authenticator, Author, Ca, Config, ConfigType, Controller,
+        Counted, Credential, Demand, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch, ExternalIdClaim,
+        ExternalJwtSigner, Facts, FactsExt, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Mfa, Most, OnDelete, PairCount,
+        Pairs, PolicyType, PostureCheck, Record, Reference, Roles, RouterLink, Seen, Semantic, Service, ServiceEdgeRouterPolicy,
+        ServicePolicy, Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words, api_session, auth_policy,
+        builtin, enrollment, external_id_claim, external_jwt_signer, history, mfa,
+    };
+}
+pub mod error {
+    pub use crate::error::{Error, Refusal, Result};
+}
+pub mod frame {
+    pub use crate::frame::{Builder, Frame, HEAD, Head, Limits, content, key, value};
+}
+pub mod http {
+    pub use crate::http::{Found, Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, Row};
+}
+pub mod logging {
+    pub use crate::logging::{changeable, subscriber};
+}
+pub mod maintenance {
+    pub use crate::maintenance::{Maintenance, Schedule, Scrub, Work, closed};
+}
+pub mod network {
+    pub use crate::network::{Peer, Router, TrafficInfo, key, kind};
+}
+pub mod pki {
+    pub use crate::pki::{
+        AlternativeNames, Authority, Certificate, Credential, Csr, Derivation, Error, Files, KeyKind, KeySet, KeyedCertificate, Keystore,
+        LeafDates, Material, Passphrase, PrivateKey, PublicJwk, PublicKey, Purpose, Result, Seal, ServerVerifier, Validity, Verification,
+        bundle_pem, certificates_only, certificates_only_base64, chain_pem, jwt, tls,
+    };
+}
+pub mod posture {
+    pub use crate::posture::{Endpoint, Evidence, Posture, Presence, Response, Trigger, evaluation};
+}
+pub mod query {
+    pub use crate::query::{
+        Fault, Limit, MAX_DEPTH, MAX_LENGTH, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Parameter, Query, Sort, Subject, Symbol, Type, Value,
+        Vocabulary, Window, compare, parse_sort,
+    };
+}
+pub mod store {
+    pub use crate::store::{
+        Anchor, Cache, Candidates, Code, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, OpenStore, Options, Phase, Plan,
+        Progress, Read, Report, Retention, Rule, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
+    };
+}
