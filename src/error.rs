@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reports at most this many broken rules per request.
-const MOST: usize = 20;
+const LIMIT: usize = 20;
 
 /// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -190,9 +190,9 @@ impl Error {
         Self::several(refused).map_or(Ok(()), Err)
     }
 
-    /// Joins errors into one; `None` if there is none. Only the first [`MOST`] are kept.
+    /// Joins errors into one; `None` if there is none. Only the first [`LIMIT`] are kept.
     pub fn several(mut errors: Vec<Self>) -> Option<Self> {
-        errors.truncate(MOST);
+        errors.truncate(LIMIT);
         if errors.len() > 1 { Some(Self::Several(errors)) } else { errors.pop() }
     }
 

@@ -144,7 +144,7 @@ impl JobTrigger {
     pub fn follow(&self, store: &OpenStore) {
         let messages = self.messages.clone();
         store.subscribe(Phase::React, move |events| {
-            if events.iter().any(|event| event.ending.is_some()) {
+            if events.iter().any(|event| event.tombstone.is_some()) {
                 // With a full queue, the next round finds them.
                 drop(messages.try_send(JobMessage::Ended));
             }
@@ -219,7 +219,7 @@ impl Jobs {
     fn look_around(&self, was_in_place: &mut bool) {
         self.look_for_file(was_in_place);
         tell("ending idle sessions", self.sweep());
-        tell("renewing certificates", self.certificates.look_after(self.clock.now()));
+        tell("renewing certificates", self.certificates.renew_due(self.clock.now()));
         self.refusals.write(&self.store, self.clock.now(), false);
     }
 

@@ -38,7 +38,7 @@ const NAMED: usize = 20;
 /// The number of rows read at once; more only to complete a change.
 const ROWS: usize = 4096;
 /// Up to this many changes of one round get a row each; more are combined.
-const MOST: usize = 32;
+const MAX_LISTED: usize = 32;
 /// The same limit while there is a backlog.
 const FEW: usize = 4;
 /// The duration of a round after which its results are written; only for rounds that run by themselves.
@@ -160,8 +160,8 @@ impl Progress {
             (self.engine, self.seen) = (None, gone);
         }
         let (names, is_full) = (names(&rows), rows.len() >= ROWS);
-        let most = if is_full || self.is_behind { FEW } else { MOST };
-        let (mut shares, mut told, mut seen) = (shares(rows, most).into_iter(), Vec::new(), end);
+        let limit = if is_full || self.is_behind { FEW } else { MAX_LISTED };
+        let (mut shares, mut told, mut seen) = (shares(rows, limit).into_iter(), Vec::new(), end);
         let begun = Instant::now();
         while let Some(share) = shares.next() {
             let engine = self.engine()?;
@@ -252,22 +252,22 @@ fn some(tx: &Read<'_>, sequence: u64) -> Result<Found> {
     Ok(Found { gone, rows, end: end.max(gone) })
 }
 
-/// Groups rows by change. If there are more than `most` changes, several are combined, if possible those of one author.
-fn shares(rows: Vec<HistoryRow>, most: usize) -> Vec<Share> {
+/// Groups rows by change. If there are more than `limit` changes, several are combined, if possible those of one author.
+fn shares(rows: Vec<HistoryRow>, limit: usize) -> Vec<Share> {
     let one = |row: HistoryRow| Share { changes: 1, by: row.by.clone(), rows: vec![row] };
     let mut changes = joined(rows.into_iter().map(one).collect(), usize::MAX, |one, next| one.change() == next.change());
     changes.iter_mut().for_each(|change| change.changes = 1);
-    let together = changes.len().div_ceil(most);
+    let together = changes.len().div_ceil(limit);
     let shares = joined(changes, together, |one, next| one.by == next.by);
-    let together = shares.len().div_ceil(2 * most);
+    let together = shares.len().div_ceil(2 * limit);
     joined(shares, together, |_, _| true)
 }
 
-/// Joins neighbours that fit, at most `most` together.
-fn joined(shares: Vec<Share>, most: usize, fit: impl Fn(&Share, &Share) -> bool) -> Vec<Share> {
+/// Joins neighbours that fit, at most `limit` together.
+fn joined(shares: Vec<Share>, limit: usize, fit: impl Fn(&Share, &Share) -> bool) -> Vec<Share> {
     let (mut joined, mut count) = (Vec::<Share>::new(), 0);
     for next in shares {
-        match joined.last_mut().filter(|last| count < most && fit(last, &next)) {
+        match joined.last_mut().filter(|last| count < limit && fit(last, &next)) {
             Some(last) => {
                 last.changes += next.changes;
                 last.rows.extend(next.rows);
@@ -304,7 +304,7 @@ impl Share {
             back.named(|subject, id| Ok::<_, Infallible>(name(subject, id)));
         let [dial, bind, identity_routers, service_routers] =
             [dial, bind, identity_routers, service_routers].map(|Changes { gained, lost }| {
-                let any = |tally: PairCount<Named>| (tally.pairs > 0).then_some(tally);
+                let any = |count: PairCount<Named>| (count.pairs > 0).then_some(count);
                 (any(lost), any(gained))
             });
         AccessChange {

@@ -99,16 +99,16 @@ impl Engine {
 
     /// Stores a policy without informing observers. Returns whether it changed.
     pub(super) fn write(&mut self, id: &str, policy: &Policy) -> bool {
-        let (book, all) = self.book_mut(policy.kind);
-        let (row, changed) = book.put(id, policy.semantic, &policy.lists, all);
+        let (index, all) = self.index_mut(policy.kind);
+        let (row, changed) = index.put(id, policy.semantic, &policy.lists, all);
         let turned = policy.right.is_some_and(|right| self.types.set(row, right));
         changed || turned
     }
 
     /// Removes a policy without informing observers. Returns whether it existed.
     pub(super) fn erase(&mut self, kind: PolicyKind, id: &str) -> bool {
-        let (book, all) = self.book_mut(kind);
-        let Some(row) = book.remove(id, all) else { return false };
+        let (index, all) = self.index_mut(kind);
+        let Some(row) = index.remove(id, all) else { return false };
         if kind == PolicyKind::Service {
             self.types.clear(row);
         }
@@ -172,13 +172,13 @@ impl Engine {
         self.evaluated.forget_reaches();
     }
 
-    fn book_mut(&mut self, kind: PolicyKind) -> (&mut PolicyIndex, &mut Populations) {
-        let book = match kind {
+    fn index_mut(&mut self, kind: PolicyKind) -> (&mut PolicyIndex, &mut Populations) {
+        let index = match kind {
             PolicyKind::Service => &mut self.service_policies,
             PolicyKind::EdgeRouter => &mut self.edge_router_policies,
             PolicyKind::ServiceEdgeRouter => &mut self.service_edge_router_policies,
         };
-        (book, &mut self.all)
+        (index, &mut self.all)
     }
 
     /// Drops the cached results that depend on policies of a kind.

@@ -25,26 +25,26 @@ impl Engine {
         self.near(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), self.types.of(right))
     }
 
-    fn near(&self, book: &PolicyIndex, one: (Subject, &str), other: (Subject, &str), among: &RoaringBitmap) -> Vec<NearMiss> {
+    fn near(&self, index: &PolicyIndex, one: (Subject, &str), other: (Subject, &str), among: &RoaringBitmap) -> Vec<NearMiss> {
         let matching =
-            |(subject, id): (Subject, &str)| self.row(subject, id).map(|row| book.of(subject, row, &self.all) & among).unwrap_or_default();
+            |(subject, id): (Subject, &str)| self.row(subject, id).map(|row| index.of(subject, row, &self.all) & among).unwrap_or_default();
         let (ones, others) = (matching(one), matching(other));
-        let lacks_other = (&ones - &others).into_iter().filter_map(|policy| self.lacking(book, policy, one, other));
-        let lacks_one = (&others - &ones).into_iter().filter_map(|policy| self.lacking(book, policy, other, one));
+        let lacks_other = (&ones - &others).into_iter().filter_map(|policy| self.lacking(index, policy, one, other));
+        let lacks_one = (&others - &ones).into_iter().filter_map(|policy| self.lacking(index, policy, other, one));
         let mut near: Vec<NearMiss> = lacks_other.chain(lacks_one).collect();
         near.sort_unstable_by(|a, b| a.policy.cmp(&b.policy));
         near
     }
 
     /// What `missing` lacks for a policy that matches `there`.
-    fn lacking(&self, book: &PolicyIndex, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<NearMiss> {
+    fn lacking(&self, index: &PolicyIndex, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<NearMiss> {
         let subject = |(subject, id)| self.all.of(subject).subject(self.row(subject, id)?);
         let (id, roles) = subject(there)?;
-        let because = book.side(there.0)?.because(policy, id, roles)?;
-        let list = book.side(missing.0).and_then(|side: &RoleIndex| side.list(policy))?;
+        let because = index.side(there.0)?.because(policy, id, roles)?;
+        let list = index.side(missing.0).and_then(|side: &RoleIndex| side.list(policy))?;
         let (_, held) = subject(missing)?;
         Some(NearMiss {
-            policy: book.names().text(policy)?.clone(),
+            policy: index.names().text(policy)?.clone(),
             missing: missing.0,
             matched: self.reason(there.0, because),
             lacking: self.attributes(missing.0, list, held),

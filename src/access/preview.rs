@@ -50,10 +50,12 @@ impl Difference {
             let first: Result<Vec<N>, E> = first.iter().map(|id| name(subject, id)).collect();
             Ok(Counted { count: *count, first: first? })
         };
-        let tally = |of: &Relation, PairCount { pairs, who, what }: &PairCount<Arc<str>>| {
+        let count_pairs = |of: &Relation, PairCount { pairs, who, what }: &PairCount<Arc<str>>| {
             Ok(PairCount { pairs: *pairs, who: counted(of.who, who)?, what: counted(of.what, what)? })
         };
-        let turn = |of: &Relation, turn: &Changes<Arc<str>>| Ok(Changes { gained: tally(of, &turn.gained)?, lost: tally(of, &turn.lost)? });
+        let turn = |of: &Relation, turn: &Changes<Arc<str>>| {
+            Ok(Changes { gained: count_pairs(of, &turn.gained)?, lost: count_pairs(of, &turn.lost)? })
+        };
         Ok(Difference {
             dial: turn(&DIAL, &self.dial)?,
             bind: turn(&BIND, &self.bind)?,
@@ -126,13 +128,13 @@ static SERVICE_ROUTERS: Relation =
     Relation { kind: PolicyKind::ServiceEdgeRouter, right: None, who: Subject::Service, what: Subject::EdgeRouter };
 
 impl Engine {
-    /// What changes would give and take, with at most `most` ids in each list.
-    pub fn preview(&mut self, delta: &[Delta], most: usize) -> Difference {
+    /// What changes would give and take, with at most `limit` ids in each list.
+    pub fn preview(&mut self, delta: &[Delta], limit: usize) -> Difference {
         let delta = in_order(delta);
         let mut preview = Preview::new(self, &delta);
         loop {
             // The engine is borrowed, so that it cannot change and this ends.
-            if let Step::Done(difference) = preview.step(self, most) {
+            if let Step::Done(difference) = preview.step(self, limit) {
                 return *difference;
             }
         }
@@ -163,7 +165,7 @@ impl<'n> Preview<'n> {
     }
 
     /// Does one step; the last one names the subjects found.
-    pub fn step(&mut self, engine: &mut Engine, most: usize) -> Step {
+    pub fn step(&mut self, engine: &mut Engine, limit: usize) -> Step {
         if engine.generation != self.generation {
             return Step::Stale;
         }
@@ -175,14 +177,14 @@ impl<'n> Preview<'n> {
         } else if self.parts.iter().any(|part| !part.groups.is_empty()) {
             self.evaluate(engine, GROUPS.max(many));
         } else {
-            return Step::Done(Box::new(self.difference(engine, most)));
+            return Step::Done(Box::new(self.difference(engine, limit)));
         }
         Step::Running
     }
 
-    fn difference(&self, engine: &mut Engine, most: usize) -> Difference {
-        let lost = self.parts.each_ref().map(|part| part.relation.tally(engine, &part.lost, most));
-        let gained = |engine: &Engine| self.parts.each_ref().map(|part| part.relation.tally(engine, &part.gained, most));
+    fn difference(&self, engine: &mut Engine, limit: usize) -> Difference {
+        let lost = self.parts.each_ref().map(|part| part.relation.count_pairs(engine, &part.lost, limit));
+        let gained = |engine: &Engine| self.parts.each_ref().map(|part| part.relation.count_pairs(engine, &part.gained, limit));
         // A new subject has an id only with the changes applied.
         let is_any = self.parts.iter().any(|part| part.gained.count > 0);
         let gained = if is_any { gained(&engine.as_if(self.delta)) } else { gained(engine) };
@@ -222,7 +224,7 @@ impl<'n> Preview<'n> {
         }
         let parts = &self.parts;
         let classes = |engine: &Engine| -> Vec<Option<SubjectClass>> {
-            let class = |(at, side, row): &(usize, Subject, u32)| parts.get(*at)?.relation.book(engine).class(*side, *row, &engine.all);
+            let class = |(at, side, row): &(usize, Subject, u32)| parts.get(*at)?.relation.index(engine).class(*side, *row, &engine.all);
             some.iter().map(class).collect()
         };
         let is_gone = |(_, side, row): &(usize, Subject, u32)| self.gone.get(side).is_some_and(|rows| rows.contains(*row));
@@ -342,8 +344,8 @@ impl Pairs {
 }
 
 impl Relation {
-    fn book<'e>(&self, engine: &'e Engine) -> &'e PolicyIndex {
-        engine.book(self.kind)
+    fn index<'e>(&self, engine: &'e Engine) -> &'e PolicyIndex {
+        engine.index(self.kind)
     }
 
     /// Adds the subjects that a policy newly names or no longer names, or all subjects on its other side, whichever are
@@ -375,17 +377,17 @@ impl Relation {
     /// What one subject reaches on the other side.
     fn reach(&self, engine: &Engine, from: Subject, row: Option<u32>) -> RoaringBitmap {
         let to = if from == self.who { self.what } else { self.who };
-        let mut policies = row.map(|row| self.book(engine).of(from, row, &engine.all)).unwrap_or_default();
+        let mut policies = row.map(|row| self.index(engine).of(from, row, &engine.all)).unwrap_or_default();
         if let Some(right) = self.right {
             policies &= engine.types.of(right);
         }
-        self.book(engine).members(&policies, to, &engine.all)
+        self.index(engine).members(&policies, to, &engine.all)
     }
 
-    fn tally(&self, engine: &Engine, pairs: &Pairs, most: usize) -> PairCount<Arc<str>> {
+    fn count_pairs(&self, engine: &Engine, pairs: &Pairs, limit: usize) -> PairCount<Arc<str>> {
         let counted = |subject, rows: &RoaringBitmap| {
             let named = engine.subjects(subject, rows.clone());
-            Counted { count: rows.len(), first: named.in_order().take(most).map(|(_, id)| id.clone()).collect() }
+            Counted { count: rows.len(), first: named.in_order().take(limit).map(|(_, id)| id.clone()).collect() }
         };
         PairCount { pairs: pairs.count, who: counted(self.who, &pairs.who), what: counted(self.what, &pairs.what) }
     }

@@ -19,7 +19,7 @@ pub struct PolicyGrant {
 /// A policy that grants a right, and why it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantReason {
-    pub ground: PolicyGrant,
+    pub policy_grant: PolicyGrant,
     pub identity: Reason,
     pub service: Reason,
 }
@@ -46,26 +46,26 @@ impl Engine {
         let rows = self.row(Identity, identity).zip(self.row(Service, service));
         let links = rows.into_iter().flat_map(|(identity, service)| self.linking(identity, service, self.types.of(right)));
         let mut granting: Vec<_> = links.filter_map(|(policy, near, far)| self.grant(policy, near, far)).collect();
-        granting.sort_unstable_by(|one, other| one.ground.policy.cmp(&other.ground.policy));
+        granting.sort_unstable_by(|one, other| one.policy_grant.policy.cmp(&other.policy_grant.policy));
         granting
     }
 
-    /// Up to `most` policies that give a right, where any one is enough; those without posture checks come first.
+    /// Up to `limit` policies that give a right, where any one is enough; those without posture checks come first.
     /// `None` if there is no right. If no posture check exists, the list is empty, because no policy can require one.
-    pub fn grounds(&self, identity: &str, service: &str, right: Right, most: usize) -> Option<Vec<PolicyGrant>> {
+    pub fn grants(&self, identity: &str, service: &str, right: Right, limit: usize) -> Option<Vec<PolicyGrant>> {
         let Some(asking) = self.service_policies.side(PostureCheck).map(RoleIndex::listing).filter(|_| self.count(PostureCheck) > 0) else {
             return self.may(identity, service, right).then(Vec::new);
         };
         let of_right = self.types.of(right);
         let (free, asking) = (of_right - asking, of_right & asking);
-        let grounds = self.grounds_among(identity, service, &free).chain(self.grounds_among(identity, service, &asking));
-        let grounds: Vec<PolicyGrant> = grounds.take(most).collect();
-        (!grounds.is_empty()).then_some(grounds)
+        let grants = self.grants_among(identity, service, &free).chain(self.grants_among(identity, service, &asking));
+        let grants: Vec<PolicyGrant> = grants.take(limit).collect();
+        (!grants.is_empty()).then_some(grants)
     }
 
     /// All policies that give the identity this right to the service, with their posture checks, in order of id.
-    pub fn all_grounds(&self, identity: &str, service: &str, right: Right) -> Vec<PolicyGrant> {
-        let mut all: Vec<PolicyGrant> = self.grounds_among(identity, service, self.types.of(right)).collect();
+    pub fn all_grants(&self, identity: &str, service: &str, right: Right) -> Vec<PolicyGrant> {
+        let mut all: Vec<PolicyGrant> = self.grants_among(identity, service, self.types.of(right)).collect();
         all.sort_unstable_by(|one, other| one.policy.cmp(&other.policy));
         all
     }
@@ -125,26 +125,26 @@ impl Engine {
     /// identities of an edge router, the services of an edge router.
     pub fn related(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> Named<'_> {
         let policies = self.policies_matching(kind, from, id);
-        self.subjects(to, self.book(kind).members(&policies, to, &self.all))
+        self.subjects(to, self.index(kind).members(&policies, to, &self.all))
     }
 
     /// Whether a policy of a kind that matches a subject lists `#all` on its other side, so that it also matches future
     /// subjects there.
     pub fn reaches_everything(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> bool {
         let policies = self.policies_matching(kind, from, id);
-        self.book(kind).side(to).is_some_and(|side| !side.everyone().is_disjoint(&policies))
+        self.index(kind).side(to).is_some_and(|side| !side.everyone().is_disjoint(&policies))
     }
 
     /// The policies of a kind that match a subject.
     pub fn policies(&self, kind: PolicyKind, subject: Subject, id: &str) -> Named<'_> {
-        Named::new(self.book(kind).names(), self.policies_matching(kind, subject, id))
+        Named::new(self.index(kind).names(), self.policies_matching(kind, subject, id))
     }
 
     /// The subjects that one policy matches on one side.
     pub fn members(&self, kind: PolicyKind, policy: &str, side: Subject) -> Named<'_> {
-        let book = self.book(kind);
-        let policy: RoaringBitmap = book.names().row(policy).into_iter().collect();
-        self.subjects(side, book.members(&policy, side, &self.all))
+        let index = self.index(kind);
+        let policy: RoaringBitmap = index.names().row(policy).into_iter().collect();
+        self.subjects(side, index.members(&policy, side, &self.all))
     }
 
     /// The subjects that a role list of `#attribute` and `@id` matches, as in a policy; but `#all` is an ordinary
@@ -192,18 +192,18 @@ impl Engine {
         self.service_policies.linking((Identity, identity), (Service, service), among, &self.all)
     }
 
-    fn grounds_among(&self, identity: &str, service: &str, among: &RoaringBitmap) -> impl Iterator<Item = PolicyGrant> {
+    fn grants_among(&self, identity: &str, service: &str, among: &RoaringBitmap) -> impl Iterator<Item = PolicyGrant> {
         let rows = self.row(Identity, identity).zip(self.row(Service, service));
         let links = rows.into_iter().flat_map(move |(identity, service)| self.linking(identity, service, among));
-        links.filter_map(|(policy, ..)| self.ground(policy))
+        links.filter_map(|(policy, ..)| self.policy_grant(policy))
     }
 
     fn grant(&self, policy: u32, near: Because<'_>, far: Because<'_>) -> Option<GrantReason> {
         let (identity, service) = (self.reason(Identity, near), self.reason(Service, far));
-        Some(GrantReason { ground: self.ground(policy)?, identity, service })
+        Some(GrantReason { policy_grant: self.policy_grant(policy)?, identity, service })
     }
 
-    fn ground(&self, policy: u32) -> Option<PolicyGrant> {
+    fn policy_grant(&self, policy: u32) -> Option<PolicyGrant> {
         Some(PolicyGrant { policy: self.service_policies.names().text(policy)?.clone(), posture_checks: self.checks(policy) })
     }
 
@@ -226,10 +226,10 @@ impl Engine {
     }
 
     fn policies_matching(&self, kind: PolicyKind, subject: Subject, id: &str) -> RoaringBitmap {
-        self.row(subject, id).map(|row| self.book(kind).of(subject, row, &self.all)).unwrap_or_default()
+        self.row(subject, id).map(|row| self.index(kind).of(subject, row, &self.all)).unwrap_or_default()
     }
 
-    pub(super) fn book(&self, kind: PolicyKind) -> &PolicyIndex {
+    pub(super) fn index(&self, kind: PolicyKind) -> &PolicyIndex {
         match kind {
             PolicyKind::Service => &self.service_policies,
             PolicyKind::EdgeRouter => &self.edge_router_policies,

@@ -54,8 +54,8 @@ impl Engine {
                 Delta::Subject { subject: *subject, id: id.clone(), roles: self.all.of(*subject).attributes_of(id) }
             }
             Delta::Policy { kind, id, .. } => {
-                let book = self.book(*kind);
-                let said = book.names().row(id).and_then(|row| Some((row, book.lists(row, &self.all)?)));
+                let index = self.index(*kind);
+                let said = index.names().row(id).and_then(|row| Some((row, index.lists(row, &self.all)?)));
                 let policy = said.map(|(row, (semantic, lists))| {
                     let right = self.types.right(row).filter(|_| *kind == PolicyKind::Service);
                     Policy { kind: *kind, semantic, right, lists }

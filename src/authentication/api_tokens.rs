@@ -83,8 +83,8 @@ impl ApiTokens {
             let Some(token) = facts.linked::<ApiToken>("hash", hash)?.pop() else { return Ok(None) };
             let Some(identity) = facts.find(&token.spec.identity_id)? else { return Ok(None) };
             let caller = Arc::new(Caller { session: session(&token, secret), identity, queries: Vec::new(), token: Some(token) });
-            if let Some(marks) = facts.marks() {
-                self.callers.keep(hash, caller.clone(), marks, at);
+            if let Some(dependencies) = facts.dependencies() {
+                self.callers.insert(hash, caller.clone(), dependencies, at);
             }
             Ok(Some(caller))
         })

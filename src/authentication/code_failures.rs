@@ -67,8 +67,8 @@ impl Window {
     }
 
     /// The time until another attempt is allowed; `None` if it is allowed now.
-    fn wait(&self, most: usize, length: Duration, now: Timestamp) -> Option<Duration> {
-        (self.count >= most && !self.is_over(length, now)).then(|| length.saturating_sub(now.apart(self.since)))
+    fn wait(&self, limit: usize, length: Duration, now: Timestamp) -> Option<Duration> {
+        (self.count >= limit && !self.is_over(length, now)).then(|| length.saturating_sub(now.apart(self.since)))
     }
 }
 
@@ -106,14 +106,14 @@ impl Default for Shown {
 
 /// The wrong codes of all identities.
 pub struct WrongCodes {
-    book: Mutex<FailureTable<Shown>>,
+    failures: Mutex<FailureTable<Shown>>,
     limits: config::Codes,
 }
 
 impl WrongCodes {
     /// Starts with no wrong codes.
     pub fn new(limits: &config::Codes) -> Self {
-        Self { book: Mutex::new(FailureTable::new(limits.remembered)), limits: limits.clone() }
+        Self { failures: Mutex::new(FailureTable::new(limits.remembered)), limits: limits.clone() }
     }
 
     /// Judges a code, unless too many were wrong. `judge` returns what the code proves and whether for the first time. A code that is
@@ -129,10 +129,10 @@ impl WrongCodes {
         now: Timestamp,
         judge: impl FnOnce() -> Result<Option<(T, bool)>>,
     ) -> Result<Option<T>> {
-        let mut book = self.lock();
-        self.refuse(&book, identity, attempt, now)?;
+        let mut failures = self.lock();
+        self.refuse(&failures, identity, attempt, now)?;
         let judged = judge()?;
-        let shown = book.note(identity, now);
+        let shown = failures.note(identity, now);
         if matches!(judged, Some((_, true))) {
             shown.forgive(attempt, now)
         } else {
@@ -154,15 +154,15 @@ impl WrongCodes {
         self.lock().forget(identity);
     }
 
-    fn refuse(&self, book: &FailureTable<Shown>, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
-        match book.find(identity).and_then(|shown| shown.wait(attempt, &self.limits, now)) {
+    fn refuse(&self, failures: &FailureTable<Shown>, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
+        match failures.find(identity).and_then(|shown| shown.wait(attempt, &self.limits, now)) {
             Some(wait) => Err(Error::Busy { retry_after: u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1) }),
             None => Ok(()),
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, FailureTable<Shown>> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,7 +173,7 @@ impl Shown {
         let own = self.sessions.iter().find(|session| session.id == attempt.session);
         let place = self.networks.iter().find(|place| place.network == attempt.address.map(network));
         let (shape, times) = if attempt.is_one_time() { (0, 1) } else { (1, RECOVERY) };
-        let of = |windows: &[Window; 2], most| windows.get(shape).and_then(|window| window.wait(most, DAY, now));
+        let of = |windows: &[Window; 2], limit| windows.get(shape).and_then(|window| window.wait(limit, DAY, now));
         let waits = [
             own.and_then(|own| own.brief.wait(wrong_per_5_minutes, FIVE_MINUTES, now)),
             own.and_then(|own| own.daily.wait(wrong_per_day.div_ceil(2), DAY, now)),

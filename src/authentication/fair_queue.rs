@@ -3,7 +3,7 @@
 //! The queue is fair by source network and by user name. A job is measured by the busier of its two keys, network and name. The next job is
 //! the one whose keys were served least recently often. When the queue is full, the newest job of the keys with the most waiting jobs is
 //! dropped. So a flood from one network under many names, and a flood at one name from many networks, delay only themselves. Invariant: at
-//! most `most` jobs wait.
+//! most `limit` jobs wait.
 
 use std::{
     collections::HashMap,
@@ -46,7 +46,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 pub struct FairQueue {
     state: Mutex<State>,
     arrived: Condvar,
-    most: usize,
+    limit: usize,
     hasher: RandomState,
 }
 
@@ -110,16 +110,16 @@ impl State {
         let mut waiting: HashMap<u64, u32> = HashMap::new();
         self.jobs.iter().flat_map(|place| place.by).for_each(|key| *waiting.entry(key).or_default() += 1);
         let has = |by: [u64; 2]| ordered(by.map(|key| waiting.get(&key).copied().unwrap_or_default()));
-        let most = |place: &QueuedJob| (has(place.by), self.served.of(place.by), place.arrival);
-        let surplus = self.jobs.iter().enumerate().max_by_key(|(_, place)| most(place))?.0;
+        let limit = |place: &QueuedJob| (has(place.by), self.served.of(place.by), place.arrival);
+        let surplus = self.jobs.iter().enumerate().max_by_key(|(_, place)| limit(place))?.0;
         Some(self.jobs.swap_remove(surplus).job)
     }
 }
 
 impl FairQueue {
-    /// A queue for at most `most` jobs.
-    pub fn new(most: usize) -> Self {
-        Self { state: Mutex::default(), arrived: Condvar::new(), most, hasher: RandomState::new() }
+    /// A queue for at most `limit` jobs.
+    pub fn new(limit: usize) -> Self {
+        Self { state: Mutex::default(), arrived: Condvar::new(), limit, hasher: RandomState::new() }
     }
 
     /// Adds a job. A full queue drops one job, which may be this one.
@@ -129,7 +129,7 @@ impl FairQueue {
         let arrival = state.arrivals;
         state.arrivals += 1;
         state.jobs.push(QueuedJob { by, arrival, job });
-        let surplus = if state.jobs.len() > self.most { state.surplus() } else { None };
+        let surplus = if state.jobs.len() > self.limit { state.surplus() } else { None };
         drop(state);
         self.arrived.notify_one();
         if let Some(job) = surplus {

@@ -26,7 +26,7 @@ const ALL: &str = "all";
 #[derive(Clone)]
 pub struct Principal {
     pub identity: Id<Identity>,
-    pub ground: LoginBasis,
+    pub basis: LoginBasis,
     /// The stored proof that the credential was compared with, if an authenticator holds it.
     pub judged: Option<String>,
     /// The client certificate of the login, if any; edge routers accept it as long as the session exists.
@@ -151,7 +151,7 @@ fn principal(
 fn admitted(
     tx: &Read<'_>,
     identity: Record<Identity>,
-    ground: LoginBasis,
+    basis: LoginBasis,
     now: Timestamp,
     allowed: impl FnOnce(&Record<AuthPolicy>) -> bool,
 ) -> Result<Principal> {
@@ -159,12 +159,12 @@ fn admitted(
     if identity.state.is_disabled(now) || !allowed(&policy) {
         return Err(Error::InvalidAuth);
     }
-    Ok(Principal { identity: identity.id, ground, judged: None, certificate: None })
+    Ok(Principal { identity: identity.id, basis, judged: None, certificate: None })
 }
 
 /// Whether a principal's credential is still valid: it may have been deleted or replaced since it was checked.
 fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
-    Ok(match &principal.ground {
+    Ok(match &principal.basis {
         LoginBasis::Authenticator(id) => {
             let held = tx.find(id)?;
             held.as_ref().map(|held| held.spec.credential.proof()) == principal.judged.as_deref()
@@ -198,7 +198,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
     let session = ApiSession {
         token: Uuid::new_v4().to_string(),
         identity_id: principal.identity,
-        authenticator_id: principal.ground.authenticator_id(),
+        authenticator_id: principal.basis.authenticator_id(),
         config_types,
         ip_address: client_info.address,
         is_mfa_required,
@@ -206,7 +206,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
         last_activity_at: change.now(),
     };
     let mut session = Record::new(Id::from_text(ApiSession::new_id()), change.now(), session);
-    session.state.ca_id = principal.ground.ca().cloned();
+    session.state.ca_id = principal.basis.ca().cloned();
     session.state.era = change.era()?;
     let session = change.insert(session)?;
     if let Some(certificate) = principal.certificate {

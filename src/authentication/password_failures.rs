@@ -11,18 +11,18 @@ use crate::clock::Timestamp;
 pub struct FailureTable<V> {
     entries: HashMap<String, (Timestamp, V)>,
     /// At most this many; then the identity without a failure for the longest time is forgotten.
-    most: usize,
+    limit: usize,
 }
 
 impl<V: Default> FailureTable<V> {
-    /// An empty table for at most `most` identities.
-    pub fn new(most: usize) -> Self {
-        Self { entries: HashMap::new(), most }
+    /// An empty table for at most `limit` identities.
+    pub fn new(limit: usize) -> Self {
+        Self { entries: HashMap::new(), limit }
     }
 
     /// The value of an identity, created if missing; `now` is its last use.
     pub fn note(&mut self, identity: &str, now: Timestamp) -> &mut V {
-        if self.entries.len() >= self.most && !self.entries.contains_key(identity) {
+        if self.entries.len() >= self.limit && !self.entries.contains_key(identity) {
             let quiet = self.entries.iter().min_by_key(|(_, (at, _))| *at).map(|(identity, _)| identity.clone());
             quiet.and_then(|quiet| self.entries.remove(&quiet));
         }
@@ -60,18 +60,18 @@ impl WrongPasswords {
         Self(Mutex::new(FailureTable::new(remembered)))
     }
 
-    /// Counts a password. `most` consecutive wrong ones are too many; 0 means no limit. After too many every password counts as wrong until
+    /// Counts a password. `limit` consecutive wrong ones are too many; 0 means no limit. After too many every password counts as wrong until
     /// the identity is forgotten, so that a correct guess made in parallel is not accepted.
-    pub fn count(&self, identity: &str, right: bool, most: i64, now: Timestamp) -> FailureCount {
-        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, too_many) = book.find(identity).copied().unwrap_or((0, false));
+    pub fn count(&self, identity: &str, right: bool, limit: i64, now: Timestamp) -> FailureCount {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, too_many) = failures.find(identity).copied().unwrap_or((0, false));
         if right && !too_many {
-            book.forget(identity);
+            failures.forget(identity);
             return FailureCount::Right;
         }
         let count = count.saturating_add(i64::from(!right));
-        let too_many = too_many || (most > 0 && count >= most);
-        *book.note(identity, now) = (count, too_many);
+        let too_many = too_many || (limit > 0 && count >= limit);
+        *failures.note(identity, now) = (count, too_many);
         if too_many { FailureCount::TooMany } else { FailureCount::Wrong }
     }
 

@@ -101,9 +101,9 @@ impl Passwords {
         self.queued(asker, move || compared(&password, stored.as_deref(), &costliest)).await
     }
 
-    /// Counts whether a password of an identity was correct. `most` consecutive wrong ones are too many; 0 means no limit.
-    pub fn count(&self, identity: &Id<Identity>, right: bool, most: i64, now: Timestamp) -> FailureCount {
-        self.wrong.count(identity.as_str(), right, most, now)
+    /// Counts whether a password of an identity was correct. `limit` consecutive wrong ones are too many; 0 means no limit.
+    pub fn count(&self, identity: &Id<Identity>, right: bool, limit: i64, now: Timestamp) -> FailureCount {
+        self.wrong.count(identity.as_str(), right, limit, now)
     }
 
     /// Forgets the wrong passwords of an identity.

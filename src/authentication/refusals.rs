@@ -1,7 +1,7 @@
 //! Writes rejected callers into the history, aggregated so that a flood costs a few rows a minute.
 //!
 //! The first rejection after a quiet minute is written at once. Those of the following minute are counted in memory per distinct
-//! [`Refused`] and written when it is over; beyond [`MOST`] distinct ones, the others share one row. A crash loses that minute. Rejected
+//! [`Refused`] and written when it is over; beyond [`LIMIT`] distinct ones, the others share one row. A crash loses that minute. Rejected
 //! dials and binds are counted apart from rejected logins, so that a flood of one kind does not hide the other.
 
 use std::{
@@ -23,7 +23,7 @@ use crate::{
 /// The interval between two writes.
 const REST: Duration = Duration::from_secs(60);
 /// At most this many distinct rejections are counted separately.
-const MOST: usize = 16;
+const LIMIT: usize = 16;
 
 /// A dial at the router.
 pub const DIAL: &str = "dial";
@@ -153,7 +153,7 @@ impl RefusalTables {
 impl RefusalTable {
     fn count(&mut self, refused: Refused, now: Timestamp) {
         let known = self.counted.iter().any(|count| count.of == refused);
-        let of = if known || self.counted.len() < MOST { refused } else { refused.among_many() };
+        let of = if known || self.counted.len() < LIMIT { refused } else { refused.among_many() };
         match self.counted.iter_mut().find(|count| count.of == of) {
             Some(count) => (count.times, count.last) = (count.times + 1, now),
             None => self.counted.push(Count { of, times: 1, first: now, last: now }),

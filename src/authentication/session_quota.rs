@@ -21,7 +21,7 @@ const RETRY: u32 = 60;
 #[derive(Clone)]
 pub struct SessionQuota {
     /// The limit per identity.
-    most: usize,
+    limit: usize,
     counts: Arc<Mutex<HashMap<String, Count>>>,
 }
 
@@ -44,9 +44,9 @@ impl Count {
 }
 
 impl SessionQuota {
-    /// Allows `most` sessions per identity.
-    pub fn new(most: usize) -> Self {
-        Self { most, counts: Arc::default() }
+    /// Allows `limit` sessions per identity.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, counts: Arc::default() }
     }
 
     /// Reserves a slot for a session that is about to be opened.
@@ -55,7 +55,7 @@ impl SessionQuota {
     /// [`Error::Busy`]: the limit is reached.
     pub fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.with(identity, |count| {
-            if count.open + count.coming >= self.most {
+            if count.open + count.coming >= self.limit {
                 return Err(Error::Busy { retry_after: RETRY });
             }
             count.coming += 1;

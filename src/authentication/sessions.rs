@@ -69,8 +69,8 @@ impl Sessions {
         let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
         let (room, service_room) = (SessionQuota::new(settings.per_identity), SessionQuota::new(settings.services_per_identity));
         let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, room, service_room, callers };
-        let told = sessions.clone();
-        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| told.hear(event)));
+        let subscriber = sessions.clone();
+        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| subscriber.on_commit(event)));
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
@@ -86,7 +86,7 @@ impl Sessions {
         Ok(sessions)
     }
 
-    fn hear(&self, event: &Event) {
+    fn on_commit(&self, event: &Event) {
         match event.of::<ApiSession>() {
             Some((None, Some(opened))) => {
                 self.note(opened.id.as_str(), true);
@@ -97,7 +97,7 @@ impl Sessions {
                 self.room.deleted(&gone.spec.identity_id, gone.state.era);
             }
             Some((None, None)) => {
-                if let Some(Tombstone { value, era, .. }) = event.ending.as_ref().filter(|ending| ending.field == "identity") {
+                if let Some(Tombstone { value, era, .. }) = event.tombstone.as_ref().filter(|tombstone| tombstone.field == "identity") {
                     self.room.ended(&Id::from_text(value.as_str()), *era);
                 }
             }
@@ -157,8 +157,8 @@ impl Sessions {
             let Some(identity) = facts.find(&session.spec.identity_id)? else { return Ok(None) };
             let queries = AuthQuery::outstanding(&session.spec, &facts)?;
             let caller = Arc::new(Caller { session, identity, queries, token: None });
-            if let Some(marks) = facts.marks() {
-                self.callers.keep(token, caller.clone(), marks, at);
+            if let Some(dependencies) = facts.dependencies() {
+                self.callers.insert(token, caller.clone(), dependencies, at);
             }
             Ok(Some(caller))
         })

@@ -49,7 +49,7 @@ impl Tokens {
         if identity.state.is_disabled(now) || !policy.spec.primary.ext_jwt.lets_in(&signer) {
             return Err(Error::InvalidAuth);
         }
-        Ok(Principal { identity: identity.id, ground: LoginBasis::Token(signer), judged: None, certificate: None })
+        Ok(Principal { identity: identity.id, basis: LoginBasis::Token(signer), judged: None, certificate: None })
     }
 
     /// Removes the caller's outstanding token query if `token` answers it: signed by the signer that the caller's policy requires, and

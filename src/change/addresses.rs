@@ -22,7 +22,7 @@ const PERIODS: &str = "addresses";
 /// The setting with the addresses that the controller advertised when it last ran.
 const ADVERTISED: &str = "advertised";
 /// The greatest number of periods kept; the oldest are dropped.
-const MOST: usize = 64;
+const LIMIT: usize = 64;
 
 /// An address, and since when tokens name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ fn note_period(store: &Store, advertised: &[Address], now: Timestamp) -> Result<
     if periods.last().is_some_and(|last| last.address != address) {
         periods.push(Period { address, since: now });
     }
-    let surplus = periods.len().saturating_sub(MOST);
+    let surplus = periods.len().saturating_sub(LIMIT);
     periods.drain(..surplus);
     let text = serde_json::to_vec(&periods).map_err(|e| Error::Internal(format!("addresses: {e}")))?;
     store.write_blocking(move |tx| tx.set_setting(PERIODS, Some(&text)))

@@ -103,7 +103,7 @@ impl Certificates {
     ///
     /// # Errors
     /// Something cannot be issued, stored or read; the previous state stays.
-    pub fn look_after(&self, now: Timestamp) -> Result<()> {
+    pub fn renew_due(&self, now: Timestamp) -> Result<()> {
         self.reload(now);
         let told = self.notice(now);
         self.renew(now)?;

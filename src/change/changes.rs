@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
     clock::Timestamp,
-    entity::{Author, FactsExt, Id, Identity, Most},
+    entity::{AmountLimit, Author, FactsExt, Id, Identity},
     error::Result,
     pki::Keystore,
     store::{Event, Read, Store, Tx},
@@ -21,8 +21,8 @@ pub struct ChangeContext {
     /// The validity of a router's one-time token.
     pub router_enrollment: Duration,
     /// The limits on the members of a record, and those on records that clients of the client interface make.
-    pub members: Most,
-    pub client_members: Most,
+    pub members: AmountLimit,
+    pub client_members: AmountLimit,
     /// Whether key sets of external signers may be fetched over plain http from other hosts.
     pub plain_key_sets: bool,
 }
@@ -73,7 +73,7 @@ impl Changes {
     }
 
     /// The limits on the members of records that clients make.
-    pub fn most_of_clients(&self) -> &Most {
+    pub fn most_of_clients(&self) -> &AmountLimit {
         &self.context.client_members
     }
 
@@ -89,14 +89,14 @@ impl Changes {
     /// Runs a job without changing anything, and passes what it would have changed to `look`.
     ///
     /// # Errors
-    /// As in [`Store::rehearse`].
-    pub async fn rehearse<T, A: Send + 'static>(
+    /// As in [`Store::dry_run`].
+    pub async fn dry_run<T, A: Send + 'static>(
         &self,
         job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static,
         look: impl FnOnce(&Read<'_>, Vec<Event>) -> Result<A> + Send + 'static,
     ) -> Result<A> {
         let context = self.context.clone();
-        self.store.rehearse(move |tx| job(&Change { tx, context: &context }), look).await
+        self.store.dry_run(move |tx| job(&Change { tx, context: &context }), look).await
     }
 
     /// [`Changes::run`] for threads that may block.

@@ -104,13 +104,13 @@ impl Change<'_, '_> {
 
     /// No member that requests fill freely may exceed the configured limit, unless it did so before.
     pub(super) fn check_amounts<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
-        let most = if E::MADE_BY_CLIENTS { &self.context.client_members } else { &self.context.members };
+        let limit = if E::MADE_BY_CLIENTS { &self.context.client_members } else { &self.context.members };
         let before = old.map(|old| old.tags.amount()).unwrap_or_default();
-        let tags = record.tags.amount().check("tags", before, most);
+        let tags = record.tags.amount().check("tags", before, limit);
         let before = old.map(|old| old.spec.amounts()).unwrap_or_default();
         let members = record.spec.amounts().into_iter().map(|(member, amount)| {
             let before = before.iter().find(|(name, _)| *name == member).map(|(_, amount)| *amount).unwrap_or_default();
-            amount.check(member, before, most)
+            amount.check(member, before, limit)
         });
         Error::all(std::iter::once(tags).chain(members))
     }

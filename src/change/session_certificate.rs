@@ -30,7 +30,7 @@ pub fn add(change: &Change<'_, '_>, session: &Id<ApiSession>, certificate: &Cert
     change.insert(Record::new(Id::from_text(SessionCertificate::new_id()), change.now(), spec))
 }
 
-/// Like [`add`], for a certificate that a session requests; it may have `most` valid ones at the same time.
+/// Like [`add`], for a certificate that a session requests; it may have `limit` valid ones at the same time.
 ///
 /// # Errors
 /// [`Error::Busy`] until the first of them expires.
@@ -38,12 +38,12 @@ pub fn add_asked(
     change: &Change<'_, '_>,
     session: &Id<ApiSession>,
     certificate: &Certificate,
-    most: usize,
+    limit: usize,
 ) -> Result<Record<SessionCertificate>> {
     let held = change.linked::<SessionCertificate>("apiSession", session.as_str())?;
     let ends: Vec<Timestamp> = held.iter().map(|one| one.spec.valid_to).filter(|end| *end >= change.now()).collect();
     match ends.iter().min() {
-        Some(first) if ends.len() >= most => {
+        Some(first) if ends.len() >= limit => {
             let wait = first.apart(change.now()).as_secs().saturating_add(1);
             Err(Error::Busy { retry_after: u32::try_from(wait).unwrap_or(u32::MAX) })
         }

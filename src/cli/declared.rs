@@ -19,7 +19,7 @@ use crate::admin_socket::Outcome;
 
 const PATH: &str = "/overkeep/v1/network";
 /// The maximum length of a file, in bytes.
-const LONGEST: u64 = 64 << 20;
+const MAX_LENGTH: u64 = 64 << 20;
 
 /// Print the whole network as YAML, without ids and secrets, for `plan` and `apply`.
 #[derive(Args, Clone, Debug)]
@@ -122,9 +122,9 @@ impl NetworkFile {
         let refused = |error: String| Failure::of(format!("{}: {error}", self.path.display()));
         let mut text = String::new();
         let read = if self.path.as_os_str() == "-" {
-            std::io::stdin().lock().take(LONGEST).read_to_string(&mut text)
+            std::io::stdin().lock().take(MAX_LENGTH).read_to_string(&mut text)
         } else {
-            std::fs::File::open(&self.path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+            std::fs::File::open(&self.path).and_then(|file| file.take(MAX_LENGTH).read_to_string(&mut text))
         };
         read.map_err(|error| refused(error.to_string()))?;
         let network: Json = serde_saphyr::from_str(&text).map_err(|error| refused(error.to_string()))?;

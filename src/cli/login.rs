@@ -22,7 +22,7 @@ use crate::{admin_socket::Outcome, authentication::ApiTokens, config, pki::text_
 
 const BASE: &str = "/edge/management/v1";
 /// The maximum bytes of the answer with the authorities, and of a typed line.
-const LONGEST: u64 = 256 << 10;
+const MAX_LENGTH: u64 = 256 << 10;
 
 /// Log in to a remote controller. Later commands use it, unless they name a data file.
 #[derive(Args, Clone, Debug)]
@@ -165,7 +165,7 @@ fn shown_by(url: &str) -> Result<Vec<Vec<u8>>, Failure> {
     let refused = |error: String| Failure::of(format!("{url}: {error}"));
     let answer = super::api::https::agent(None)?.get(format!("{url}/.well-known/est/cacerts")).call();
     let mut answer = answer.map_err(|error| refused(error.to_string()))?;
-    let text = answer.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|error| refused(error.to_string()))?;
+    let text = answer.body_mut().with_config().limit(MAX_LENGTH).read_to_string().map_err(|error| refused(error.to_string()))?;
     let der = STANDARD
         .decode(text.split_whitespace().collect::<String>())
         .map_err(|_| refused("the answer is not that of a controller".into()))?;
@@ -204,7 +204,7 @@ fn confirm(url: &str, prints: &[String]) -> Result<(), Failure> {
     }
     drop(write!(io::stderr(), "The authority of {url} has the SHA-256 fingerprint\n  {}\nTrust it? [y/N] ", prints.join("\n  ")));
     let mut line = String::new();
-    io::stdin().lock().take(LONGEST).read_line(&mut line).map_err(Failure::of)?;
+    io::stdin().lock().take(MAX_LENGTH).read_line(&mut line).map_err(Failure::of)?;
     if ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()) {
         Ok(())
     } else {
@@ -222,7 +222,7 @@ fn typed(prompt: &str) -> Result<Zeroizing<String>, Failure> {
         tcsetattr(&stdin, OptionalActions::Flush, &quiet).map_err(Failure::of)?;
     }
     let mut line = Zeroizing::new(String::new());
-    let read = stdin.lock().take(LONGEST).read_line(&mut line);
+    let read = stdin.lock().take(MAX_LENGTH).read_line(&mut line);
     if let Some(before) = before {
         tcsetattr(&stdin, OptionalActions::Flush, &before).map_err(Failure::of)?;
         drop(writeln!(io::stderr()));

@@ -32,7 +32,7 @@ const MAX_INSTANCE: usize = 256;
 /// Maximum length of an instance secret, in bytes.
 const MAX_SECRET: usize = 256;
 /// Maximum length of all peer data of a terminator, in bytes.
-pub const MOST_PEER_DATA: usize = 8 << 10;
+pub const MAX_PEER_DATA: usize = 8 << 10;
 /// Maximum terminators at one router.
 const MAX_TERMINATORS: usize = 20_000;
 /// Terminators in one validation message.
@@ -170,8 +170,8 @@ fn check(request_body: &edge::CreateTerminator) -> Result<Weight, Refusal> {
         return Err(Refusal::of(Failure::instance(format!("an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}"))));
     }
     let bytes: usize = request_body.peer_data.iter().map(|entry| 8 + entry.value.as_ref().map_or(0, Vec::len)).sum();
-    if bytes > MOST_PEER_DATA {
-        return Err(Refusal::other(format!("peerData: {bytes} bytes; at most {MOST_PEER_DATA} are allowed")));
+    if bytes > MAX_PEER_DATA {
+        return Err(Refusal::other(format!("peerData: {bytes} bytes; at most {MAX_PEER_DATA} are allowed")));
     }
     let cost = u16::try_from(request_body.cost).map_err(|_| Refusal::other("cost: at most 65535 is allowed"))?;
     let precedence = precedence(request_body.precedence).ok_or_else(|| Refusal::other("precedence: 0, 1 and 2 are allowed"))?;

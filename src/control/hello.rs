@@ -28,7 +28,7 @@ use crate::{
 /// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
 const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
 /// Maximum length of a version member that is stored, in characters.
-const MOST_VERSION: usize = 64;
+const MAX_VERSION_LENGTH: usize = 64;
 
 /// The controller's capabilities, as bits of the protocol.
 mod capability {
@@ -101,7 +101,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result
 }
 
 fn body_text(hello: &Frame) -> String {
-    String::from_utf8_lossy(hello.body()).chars().filter(|c| !c.is_control()).take(MOST_VERSION).collect()
+    String::from_utf8_lossy(hello.body()).chars().filter(|c| !c.is_control()).take(MAX_VERSION_LENGTH).collect()
 }
 
 /// Opens a connection for the sender of a hello. The error is the reason of the rejection, which the router logs.
@@ -175,7 +175,7 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
 
 /// Parses version, revision, build date, system and architecture.
 fn version(text: &str) -> VersionInfo {
-    let mut parts = text.split('|').map(|part| part.chars().filter(|c| !c.is_control()).take(MOST_VERSION).collect::<String>());
+    let mut parts = text.split('|').map(|part| part.chars().filter(|c| !c.is_control()).take(MAX_VERSION_LENGTH).collect::<String>());
     let mut next = || parts.next().unwrap_or_default();
     VersionInfo { version: next(), revision: next(), build_date: next(), os: next(), arch: next() }
 }

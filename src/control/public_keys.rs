@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Third-party authorities beyond this number are left out.
-const MOST_AUTHORITIES: usize = 1000;
+const MAX_AUTHORITIES: usize = 1000;
 
 /// Tells a router that has a data model the keys, unless it was told the same ones before.
 pub fn tell(core: &Core, connection: &Arc<RouterConnection>) {
@@ -56,7 +56,7 @@ fn all(core: &Core) -> Result<Vec<PublicKey>> {
     keys.extend(certificates.iter().filter(|(role, _)| is_authority(*role)).map(|(_, ca)| of_authority(ca)));
     core.parts.rights.store.read(|tx| {
         tx.each_readable::<Ca>(|ca| {
-            if ca.state.is_verified && keys.len() < MOST_AUTHORITIES {
+            if ca.state.is_verified && keys.len() < MAX_AUTHORITIES {
                 keys.extend(ca.spec.certificates().unwrap_or_default().iter().map(of_authority));
             }
             Ok(())

@@ -38,7 +38,7 @@ pub fn on_commit(core: &Core, event: &Event) {
         return;
     }
     let sync = &core.sync;
-    if event.ending.is_some() {
+    if event.tombstone.is_some() {
         // The event does not name the records when very many end at once.
         if event.kind == ApiSession::KIND || event.kind == SessionCertificate::KIND {
             sync.record(Notice::Everything);

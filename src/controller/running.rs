@@ -115,7 +115,7 @@ impl Controller {
     }
 
     /// Runs the periodic work that is due now, instead of within seconds; for a caller that moved the clock.
-    pub fn look_after(&self) {
+    pub fn run_due_jobs(&self) {
         self.jobs.iter().for_each(jobs::Running::round);
         if let Err(error) = self.audit.catch_up() {
             tracing::warn!(%error, "the access audit failed");

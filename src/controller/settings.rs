@@ -6,7 +6,7 @@ use crate::{
     change::ChangeContext,
     clock::Clock,
     config::Config,
-    entity::Most,
+    entity::AmountLimit,
     http::Limits,
     metrics::StoreMetrics,
     online::Online,
@@ -35,8 +35,8 @@ pub(super) fn context(config: &Config, keystore: Arc<Keystore>, address: String)
         address,
         identity_enrollment: config.enrollment.identity_duration.duration(),
         router_enrollment: config.enrollment.edge_router_duration.duration(),
-        members: Most::of(&config.members),
-        client_members: Most::of_clients(&config.members),
+        members: AmountLimit::of(&config.members),
+        client_members: AmountLimit::of_clients(&config.members),
         plain_key_sets: config.key_sets.allow_http,
     }
 }

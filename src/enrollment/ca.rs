@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How many numbers may be appended to a name.
-const LONGEST: u32 = 5;
+const MAX_SUFFIXES: u32 = 5;
 
 /// Creates an identity for the holder of a chain, leaf first.
 ///
@@ -76,11 +76,11 @@ fn admit(change: &Change<'_, '_>, ca: &Record<Ca>, leaf: &Certificate, requested
 }
 
 /// The first free one of: the name, the name with a number, that with the next number, and so on, as clients expect.
-/// Many devices may share a name, so that after [`LONGEST`] numbers the search doubles the last number until a name is
+/// Many devices may share a name, so that after [`MAX_SUFFIXES`] numbers the search doubles the last number until a name is
 /// free, and then bisects to a free number whose predecessor is taken.
 fn free(tx: &Read<'_>, mut name: String) -> Result<String> {
     let taken = |name: &str| tx.any::<Identity>("name", name);
-    for number in 1..=LONGEST {
+    for number in 1..=MAX_SUFFIXES {
         if !taken(&name)? {
             return Ok(name);
         }

@@ -92,12 +92,12 @@ impl Pairs {
 
     /// The ids and names of the named users.
     pub fn who(&self) -> Value<'_> {
-        self.all().flat_map(|tally| &tally.who.first).flat_map(Named::words).collect()
+        self.all().flat_map(|count| &count.who.first).flat_map(Named::words).collect()
     }
 
     /// The ids and names of what is used.
     pub fn what(&self) -> Value<'_> {
-        self.all().flat_map(|tally| &tally.what.first).flat_map(Named::words).collect()
+        self.all().flat_map(|count| &count.what.first).flat_map(Named::words).collect()
     }
 }
 

@@ -19,19 +19,19 @@ impl Amount {
         texts.into_iter().fold(Self::default(), |sum, text| Self { entries: sum.entries + 1, bytes: sum.bytes + text.as_ref().len() })
     }
 
-    /// Rejects a member that exceeds `most`, unless it was as large `before`: a record stored under a higher limit can
+    /// Rejects a member that exceeds `maximum`, unless it was as large `before`: a record stored under a higher limit can
     /// still be edited.
     ///
     /// # Errors
     /// [`Error::Invalid`] that names the member.
-    pub fn check(self, member: &str, before: Self, most: &Most) -> Result<()> {
-        let Most { amount, entries_key, bytes_key } = most;
-        for (given, before, most, unit, key) in [
+    pub fn check(self, member: &str, before: Self, maximum: &AmountLimit) -> Result<()> {
+        let AmountLimit { amount, entries_key, bytes_key } = maximum;
+        for (given, before, maximum, unit, key) in [
             (self.entries, before.entries, amount.entries, "entries", entries_key),
             (self.bytes, before.bytes, amount.bytes, "bytes", bytes_key),
         ] {
-            if given > most.max(before) {
-                return Err(Error::invalid(member, format!("may have at most {most} {unit} ({key})"), format!("{given} {unit}")));
+            if given > maximum.max(before) {
+                return Err(Error::invalid(member, format!("may have at most {maximum} {unit} ({key})"), format!("{given} {unit}")));
             }
         }
         Ok(())
@@ -40,13 +40,13 @@ impl Amount {
 
 /// The limits on a member, and the configuration keys that set them.
 #[derive(Debug, Clone, Copy)]
-pub struct Most {
+pub struct AmountLimit {
     pub amount: Amount,
     pub entries_key: &'static str,
     pub bytes_key: &'static str,
 }
 
-impl Most {
+impl AmountLimit {
     /// The limits for administrators.
     pub fn of(&Members { entries, bytes, .. }: &Members) -> Self {
         Self { amount: Amount { entries, bytes }, entries_key: "members.entries", bytes_key: "members.bytes" }

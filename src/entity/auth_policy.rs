@@ -10,9 +10,9 @@ use crate::{
 };
 
 /// The shortest password that any policy allows, in characters.
-const SHORTEST_PASSWORD: i64 = 5;
+const MIN_PASSWORD_LENGTH: i64 = 5;
 /// The longest password that a log-in may send, in characters.
-const LONGEST_PASSWORD: usize = 100;
+const MAX_PASSWORD_LENGTH: usize = 100;
 
 /// How the identities that name it may log in.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -91,10 +91,10 @@ impl Updb {
     pub fn check_password(&self, password: &str) -> Result<()> {
         let has = |kind: fn(char) -> bool| password.chars().any(kind);
         let length = password.chars().count();
-        let shortest = self.min_password_length.max(SHORTEST_PASSWORD);
+        let shortest = self.min_password_length.max(MIN_PASSWORD_LENGTH);
         let special = |c: char| !c.is_alphanumeric() && !c.is_whitespace();
         let rules = [
-            (length <= LONGEST_PASSWORD, format!("must have at most {LONGEST_PASSWORD} characters")),
+            (length <= MAX_PASSWORD_LENGTH, format!("must have at most {MAX_PASSWORD_LENGTH} characters")),
             (i64::try_from(length).is_ok_and(|length| length >= shortest), format!("must have at least {shortest} characters")),
             (
                 !self.require_mixed_case || has(char::is_lowercase) && has(char::is_uppercase),
@@ -167,7 +167,7 @@ impl Entity for AuthPolicy {
 
     fn tidy(&mut self) {
         let updb = &mut self.primary.updb;
-        updb.min_password_length = updb.min_password_length.max(SHORTEST_PASSWORD);
+        updb.min_password_length = updb.min_password_length.max(MIN_PASSWORD_LENGTH);
         updb.max_attempts = updb.max_attempts.max(0);
         updb.lockout_duration_minutes = updb.lockout_duration_minutes.max(0);
         self.secondary.require_ext_jwt_signer.take_if(|id| id.as_str().trim().is_empty());

@@ -317,8 +317,8 @@ fn number(number: u64) -> Value<'static> {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-fn pairs(tally: &Option<PairCount<Named>>) -> Value<'static> {
-    number(tally.as_ref().map_or(0, |tally| tally.pairs))
+fn pairs(count: &Option<PairCount<Named>>) -> Value<'static> {
+    number(count.as_ref().map_or(0, |count| count.pairs))
 }
 
 /// The vocabulary of the history.

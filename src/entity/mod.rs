@@ -82,7 +82,7 @@ mod version_range;
 mod words;
 
 pub use access_change::{AccessChange, Counted, Named, PairCount, Pairs};
-pub use amount::{Amount, Most};
+pub use amount::{Amount, AmountLimit};
 pub use api_session::{AuthQuery, LoginBasis};
 pub use authenticator::Credential;
 pub use endpoint_info::{EnvInfo, SdkInfo};

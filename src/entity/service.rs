@@ -16,7 +16,7 @@ use crate::{
 /// The ways to choose a terminator; the first is the default.
 const STRATEGIES: [&str; 4] = ["smartrouting", "weighted", "random", "sticky"];
 /// The longest idle time: routers count it in nanoseconds, in 64 bits.
-const LONGEST_IDLE_MILLIS: i64 = i64::MAX / 1_000_000;
+const MAX_IDLE_MILLIS: i64 = i64::MAX / 1_000_000;
 
 /// A service that identities dial and host.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -102,10 +102,10 @@ impl Service {
     }
 
     fn check_idle_time(&self) -> Result<()> {
-        if (0..=LONGEST_IDLE_MILLIS).contains(&self.max_idle_time_millis) {
+        if (0..=MAX_IDLE_MILLIS).contains(&self.max_idle_time_millis) {
             return Ok(());
         }
-        let reason = format!("must be between 0 and {LONGEST_IDLE_MILLIS}");
+        let reason = format!("must be between 0 and {MAX_IDLE_MILLIS}");
         Err(Error::invalid("maxIdleTimeMillis", reason, self.max_idle_time_millis.to_string()))
     }
 

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The greatest number of suggestions and of entries in a list.
-pub(super) const MOST: usize = 10;
+pub(super) const MAX_LISTED: usize = 10;
 
 /// A question whose records were found.
 pub(super) struct Case<'q> {

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use serde_json::json;
 
 use super::{
-    case::{Case, MOST},
+    case::{Case, MAX_LISTED},
     obstacle::{Edit, Obstacle, What},
 };
 use crate::{
@@ -27,7 +27,7 @@ pub fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<Judged>
     let mut smallest: Vec<_> = failed.iter().collect();
     smallest.sort_by_key(|(_, checks)| failing(checks).count());
     let mut edits = Vec::new();
-    for (policy, checks) in smallest.into_iter().take(MOST) {
+    for (policy, checks) in smallest.into_iter().take(MAX_LISTED) {
         let policy = tx.find(&Id::<ServicePolicy>::from_text(policy.as_str()))?;
         edits.extend(policy.map(|policy| waiving(case, &policy, checks)));
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::{case::MOST, obstacle::Edit};
+use super::{case::MAX_LISTED, obstacle::Edit};
 use crate::{
     authentication::trust::{self, Judgement},
     clock::Timestamp,
@@ -223,7 +223,7 @@ impl CredentialContext<'_> {
             return Some(Means::new(Method::ExternalId, Vec::new()));
         }
         let certificates = (!open.is_empty()).then(|| self.allowing(json!({ "cert": { "allowed": true } }), "certificates"));
-        let opened = closed.into_iter().filter(|_| allowed.cert.allowed).take(MOST).map(opening);
+        let opened = closed.into_iter().filter(|_| allowed.cert.allowed).take(MAX_LISTED).map(opening);
         let edits: Vec<Edit> = certificates.into_iter().chain(self.allowing_tokens(signers)).chain(opened).collect();
         let name = &self.policy.spec.name;
         let text = format!("no authority or signer that the auth policy {name} allows uses its external id");
@@ -248,7 +248,7 @@ impl CredentialContext<'_> {
             }
             tokens(json!({ "allowed": true, "allowedSigners": listed }), &format!("{name} and of the signers that it lists"))
         };
-        signers.iter().take(MOST).map(adding).collect()
+        signers.iter().take(MAX_LISTED).map(adding).collect()
     }
 }
 

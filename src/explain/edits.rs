@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    case::{Case, MOST},
+    case::{Case, MAX_LISTED},
     credentials::{Lack, Means},
     obstacle::{Edit, Obstacle, What},
     policies::Candidate,
@@ -111,7 +111,7 @@ pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<O
     let passing = near.iter().filter(|candidate| candidate.is_passing);
     let mut edits: Vec<Edit> = passing.flat_map(|Candidate { policy, near, .. }| completing(case, policy, near)).collect();
     edits.sort_by_key(|edit| edit.body.to_string().len());
-    edits.truncate(MOST);
+    edits.truncate(MAX_LISTED);
     let verb = case.right.verb();
     edits.push(Edit {
         method: "POST",

@@ -28,7 +28,7 @@ use serde::Serialize;
 
 use self::{
     authentication::Authentication,
-    case::{Case, MOST, Named},
+    case::{Case, MAX_LISTED, Named},
     obstacle::Obstacle,
     policies::{Candidate, Grant, NearGrant},
     routers::Router,
@@ -134,7 +134,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     let (authentication, mut obstacles) = authentication::judge(tx, &case)?;
     if policies.is_empty() {
         obstacles.push(edits::no_policy(tx, &case, &near)?);
-    } else if let Decision::Failed(failed) = judge.rule(granting.iter().map(|grant| &grant.ground))? {
+    } else if let Decision::Failed(failed) = judge.rule(granting.iter().map(|grant| &grant.policy_grant))? {
         obstacles.push(checks::not_passed(tx, &case, &failed)?);
     }
     if routers.is_empty() {
@@ -144,7 +144,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     let mut hosts = traffic::hosts(tx, &case)?;
     obstacles.extend(traffic::judge(tx, &case, &routers, &hosts)?);
     let host_count = hosts.len();
-    hosts.truncate(MOST);
+    hosts.truncate(MAX_LISTED);
     Ok(Explanation {
         identity: Named::new(&case.identity, &case.identity.spec.name),
         service: Named::new(&case.service, &case.service.spec.name),
@@ -173,5 +173,5 @@ fn nearest(tx: &Read<'_>, case: &Case<'_>, judge: &Judge<'_>) -> Result<Vec<Cand
         let policy = tx.find(&Id::<ServicePolicy>::from_text(near.policy.as_ref()))?;
         Ok(policy.map(|policy| Candidate { policy, near, is_passing: !is_failing }))
     };
-    nearest.into_iter().take(MOST).filter_map(|near| read(near).transpose()).collect()
+    nearest.into_iter().take(MAX_LISTED).filter_map(|near| read(near).transpose()).collect()
 }

@@ -65,8 +65,8 @@ pub enum Missing {
 /// # Errors
 /// A record cannot be read.
 pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &GrantReason, judge: &Judge<'_>, evidence: &Evidence) -> Result<Option<Grant>> {
-    let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.ground.policy.as_ref()))? else { return Ok(None) };
-    let checks = judge.checks(&grant.ground.posture_checks)?;
+    let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.policy_grant.policy.as_ref()))? else { return Ok(None) };
+    let checks = judge.checks(&grant.policy_grant.posture_checks)?;
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
     Ok(Some(Grant {
         policy: Named::new(&policy, &policy.spec.name),

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    case::{Case, MOST, Named},
+    case::{Case, MAX_LISTED, Named},
     obstacle::{Obstacle, What},
     routers::Router,
 };
@@ -110,7 +110,7 @@ fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[Router]) -> Result<O
     let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
     let text = format!("no edge router that {identity} and {service} have in common is connected: {names}");
     let mut remedy = "start one of them".to_owned();
-    for Router { router, .. } in routers.iter().take(MOST) {
+    for Router { router, .. } in routers.iter().take(MAX_LISTED) {
         let enrolled = tx.find(&Id::<EdgeRouter>::from_text(router.id.as_str()))?.is_some_and(|found| found.state.is_verified);
         if !enrolled {
             write!(remedy, "; {} has not enrolled yet", router.name).ok();
@@ -133,7 +133,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     }
     let hosts = case.access.ask(|engine| {
         let hosts = engine.identities(id, Right::Bind);
-        hosts.in_order().take(MOST + 1).map(|(_, id)| id.to_string()).collect::<Vec<_>>()
+        hosts.in_order().take(MAX_LISTED + 1).map(|(_, id)| id.to_string()).collect::<Vec<_>>()
     });
     if hosts.is_empty() {
         let text = format!("{name} has no terminator, and no identity may bind it");
@@ -155,8 +155,8 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
 /// The first names, separated by commas.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut names: Vec<&str> = names.collect();
-    let more = names.len().saturating_sub(MOST);
-    names.truncate(MOST);
+    let more = names.len().saturating_sub(MAX_LISTED);
+    names.truncate(MAX_LISTED);
     let text = names.join(", ");
     if more > 0 { format!("{text} and more") } else { text }
 }

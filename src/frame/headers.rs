@@ -7,7 +7,7 @@ use super::malformed::Malformed;
 /// The length of a header with a u32 value.
 pub(super) const HEADER: usize = 12;
 /// The maximum number of headers of a message.
-pub const MOST_HEADERS: usize = 128;
+pub const MAX_HEADERS: usize = 128;
 
 /// Key and value of each header, in wire order. Ends at the first incomplete header.
 #[derive(Debug, Clone)]
@@ -58,13 +58,13 @@ pub(super) fn place(section: &[u8], key: i32) -> Option<Range<usize>> {
 
 /// Whether a section consists of complete headers with distinct keys.
 pub(super) fn check(section: &[u8]) -> Result<(), Malformed> {
-    let (mut headers, mut keys, mut count) = (Headers::of(section), [0; MOST_HEADERS], 0);
+    let (mut headers, mut keys, mut count) = (Headers::of(section), [0; MAX_HEADERS], 0);
     while let Some(step) = headers.step() {
         let (key, _) = step?;
         if keys.iter().take(count).any(|known| *known == key) {
             return Err(Malformed::Repeated(key));
         }
-        *keys.get_mut(count).ok_or(Malformed::TooManyHeaders { limit: MOST_HEADERS })? = key;
+        *keys.get_mut(count).ok_or(Malformed::TooManyHeaders { limit: MAX_HEADERS })? = key;
         count += 1;
     }
     Ok(())

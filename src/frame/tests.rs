@@ -82,7 +82,7 @@ fn malformed_messages_are_distinguished() {
     let twice = Builder::new(5).flag(3, true).flag(3, false).empty().into_bytes();
     assert_eq!(Frame::decode(twice, LIMITS), Err(Malformed::Repeated(3)));
     let many = (0..129).fold(Builder::new(5), |builder, key| builder.bytes(key, b"")).empty().into_bytes();
-    assert_eq!(Frame::decode(many, LIMITS), Err(Malformed::TooManyHeaders { limit: super::headers::MOST_HEADERS }));
+    assert_eq!(Frame::decode(many, LIMITS), Err(Malformed::TooManyHeaders { limit: super::headers::MAX_HEADERS }));
 }
 
 #[test]

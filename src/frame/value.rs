@@ -1,9 +1,9 @@
 //! Composite values of headers: lists and maps. Counts and lengths are u32, little endian.
 
 /// A list or map has at most this many entries.
-pub const MOST_ENTRIES: usize = 128;
+pub const MAX_ENTRIES: usize = 128;
 /// A key or value of a list or map has at most this many bytes.
-pub const MOST_BYTES: usize = 8192;
+pub const MAX_BYTES: usize = 8192;
 
 /// Why bytes are not a value of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -12,9 +12,9 @@ pub enum NotAValue {
     Short,
     #[error("{0} bytes follow the last entry")]
     Rest(usize),
-    #[error("{0} entries; at most {MOST_ENTRIES} are allowed")]
+    #[error("{0} entries; at most {MAX_ENTRIES} are allowed")]
     Entries(u32),
-    #[error("a text of {0} bytes; at most {MOST_BYTES} are allowed")]
+    #[error("a text of {0} bytes; at most {MAX_BYTES} are allowed")]
     Bytes(u32),
     #[error("a text is not valid UTF-8")]
     Utf8,
@@ -76,7 +76,7 @@ impl<'v> Reader<'v> {
 
     fn bytes(&mut self) -> Result<&'v [u8], NotAValue> {
         let announced = self.number()?;
-        let length = usize::try_from(announced).ok().filter(|length| *length <= MOST_BYTES).ok_or(NotAValue::Bytes(announced))?;
+        let length = usize::try_from(announced).ok().filter(|length| *length <= MAX_BYTES).ok_or(NotAValue::Bytes(announced))?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(NotAValue::Short)?;
         self.0 = rest;
         Ok(bytes)
@@ -93,7 +93,7 @@ fn entries<'v, T>(bytes: &'v [u8], read: impl Fn(&mut Reader<'v>) -> Result<T, N
     }
     let mut reader = Reader(bytes);
     let announced = reader.number()?;
-    let count = usize::try_from(announced).ok().filter(|count| *count <= MOST_ENTRIES).ok_or(NotAValue::Entries(announced))?;
+    let count = usize::try_from(announced).ok().filter(|count| *count <= MAX_ENTRIES).ok_or(NotAValue::Entries(announced))?;
     let found = (0..count).map(|_| read(&mut reader)).collect::<Result<_, _>>()?;
     if reader.0.is_empty() { Ok(found) } else { Err(NotAValue::Rest(reader.0.len())) }
 }

@@ -258,7 +258,7 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
 }
 
 /// The maximum characters of a text.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// Shortens a text for people and removes PEM blocks.
 fn brief(text: &str) -> String {
@@ -266,7 +266,7 @@ fn brief(text: &str) -> String {
         Some((before, _)) => format!("{before}(PEM)"),
         None => text.to_owned(),
     };
-    if whole.chars().nth(LONGEST).is_some() { whole.chars().take(LONGEST).chain(['…']).collect() } else { whole }
+    if whole.chars().nth(MAX_LENGTH).is_some() { whole.chars().take(MAX_LENGTH).chain(['…']).collect() } else { whole }
 }
 
 /// Shortens a cause. The sent value is repeated in full, as clients expect.

@@ -20,7 +20,7 @@ pub const GZIP: &str = "gzip";
 /// Smaller bodies are not compressed: they would hardly shrink.
 const SMALLEST: usize = 256;
 /// Larger bodies are not compressed as a whole: that would block the thread for too long.
-const LARGEST: usize = 2 << 20;
+const MAX_LENGTH: usize = 2 << 20;
 /// The gzip header: no name, no time, unknown system, fast compression.
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 /// An empty last block.
@@ -45,7 +45,7 @@ pub fn is_taken(accepted: &str) -> bool {
 
 /// A compressed body; `None` if it would not be smaller.
 pub fn whole(body: &[u8]) -> Option<Bytes> {
-    if !(SMALLEST..=LARGEST).contains(&body.len()) {
+    if !(SMALLEST..=MAX_LENGTH).contains(&body.len()) {
         return None;
     }
     let mut pieces = Pieces::default();

@@ -14,9 +14,9 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// For this store, with at most `most` followers.
-    pub fn following(store: &OpenStore, most: usize) -> Arc<Self> {
-        let watchers = Arc::new(Self { commits: watch::Sender::new(false), places: Arc::new(Semaphore::new(most)) });
+    /// For this store, with at most `limit` followers.
+    pub fn following(store: &OpenStore, limit: usize) -> Arc<Self> {
+        let watchers = Arc::new(Self { commits: watch::Sender::new(false), places: Arc::new(Semaphore::new(limit)) });
         let rung = watchers.clone();
         store.subscribe(Phase::React, move |_| rung.commits.send_modify(|_| ()));
         watchers

@@ -70,7 +70,7 @@ pub struct Admission {
 impl Admission {
     /// With these limits.
     pub fn new(limits: &Limits) -> Self {
-        let arrivals = Arrivals { most: limits.requests, waiting: Mutex::default() };
+        let arrivals = Arrivals { limit: limits.requests, waiting: Mutex::default() };
         Self { places: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals, stopping: OnceLock::new() }
     }
 
@@ -126,7 +126,7 @@ impl Admission {
 
 /// Requests that wait for their bodies, oldest first.
 struct Arrivals {
-    most: usize,
+    limit: usize,
     waiting: Mutex<ArrivalTimer>,
 }
 
@@ -142,7 +142,7 @@ impl Arrivals {
     fn wait(&self) -> (Arrival<'_>, Receiver<()>) {
         let (here, overtaken) = channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.bodies.len() >= self.most {
+        if waiting.bodies.len() >= self.limit {
             waiting.bodies.pop_first();
         }
         let id = waiting.next;

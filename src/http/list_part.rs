@@ -17,7 +17,7 @@ pub struct Part<'i> {
     ids: &'i Ids,
     pub at: usize,
     pub text: Vec<u8>,
-    most: usize,
+    limit: usize,
     /// Whether an entry was written in this part or before.
     pub has_entries: bool,
 }
@@ -25,24 +25,24 @@ pub struct Part<'i> {
 impl<'i> Part<'i> {
     /// The first part of an answer.
     pub fn first(ids: &'i Ids) -> Self {
-        Self { ids, at: 0, text: Vec::new(), most: WHOLE, has_entries: false }
+        Self { ids, at: 0, text: Vec::new(), limit: WHOLE, has_entries: false }
     }
 
     /// A later part with the entries from `at` on.
     pub fn later(ids: &'i Ids, at: usize, has_entries: bool) -> Self {
-        Self { ids, at, text: Vec::new(), most: PART, has_entries }
+        Self { ids, at, text: Vec::new(), limit: PART, has_entries }
     }
 
     /// The id of the next record to write; `None` if there is none or the part is full.
     pub fn next(&mut self) -> Option<&'i str> {
-        let id = self.ids.get(self.at).filter(|_| self.text.len() < self.most)?;
+        let id = self.ids.get(self.at).filter(|_| self.text.len() < self.limit)?;
         self.at += 1;
         Some(id)
     }
 
     /// The ids of the next records, for a lookup of several at once.
     pub fn ahead(&self, count: usize) -> Vec<&'i str> {
-        if self.text.len() < self.most { (self.at..).take(count).map_while(|at| self.ids.get(at)).collect() } else { Vec::new() }
+        if self.text.len() < self.limit { (self.at..).take(count).map_while(|at| self.ids.get(at)).collect() } else { Vec::new() }
     }
 
     /// Adds a value as an entry.

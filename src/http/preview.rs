@@ -22,7 +22,7 @@ use crate::{
 
 const NAME: &str = "preview";
 /// The maximum number of names listed per side.
-pub const MOST: usize = 20;
+pub const MAX_LISTED: usize = 20;
 
 /// Whether the request asks for a preview only.
 #[derive(Debug, Clone, Copy)]
@@ -88,10 +88,10 @@ impl Preview {
         }
         let access = call.access.clone();
         let look = move |tx: &Read<'_>, events: Vec<Event>| {
-            let difference = access.preview(&events, MOST, |left| tx.before(left))?;
+            let difference = access.preview(&events, MAX_LISTED, |left| tx.before(left))?;
             difference.named(|subject, id| named(tx, &events, subject, id))
         };
-        call.changes.rehearse(job, look).await.map(|seen| Outcome::Foreseen(Box::new(seen)))
+        call.changes.dry_run(job, look).await.map(|seen| Outcome::Foreseen(Box::new(seen)))
     }
 }
 

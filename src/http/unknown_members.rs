@@ -10,11 +10,11 @@ use super::{
 use crate::error::{Error, Result};
 
 /// The maximum number of reported members.
-const MOST: usize = 20;
+const LIMIT: usize = 20;
 /// The number of items checked per list.
 const ITEMS: usize = 64;
 /// The maximum bytes of a reported name.
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// An unknown member.
 pub struct Unknown {
@@ -47,7 +47,7 @@ pub fn is_asked(query: &str) -> Result<bool> {
     Ok(asked)
 }
 
-/// Unknown parameters of a query as `query.NAME`; at most [`MOST`].
+/// Unknown parameters of a query as `query.NAME`; at most [`LIMIT`].
 ///
 /// # Errors
 /// There are some, and the query asks for rejection.
@@ -56,7 +56,7 @@ pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
     let sent = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     let unknown: Vec<Unknown> = sent
         .filter(|name| name != STRICT && !known().any(|known| known == name.as_ref()))
-        .take(MOST)
+        .take(LIMIT)
         .map(|name| Unknown { path: format!("query.{}", shortened(&name)), known: known().cloned().collect() })
         .collect();
     told(unknown, query)
@@ -74,7 +74,7 @@ pub fn told(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
     Ok(unknown.into_iter().map(|one| one.path).collect())
 }
 
-/// The members of a body that its schema does not know; at most [`MOST`].
+/// The members of a body that its schema does not know; at most [`LIMIT`].
 pub fn unknown(body: &Json, schema: &Json) -> Vec<Unknown> {
     let mut found = Vec::new();
     look(body, schema, "", &mut found);
@@ -89,7 +89,7 @@ fn look(json: &Json, schema: &Json, path: &str, found: &mut Vec<Unknown>) {
                 let place = format!("{path}{}", shortened(name));
                 match known.iter().find(|(known, _)| *known == name) {
                     Some((_, inner)) => look(member, described(inner), &format!("{place}."), found),
-                    None if found.len() < MOST => {
+                    None if found.len() < LIMIT => {
                         found.push(Unknown { path: place, known: known.iter().map(|(name, _)| (*name).clone()).collect() });
                     }
                     None => return,
@@ -118,7 +118,7 @@ fn properties<'s>(members: &Map<String, Json>, schema: &'s Json) -> Vec<(&'s Str
 }
 
 fn shortened(name: &str) -> &str {
-    let end = (0..=LONGEST.min(name.len())).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+    let end = (0..=MAX_LENGTH.min(name.len())).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
     name.get(..end).unwrap_or_default()
 }
 

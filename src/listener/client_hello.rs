@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::Rewind;
 
 /// A ClientHello may have at most this many bytes: one TLS record.
-const MOST: usize = 16 << 10;
+const LIMIT: usize = 16 << 10;
 /// Bytes read at a time.
 const STEP: usize = 2048;
 
@@ -29,7 +29,7 @@ pub async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Resul
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         read.extend_from_slice(part);
-        if read.len() > MOST {
+        if read.len() > LIMIT {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the TLS ClientHello is longer than 16 KiB"));
         }
         while !part.is_empty() {

@@ -13,7 +13,7 @@ pub fn room_for(connections: usize) -> usize {
     let needed = (connections + OTHER_FILES) as u64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
-        let current = limit.maximum.map_or(needed, |most| most.min(needed));
+        let current = limit.maximum.map_or(needed, |max_count| max_count.min(needed));
         if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit }) {
             tracing::debug!(%error, "the limit of open files cannot be raised");
         }

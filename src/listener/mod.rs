@@ -35,7 +35,7 @@ pub use rewind::Rewind;
 pub use shutdown::{ConnectionGuard, Shutdown};
 
 /// How long running requests may take after the listener stops.
-const LONGEST: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bound sockets and the limits of their connections.
 pub struct Listener {
@@ -65,7 +65,7 @@ impl Running {
     pub async fn stop(&self) {
         self.handle.pause().await;
         self.stopping.begin();
-        if tokio::time::timeout(LONGEST, self.stopping.all_gone()).await.is_err() {
+        if tokio::time::timeout(STOP_TIMEOUT, self.stopping.all_gone()).await.is_err() {
             tracing::warn!("requests that were not answered within 30 s are dropped");
         }
         self.handle.stop(true).await;

@@ -61,11 +61,11 @@ impl Budget {
         }
     }
 
-    /// Wakes up to `most` waiters, for example when one of them no longer needs its wake-up.
-    pub fn wake(&self, most: usize) {
+    /// Wakes up to `maximum` waiters, for example when one of them no longer needs its wake-up.
+    pub fn wake(&self, maximum: usize) {
         let woken: Vec<_> = {
             let mut waiters = self.waiters.lock();
-            let count = most.min(waiters.len());
+            let count = maximum.min(waiters.len());
             let woken = waiters.drain(..count).collect();
             self.waiting.store(waiters.len(), Ordering::Release);
             woken

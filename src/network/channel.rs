@@ -150,10 +150,10 @@ impl Channel {
         }
     }
 
-    /// Registers a Dial that waits for its answer. Returns false if the channel is closed or has `most` unanswered Dials.
-    pub fn expect(&self, sequence: i32, dialing: Dialing, most: usize) -> bool {
+    /// Registers a Dial that waits for its answer. Returns false if the channel is closed or has `limit` unanswered Dials.
+    pub fn expect(&self, sequence: i32, dialing: Dialing, limit: usize) -> bool {
         let mut table = self.table.lock();
-        let takes = !table.is_closed && table.dials.len() < most;
+        let takes = !table.is_closed && table.dials.len() < limit;
         if takes {
             table.dials.insert(sequence, dialing);
         }
@@ -190,8 +190,8 @@ impl Channel {
     }
 
     /// Counts one more request in progress; `None` at the limit.
-    pub fn begin_request(self: &Arc<Self>, most: usize) -> Option<Request> {
-        if self.requests.fetch_add(1, Ordering::AcqRel) >= most {
+    pub fn begin_request(self: &Arc<Self>, limit: usize) -> Option<Request> {
+        if self.requests.fetch_add(1, Ordering::AcqRel) >= limit {
             self.requests.fetch_sub(1, Ordering::AcqRel);
             return None;
         }

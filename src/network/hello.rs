@@ -89,8 +89,8 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     }
     let token = hello.text(key::SESSION_TOKEN).ok_or("a hello must carry the token of an API session")?;
     let login = identify(core, hello, token, peer).map_err(|error| {
-        tracing::warn!(%error, "an API session cannot be outcome up");
-        "the API session cannot be outcome up at the moment"
+        tracing::warn!(%error, "an API session cannot be looked up");
+        "the API session cannot be looked up at the moment"
     })?;
     let channel = Arc::new(Channel::new(login?, SendQueue::new(core.room, core.budget.clone())));
     let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);

@@ -217,7 +217,7 @@ impl Router {
     }
 
     /// Marks the sessions of open channels as active, for tests that move the clock.
-    pub fn look_after(&self) {
+    pub fn mark_active(&self) {
         if let Some(core) = self.core() {
             housekeeping::keep_active(core, &core.registry.everything());
         }

@@ -180,8 +180,8 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     async fn pass_over(&mut self, bytes: usize) -> Result<(), Stop> {
         let (mut left, mut buffer) = (bytes, [0; 4096]);
         while left > 0 {
-            let most = left.min(buffer.len());
-            let read = self.stream.read(buffer.get_mut(..most).unwrap_or_default());
+            let limit = left.min(buffer.len());
+            let read = self.stream.read(buffer.get_mut(..limit).unwrap_or_default());
             match timeout(self.core.times.stall, read).await {
                 Ok(Ok(0)) => return Err(Stop::Closed),
                 Ok(read) => left -= read?,

@@ -71,7 +71,7 @@ fn trigger(event: &Event, is_ours: impl Fn(&str) -> bool) -> Option<ReviewTrigge
     let is = |kind: crate::entity::Kind| event.kind == kind;
     let has_old = event.old.is_some();
     // The event of a mass deletion does not name the deleted records.
-    if event.ending.is_some() {
+    if event.tombstone.is_some() {
         return (is(Session::KIND) || is(ApiSession::KIND)).then_some(ReviewTrigger::Everything);
     }
     let of = |basis: fn(String) -> Basis| Some(ReviewTrigger::Of(basis(event.id.clone())));

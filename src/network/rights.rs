@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// What rights are outcome up in. Cheap to clone.
+/// What rights are looked up in. Cheap to clone.
 #[derive(Clone)]
 pub struct Rights {
     pub store: Store,
@@ -82,8 +82,8 @@ impl Rights {
     }
 }
 
-/// The failure of a request whose right cannot be outcome up.
+/// The failure of a request whose right cannot be looked up.
 pub fn unreadable(error: Error) -> Failure {
-    tracing::warn!(%error, "a right cannot be outcome up");
+    tracing::warn!(%error, "a right cannot be looked up");
     Failure::busy("the controller cannot read the store at the moment")
 }

@@ -92,8 +92,8 @@ impl SendQueue {
         let queue = queues.get_mut(&id).filter(|queue| !queue.is_finished).ok_or(Gone)?;
         let free = self.budget.free();
         let left = self.room.channel.min(free / 2).saturating_sub(*in_channel);
-        let most = self.room.queue.min(left / 2).min(free / 8);
-        let fits = queue.bytes + bytes <= most || (queue.bytes == 0 && (bytes <= left || *in_channel == 0));
+        let limit = self.room.queue.min(left / 2).min(free / 8);
+        let fits = queue.bytes + bytes <= limit || (queue.bytes == 0 && (bytes <= left || *in_channel == 0));
         if fits && self.budget.try_take(bytes) {
             queue.bytes += bytes;
             queue.waiter = None;
@@ -101,7 +101,7 @@ impl SendQueue {
             return Ok(true);
         }
         queue.waiter = Some(waiter.clone());
-        queue.wake_at = most.min(queue.bytes) / 2;
+        queue.wake_at = limit.min(queue.bytes) / 2;
         if !waiting.contains(&id) {
             waiting.push(id);
         }

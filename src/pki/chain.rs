@@ -3,13 +3,13 @@
 use super::Certificate;
 
 /// The greatest length of a chain; it also ends the search if authorities signed each other.
-const LONGEST: usize = 8;
+const MAX_LENGTH: usize = 8;
 
 /// The leaf, then each of `cas` that signed the previous one. The self-signed root is left out, because a verifier must
 /// have it already.
 pub fn chain<'a>(leaf: &'a Certificate, cas: &'a [Certificate]) -> Vec<&'a Certificate> {
     let above = |below: &&'a Certificate| cas.iter().find(|ca| ca.may_sign() && !ca.is_self_issued() && below.is_signed_by(ca));
-    std::iter::successors(Some(leaf), above).take(LONGEST).collect()
+    std::iter::successors(Some(leaf), above).take(MAX_LENGTH).collect()
 }
 
 /// [`chain`] as PEM blocks, leaf first.

@@ -18,7 +18,7 @@ pub struct Csr {
 }
 
 /// The greatest length of a request, in bytes. One with an RSA key of 16384 bits has less than half of it.
-const LONGEST: usize = 16 << 10;
+const MAX_LENGTH: usize = 16 << 10;
 
 impl Csr {
     /// Reads exactly one PEM block. Text before it and white space after it are skipped; the label is not checked.
@@ -28,7 +28,7 @@ impl Csr {
     /// unsupported keys and hashes (P-521, P-224, secp256k1; SHA-1), [`Error::Csr`] for an RSA key below 2048 bits and
     /// for more than 16 KiB of text.
     pub fn parse(text: &str) -> Result<Self> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return Err(Error::Csr("the request is longer than 16 KiB"));
         }
         let block = pem::only(text)?;

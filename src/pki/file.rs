@@ -11,7 +11,7 @@ use std::{
 use zeroize::Zeroizing;
 
 /// The greatest size of a file, in bytes; a file named by mistake may be endless.
-const MOST: u64 = 1 << 20;
+const LIMIT: u64 = 1 << 20;
 /// The mode bits that let group and others write (`WRITABLE`) or read (`READABLE`).
 const WRITABLE: u32 = 0o022;
 const READABLE: u32 = 0o044;
@@ -43,8 +43,8 @@ pub fn secret_of(path: &Path) -> io::Result<Zeroizing<String>> {
 }
 
 fn read(file: &File) -> io::Result<String> {
-    let text = io::read_to_string(file.take(MOST + 1))?;
-    if text.len() as u64 > MOST { Err(io::Error::other("has more than 1 MiB")) } else { Ok(text) }
+    let text = io::read_to_string(file.take(LIMIT + 1))?;
+    if text.len() as u64 > LIMIT { Err(io::Error::other("has more than 1 MiB")) } else { Ok(text) }
 }
 
 /// Logs a warning; without a logger, as in commands, prints it to stderr.

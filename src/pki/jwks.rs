@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 pub struct KeySet(BTreeMap<String, Verifier>);
 
 impl KeySet {
-    /// Reads at most `most` keys of a key set. Keys that are not for signatures, have no id or are of an unsupported
+    /// Reads at most `limit` keys of a key set. Keys that are not for signatures, have no id or are of an unsupported
     /// kind are skipped.
     ///
     /// # Errors
     /// [`Error::Token`] if the JSON is not a key set.
-    pub fn read(json: &[u8], most: usize) -> Result<Self> {
+    pub fn read(json: &[u8], limit: usize) -> Result<Self> {
         #[derive(Deserialize)]
         struct Keys {
             keys: Vec<serde_json::Value>,
         }
         let read: Keys = serde_json::from_slice(json).map_err(|_| Error::Token("not a key set".into()))?;
-        let keys = read.keys.into_iter().take(most).filter_map(|key| {
+        let keys = read.keys.into_iter().take(limit).filter_map(|key| {
             let key: Jwk = serde_json::from_value(key).ok()?;
             let for_signatures = key.common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
             let id = key.common.key_id.clone().filter(|_| for_signatures)?;

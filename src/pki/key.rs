@@ -12,7 +12,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 use zeroize::Zeroizing;
 
 /// The shortest RSA key, in bits; also ring's limit.
-const SHORTEST_RSA_BITS: usize = 2048;
+const MIN_RSA_BITS: usize = 2048;
 /// id-ecPublicKey (RFC 5480).
 const EC_PUBLIC_KEY: &[u8] = &[OBJECT_IDENTIFIER, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 
@@ -157,7 +157,7 @@ impl PublicKey {
     pub fn usable(&self) -> Result<KeyKind> {
         let kind = self.kind()?;
         let (_, key) = SubjectPublicKeyInfo::from_der(&self.0).map_err(|_| Error::BadDer)?;
-        let is_long = || matches!(key.parsed(), Ok(Parsed::RSA(key)) if key.key_size() >= SHORTEST_RSA_BITS);
+        let is_long = || matches!(key.parsed(), Ok(Parsed::RSA(key)) if key.key_size() >= MIN_RSA_BITS);
         if kind != KeyKind::Rsa || is_long() { Ok(kind) } else { Err(Error::Unsupported("RSA key of less than 2048 bits")) }
     }
 

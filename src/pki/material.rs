@@ -6,7 +6,7 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 /// The greatest number of served leaves kept.
-const MOST_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 /// A certificate and its private key as stored: one PEM block each. The key is secret.
 #[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Material {
             return None;
         }
         let others = self.shown.iter().filter(|other| **other != leaf).cloned();
-        let shown = std::iter::once(leaf.clone()).chain(others).take(MOST_SHOWN).collect();
+        let shown = std::iter::once(leaf.clone()).chain(others).take(MAX_SHOWN).collect();
         Some(Self { shown, ..self.clone() })
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use x509_parser::asn1_rs::{FromDer, Oid};
 
 /// The attribute types with a short name in RFC 4514 section 3 (and before it RFC 2253) and in Go's `crypto/x509`.
-const SHORT: &[(&[u8], &str)] = &[
+const SHORT_NAMES: &[(&[u8], &str)] = &[
     (COMMON_NAME, "CN"),
     (&[0x55, 4, 5], "SERIALNUMBER"),
     (&[0x55, 4, 6], "C"),
@@ -134,7 +134,7 @@ impl fmt::Debug for Name {
 
 /// RFC 2253 section 2.4: short name and text if both are known, otherwise number and the bytes of the element.
 fn show((kind, value): &Attribute<'_>) -> String {
-    let short = SHORT.iter().find(|(known, _)| known == kind).map(|(_, short)| *short);
+    let short = SHORT_NAMES.iter().find(|(known, _)| known == kind).map(|(_, short)| *short);
     match (short, text(value)) {
         (Some(short), Some(text)) => format!("{short}={}", escape(&text)),
         (Some(short), None) => format!("{short}=#{}", HEXLOWER.encode(value)),

@@ -19,7 +19,7 @@ use webpki::{
 };
 
 /// The greatest number of presented certificates used after the leaf, and of authorities in a path below the anchor.
-const LONGEST: usize = 8;
+const MAX_LENGTH: usize = 8;
 /// The greatest number of signatures verified for one answer on the own path; matching names can be made at no cost.
 const SIGNATURES: u32 = 16;
 
@@ -67,7 +67,7 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
         if !in_time && (self.leaf_dates == LeafDates::Enforce || self.now < leaf.not_before()) {
             return Err(Error::Expired);
         }
-        let helpers: Vec<&Certificate> = rest.iter().take(LONGEST).chain(self.intermediates).collect();
+        let helpers: Vec<&Certificate> = rest.iter().take(MAX_LENGTH).chain(self.intermediates).collect();
         if !in_time || !leaf.suits_webpki() {
             return self.by_own_path(leaf, &helpers);
         }
@@ -128,7 +128,7 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
         if let Some(anchor) = self.anchors.iter().find(|anchor| signed((*anchor).as_ref())) {
             return Some(anchor);
         }
-        if below == LONGEST {
+        if below == MAX_LENGTH {
             return None;
         }
         helpers.iter().filter(|helper| signed(helper)).find_map(|helper| self.climb(helper, helpers, below + 1, budget))

@@ -94,12 +94,12 @@ impl Endpoint {
     }
 }
 
-/// Replaces the entry about the same subject, or appends; at most `most` entries are kept, then the oldest is dropped.
-fn keep<T>(entries: &mut Vec<T>, entry: T, most: usize, is_same: impl Fn(&T, &T) -> bool) {
+/// Replaces the entry about the same subject, or appends; at most `limit` entries are kept, then the oldest is dropped.
+fn keep<T>(entries: &mut Vec<T>, entry: T, limit: usize, is_same: impl Fn(&T, &T) -> bool) {
     match entries.iter_mut().find(|other| is_same(other, &entry)) {
         Some(other) => *other = entry,
         None => {
-            if entries.len() >= most {
+            if entries.len() >= limit {
                 entries.remove(0);
             }
             entries.push(entry);

@@ -36,16 +36,16 @@ pub struct FailedRequest {
 }
 
 impl FailedRequest {
-    /// Drops the policies that do not fit into `most` bytes of JSON. Returns the request with its length as JSON, in bytes.
+    /// Drops the policies that do not fit into `limit` bytes of JSON. Returns the request with its length as JSON, in bytes.
     ///
     /// # Errors
     /// `Internal` if it has no JSON form, which is a defect.
-    pub fn shortened(mut self, most: usize) -> Result<(usize, Self)> {
+    pub fn shortened(mut self, limit: usize) -> Result<(usize, Self)> {
         let policies = std::mem::take(&mut self.policy_failures);
         let mut length = json_bytes(&self)?;
         for policy in policies {
             let more = json_bytes(&policy)? + 1;
-            if length + more > most {
+            if length + more > limit {
                 break;
             }
             length += more;

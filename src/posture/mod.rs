@@ -46,12 +46,12 @@ use crate::{
 };
 
 /// The size of the cache of posture checks.
-const MOST_CHECKS: usize = 10_000;
+const MAX_CHECKS: usize = 10_000;
 /// Failed requests kept per identity, and their total length as JSON in bytes; then the oldest are dropped.
-const MOST_FAILURES: usize = 100;
-const MOST_FAILURE_BYTES: usize = 256 << 10;
+const MAX_FAILURES: usize = 100;
+const MAX_FAILURE_BYTES: usize = 256 << 10;
 /// The maximum length of a failed request as JSON, in bytes; policies that do not fit are left out.
-const LONGEST_FAILURE: usize = 64 << 10;
+const MAX_FAILURE_LENGTH: usize = 64 << 10;
 
 /// The failed requests of one identity, oldest first.
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl Failures {
     fn keep(&mut self, bytes: usize, request: FailedRequest) {
         self.requests.push_back((bytes, Arc::new(request)));
         self.bytes += bytes;
-        while self.requests.len() > MOST_FAILURES || self.bytes > MOST_FAILURE_BYTES {
+        while self.requests.len() > MAX_FAILURES || self.bytes > MAX_FAILURE_BYTES {
             let Some((bytes, _)) = self.requests.pop_front() else { return };
             self.bytes -= bytes;
         }
@@ -103,7 +103,7 @@ impl Posture {
         limits: config::Posture,
         on_trigger: impl Fn(Trigger) + Send + Sync + 'static,
     ) -> Self {
-        let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MOST_CHECKS);
+        let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MAX_CHECKS);
         let on_trigger: Arc<dyn Fn(Trigger) + Send + Sync> = Arc::new(on_trigger);
         let memory = Memory { has_new_checks: true, ..Memory::default() };
         let posture = Self {
@@ -115,8 +115,8 @@ impl Posture {
             checks,
             on_trigger: on_trigger.clone(),
         };
-        let (memory, told, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
-        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| hear(&memory, &told, &clock, event)));
+        let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
+        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| on_commit(&memory, &access, &clock, event)));
         let access = posture.access.clone();
         store.subscribe(Phase::React, move |events| {
             events.iter().filter_map(|event| Trigger::of(event, &access)).for_each(&*on_trigger);
@@ -173,7 +173,7 @@ impl Posture {
     /// # Errors
     /// The store cannot be read.
     pub fn failed(&self, identity: &Id<Identity>, request: FailedRequest) -> Result<()> {
-        let (bytes, request) = request.shortened(LONGEST_FAILURE)?;
+        let (bytes, request) = request.shortened(MAX_FAILURE_LENGTH)?;
         with(&self.memory, |memory| memory.failures.entry(identity.to_string()).or_default().keep(bytes, request));
         self.forget_unless_there(identity, None)?;
         self.access.touch_identity(identity.as_str());
@@ -257,7 +257,7 @@ impl Memory {
     }
 }
 
-fn hear(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Event) {
+fn on_commit(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Event) {
     if let Some((Some(identity), None)) = event.of::<Identity>() {
         with(memory, |memory| memory.forget_identity(identity.id.as_str()));
     }

@@ -29,12 +29,12 @@ impl Posture {
     /// A check cannot be read.
     pub fn permission(&self, identity: &Record<Identity>, api_session: &Id<ApiSession>, service: &str, right: Right) -> Result<Permission> {
         let id = identity.id.as_str();
-        let Some(grounds) = self.access.ask(|engine| engine.grounds(id, service, right, NAMED)) else { return Ok(Permission::Missing) };
-        if grounds.is_empty() {
+        let Some(grants) = self.access.ask(|engine| engine.grants(id, service, right, NAMED)) else { return Ok(Permission::Missing) };
+        if grants.is_empty() {
             return Ok(Permission::Granted(Vec::new()));
         }
         let evidence = self.evidence(id, Some(api_session.as_str())).seen_by(&identity.state.sdk_info);
-        Ok(match self.rule_on(evidence.clone(), (id, service, right), &grounds)? {
+        Ok(match self.rule_on(evidence.clone(), (id, service, right), &grants)? {
             Decision::Passed(policies) => Permission::Granted(policies),
             Decision::Failed(policies) => Permission::Blocked(policies, evidence),
         })

@@ -82,7 +82,7 @@ impl<'f> Judge<'f> {
         if let Decision::Passed(_) = ruling {
             return Ok(ruling);
         }
-        let all = access.ask(|engine| engine.all_grounds(identity, service, right));
+        let all = access.ask(|engine| engine.all_grants(identity, service, right));
         if all.len() > some.len() { self.rule(&all) } else { Ok(ruling) }
     }
 
@@ -90,9 +90,9 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn allows(&self, grounds: &[PolicyGrant]) -> Result<bool> {
-        for ground in grounds {
-            if self.passes(&ground.posture_checks)? {
+    pub fn allows(&self, grants: &[PolicyGrant]) -> Result<bool> {
+        for grant in grants {
+            if self.passes(&grant.posture_checks)? {
                 return Ok(true);
             }
         }
@@ -103,9 +103,9 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn rule<'g>(&self, grounds: impl IntoIterator<Item = &'g PolicyGrant>) -> Result<Decision> {
+    pub fn rule<'g>(&self, grants: impl IntoIterator<Item = &'g PolicyGrant>) -> Result<Decision> {
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
-        for PolicyGrant { policy, posture_checks } in grounds {
+        for PolicyGrant { policy, posture_checks } in grants {
             let checks = self.checks(posture_checks)?;
             if passes(&checks) {
                 passed.push(Id::from_text(policy.as_ref()));
@@ -120,10 +120,10 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn queries(&self, ground: &PolicyGrant, policy_type: PolicyType) -> Result<PostureQueries> {
-        let checks = self.checks(&ground.posture_checks)?;
+    pub fn queries(&self, grant: &PolicyGrant, policy_type: PolicyType) -> Result<PostureQueries> {
+        let checks = self.checks(&grant.posture_checks)?;
         let posture_queries = checks.iter().map(|judged| self.query(judged)).collect();
-        Ok(PostureQueries { policy_id: ground.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })
+        Ok(PostureQueries { policy_id: grant.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })
     }
 
     fn check(&self, id: &str) -> Result<Option<Judged>> {
@@ -144,7 +144,7 @@ impl<'f> Judge<'f> {
         }
         let found = self.facts.find(&Id::from_text(id))?.map(Arc::new);
         if let Some((check, (checks, at))) = found.as_ref().zip(self.known) {
-            checks.keep(id, check.clone(), vec![Dependency::of_record(PostureCheck::KIND, id)], at);
+            checks.insert(id, check.clone(), vec![Dependency::of_record(PostureCheck::KIND, id)], at);
         }
         Ok(found)
     }

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 
 /// The maximum length in bytes of a hash, fingerprint or address: real ones are far shorter.
-const LONGEST_DIGITS: usize = 256;
+const MAX_DIGITS: usize = 256;
 /// The maximum number of addresses of an endpoint, and of signers of a process; more than real ones have.
-const MOST_ADDRESSES: usize = 256;
-const MOST_SIGNERS: usize = 32;
+const MAX_ADDRESSES: usize = 256;
+const MAX_SIGNERS: usize = 32;
 
 /// One answer. `id` is the id of the posture check; only answers about processes are stored by it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -67,11 +67,11 @@ impl Response {
         match self {
             Self::Os { id, os_type, version, build } => texts(&[("id", id), ("type", os_type), ("version", version), ("build", build)]),
             Self::Domain { id, domain } => texts(&[("id", id), ("domain", domain)]),
-            Self::Mac { id, mac_addresses } => texts(&[("id", id)]).and_then(|()| list("macAddresses", mac_addresses, MOST_ADDRESSES)),
+            Self::Mac { id, mac_addresses } => texts(&[("id", id)]).and_then(|()| list("macAddresses", mac_addresses, MAX_ADDRESSES)),
             Self::Process { id, path, hash, signer_fingerprints, .. } => {
                 texts(&[("id", id), ("path", path)])?;
-                text("hash", hash, LONGEST_DIGITS)?;
-                list("signerFingerprints", signer_fingerprints, MOST_SIGNERS)
+                text("hash", hash, MAX_DIGITS)?;
+                list("signerFingerprints", signer_fingerprints, MAX_SIGNERS)
             }
             Self::EndpointState { id, .. } => texts(&[("id", id)]),
         }
@@ -82,9 +82,9 @@ fn text(name: &str, text: &str, longest: usize) -> Result<()> {
     if text.len() > longest { Err(Error::invalid(name, format!("must have at most {longest} bytes"), "")) } else { Ok(()) }
 }
 
-fn list(name: &str, entries: &[String], most: usize) -> Result<()> {
-    if entries.len() > most {
-        return Err(Error::invalid(name, format!("must have at most {most} entries"), ""));
+fn list(name: &str, entries: &[String], limit: usize) -> Result<()> {
+    if entries.len() > limit {
+        return Err(Error::invalid(name, format!("must have at most {limit} entries"), ""));
     }
-    entries.iter().try_for_each(|entry| text(name, entry, LONGEST_DIGITS))
+    entries.iter().try_for_each(|entry| text(name, entry, MAX_DIGITS))
 }

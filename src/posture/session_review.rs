@@ -67,16 +67,16 @@ impl Review<'_> {
         let spec = &session.spec;
         let (identity, service, right) = (spec.identity_id.as_str(), spec.service_id.as_str(), Right::from(spec.policy_type));
         // Usually the first policy grants it; only otherwise all are fetched.
-        let grounds = self.posture.access.ask(|engine| engine.grounds(identity, service, right, 1));
-        let by_posture = grounds.is_some();
-        let stands = match grounds.as_deref() {
+        let grants = self.posture.access.ask(|engine| engine.grants(identity, service, right, 1));
+        let by_posture = grants.is_some();
+        let stands = match grants.as_deref() {
             None => false,
             Some([]) => true,
             Some(first) => {
                 let (tx, posture, api_session) = (self.tx, self.posture, &spec.api_session_id);
                 let judge = || Judge::new(tx, posture.evidence(identity, Some(api_session.as_str())));
                 let judge = self.judges.entry(api_session.to_string()).or_insert_with(judge);
-                judge.allows(first)? || judge.allows(&posture.access.ask(|engine| engine.all_grounds(identity, service, right)))?
+                judge.allows(first)? || judge.allows(&posture.access.ask(|engine| engine.all_grants(identity, service, right)))?
             }
         };
         if !stands {

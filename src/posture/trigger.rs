@@ -55,8 +55,8 @@ impl Trigger {
 fn is_beyond_doubt(session: &Record<Session>, access: &Access) -> bool {
     let Session { identity_id, service_id, policy_type, .. } = &session.spec;
     let (identity, service, right) = (identity_id.as_str(), service_id.as_str(), Right::from(*policy_type));
-    let first = access.ask(|engine| engine.grounds(identity, service, right, 1));
-    first.is_some_and(|first| first.first().is_none_or(|ground| ground.posture_checks.is_empty()))
+    let first = access.ask(|engine| engine.grants(identity, service, right, 1));
+    first.is_some_and(|first| first.first().is_none_or(|grant| grant.posture_checks.is_empty()))
 }
 
 fn says_other(old: &ServicePolicy, new: &ServicePolicy) -> bool {

@@ -3,7 +3,6 @@
 //!
 //! Invariant: a value that is found equals what would be derived from the store now, or from the store just before the
 //! last commit whose caller has not been answered yet.
-//! nobody has been answered yet.
 
 use std::{
     collections::HashMap,
@@ -30,9 +29,9 @@ impl<T> Clone for Cache<T> {
 }
 
 struct Entries<T> {
-    things: HashMap<String, Entry<T>>,
-    /// The greatest number of values. When it is reached, the cache is cleared.
-    most: usize,
+    by_key: HashMap<String, Entry<T>>,
+    /// The maximum number of values. When it is reached, the cache is cleared.
+    limit: usize,
     now: CommitNumber,
     /// The last commit that changed the answer of each query.
     changed: HashMap<Dependency, CommitNumber>,
@@ -42,52 +41,52 @@ struct Entries<T> {
 
 struct Entry<T> {
     value: Arc<T>,
-    marks: Vec<Dependency>,
+    dependencies: Vec<Dependency>,
     /// The last commit at which the value is known to be valid.
     at: CommitNumber,
 }
 
 impl<T: Send + Sync + 'static> Cache<T> {
-    /// An empty cache that is told of every change to these kinds from now on. Its values may depend on no other kind.
-    /// It holds at most `most` values.
-    pub fn following(store: &OpenStore, kinds: impl Fn(Kind) -> bool + Send + Sync + 'static, most: usize) -> Self {
-        let shelf = Entries { things: HashMap::new(), most, now: CommitNumber(1), changed: HashMap::new(), since: CommitNumber(0) };
-        let kept = Self(Arc::new(Mutex::new(shelf)));
-        let told = kept.clone();
+    /// An empty cache that follows every change to these kinds from now on. Its values may depend on no other kind.
+    /// It holds at most `limit` values.
+    pub fn following(store: &OpenStore, kinds: impl Fn(Kind) -> bool + Send + Sync + 'static, limit: usize) -> Self {
+        let entries = Entries { by_key: HashMap::new(), limit, now: CommitNumber(1), changed: HashMap::new(), since: CommitNumber(0) };
+        let cache = Self(Arc::new(Mutex::new(entries)));
+        let subscriber = cache.clone();
         store.subscribe(Phase::Update, move |events| {
-            let of_them = events.iter().filter(|event| kinds(event.kind));
-            let marks: Vec<Dependency> = of_them.flat_map(|event| event.marks.iter().copied()).collect();
-            if !marks.is_empty() {
-                told.with(|shelf| shelf.hear(marks));
+            let events = events.iter().filter(|event| kinds(event.kind));
+            let dependencies: Vec<Dependency> = events.flat_map(|event| event.dependencies.iter().copied()).collect();
+            if !dependencies.is_empty() {
+                subscriber.with(|entries| entries.on_commit(dependencies));
             }
         });
-        let told = kept.clone();
-        store.online().subscribe(move |identity| told.with(|shelf| shelf.hear(vec![Dependency::of_connection(identity)])));
-        kept
+        let subscriber = cache.clone();
+        store.online().subscribe(move |identity| subscriber.with(|entries| entries.on_commit(vec![Dependency::of_connection(identity)])));
+        cache
     }
 
     /// The current commit number. Take it before the transaction begins that a value is derived in.
     pub fn now(&self) -> CommitNumber {
-        self.with(|shelf| shelf.now)
+        self.with(|entries| entries.now)
     }
 
     /// The valid value under a key.
     pub fn find(&self, key: &str) -> Option<Arc<T>> {
-        self.with(|shelf| shelf.find(key))
+        self.with(|entries| entries.find(key))
     }
 
     /// The valid value under each of these keys, in the same order.
     pub fn find_all<'k>(&self, keys: impl Iterator<Item = &'k str>) -> Vec<Option<Arc<T>>> {
-        self.with(|shelf| keys.map(|key| shelf.find(key)).collect())
+        self.with(|entries| keys.map(|key| entries.find(key)).collect())
     }
 
     /// Stores a value that was derived after commit `at` and depends on these queries.
-    pub fn keep(&self, key: &str, value: Arc<T>, marks: Vec<Dependency>, at: CommitNumber) {
-        self.with(|shelf| {
-            if shelf.things.len() >= shelf.most && !shelf.things.contains_key(key) {
-                shelf.things.clear();
+    pub fn insert(&self, key: &str, value: Arc<T>, dependencies: Vec<Dependency>, at: CommitNumber) {
+        self.with(|entries| {
+            if entries.by_key.len() >= entries.limit && !entries.by_key.contains_key(key) {
+                entries.by_key.clear();
             }
-            shelf.things.insert(key.to_owned(), Entry { value, marks, at });
+            entries.by_key.insert(key.to_owned(), Entry { value, dependencies, at });
         });
     }
 
@@ -98,25 +97,25 @@ impl<T: Send + Sync + 'static> Cache<T> {
 
 impl<T> Entries<T> {
     fn find(&mut self, key: &str) -> Option<Arc<T>> {
-        let thing = self.things.get_mut(key)?;
-        if thing.at < self.now {
-            let stands = |mark| self.changed.get(mark).is_none_or(|changed| *changed <= thing.at);
-            if thing.at < self.since || !thing.marks.iter().all(stands) {
-                self.things.remove(key);
+        let entry = self.by_key.get_mut(key)?;
+        if entry.at < self.now {
+            let is_unchanged = |dependency| self.changed.get(dependency).is_none_or(|changed| *changed <= entry.at);
+            if entry.at < self.since || !entry.dependencies.iter().all(is_unchanged) {
+                self.by_key.remove(key);
                 return None;
             }
-            thing.at = self.now;
+            entry.at = self.now;
         }
-        Some(thing.value.clone())
+        Some(entry.value.clone())
     }
 
-    fn hear(&mut self, marks: Vec<Dependency>) {
+    fn on_commit(&mut self, dependencies: Vec<Dependency>) {
         self.now.0 += 1;
         if self.changed.len() > CHANGES {
             self.changed.clear();
-            self.things.clear();
+            self.by_key.clear();
             self.since = self.now;
         }
-        self.changed.extend(marks.into_iter().map(|mark| (mark, self.now)));
+        self.changed.extend(dependencies.into_iter().map(|dependency| (dependency, self.now)));
     }
 }

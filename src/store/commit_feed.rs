@@ -19,21 +19,21 @@ impl CommitFeed {
         let feed = Self::default();
         let attached = feed.0.clone();
         store.subscribe(Phase::React, move |events| {
-            if let Some(hear) = attached.get() {
-                events.iter().for_each(hear);
+            if let Some(on_commit) = attached.get() {
+                events.iter().for_each(on_commit);
             }
         });
         feed
     }
 
-    /// Calls `hear` with `listener` and each event from now on, as long as others hold the listener. A feed serves one listener.
-    pub fn attach<T: Send + Sync + 'static>(&self, listener: &Arc<T>, hear: impl Fn(&T, &Event) + Send + Sync + 'static) {
+    /// Calls `on_commit` with `listener` and each event from now on, as long as others hold the listener. A feed serves one listener.
+    pub fn attach<T: Send + Sync + 'static>(&self, listener: &Arc<T>, on_commit: impl Fn(&T, &Event) + Send + Sync + 'static) {
         let listener = Arc::downgrade(listener);
-        let hear = move |event: &Event| {
+        let on_commit = move |event: &Event| {
             if let Some(listener) = listener.upgrade() {
-                hear(&listener, event);
+                on_commit(&listener, event);
             }
         };
-        drop(self.0.set(Box::new(hear)));
+        drop(self.0.set(Box::new(on_commit)));
     }
 }

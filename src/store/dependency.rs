@@ -35,12 +35,12 @@ impl Dependency {
     }
 
     /// Whether the records with a value have a tombstone.
-    pub(super) fn of_ending(kind: Kind, field: &str, value: &str) -> Self {
+    pub(super) fn of_tombstone(kind: Kind, field: &str, value: &str) -> Self {
         Self::of((kind.name, field, value, "ended"))
     }
 
     /// Whether there is any tombstone whose records are not deleted yet.
-    pub(super) fn of_any_ending() -> Self {
+    pub(super) fn of_any_tombstone() -> Self {
         Self::of("ended")
     }
 
@@ -53,30 +53,30 @@ impl Dependency {
 /// A transaction that records which queries it is asked.
 pub struct DependencyRecorder<'f> {
     facts: &'f dyn Facts,
-    marks: RefCell<Vec<Dependency>>,
+    dependencies: RefCell<Vec<Dependency>>,
     fleeting: Cell<bool>,
 }
 
 impl<'f> DependencyRecorder<'f> {
     /// Nothing asked yet.
     pub fn new(facts: &'f dyn Facts) -> Self {
-        Self { facts, marks: RefCell::default(), fleeting: Cell::new(false) }
+        Self { facts, dependencies: RefCell::default(), fleeting: Cell::new(false) }
     }
 
     /// The recorded dependencies. `None` if a query depends on something that changes without a commit, such as the
     /// time.
-    pub fn marks(self) -> Option<Vec<Dependency>> {
-        (!self.fleeting.get()).then(|| self.marks.into_inner())
+    pub fn dependencies(self) -> Option<Vec<Dependency>> {
+        (!self.fleeting.get()).then(|| self.dependencies.into_inner())
     }
 
     fn note_value(&self, kind: Kind, field: &str, value: &str) {
-        self.marks.borrow_mut().push(Dependency::of_value(&index::prefix(kind, field, value.as_bytes())));
+        self.dependencies.borrow_mut().push(Dependency::of_value(&index::prefix(kind, field, value.as_bytes())));
     }
 }
 
 impl Facts for DependencyRecorder<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
-        self.marks.borrow_mut().push(Dependency::of_record(kind, id));
+        self.dependencies.borrow_mut().push(Dependency::of_record(kind, id));
         self.facts.record(kind, id)
     }
     fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
@@ -88,11 +88,11 @@ impl Facts for DependencyRecorder<'_> {
         self.facts.any(kind, field, value)
     }
     fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
-        self.marks.borrow_mut().push(Dependency::of_ending(kind, field, value));
+        self.dependencies.borrow_mut().push(Dependency::of_tombstone(kind, field, value));
         self.facts.ended(kind, field, value)
     }
     fn any_ended(&self) -> Result<bool> {
-        self.marks.borrow_mut().push(Dependency::of_any_ending());
+        self.dependencies.borrow_mut().push(Dependency::of_any_tombstone());
         self.facts.any_ended()
     }
     fn link(&self, router: &str) -> Option<RouterLink> {
@@ -100,7 +100,7 @@ impl Facts for DependencyRecorder<'_> {
         self.facts.link(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
-        self.marks.borrow_mut().push(Dependency::of_connection(identity));
+        self.dependencies.borrow_mut().push(Dependency::of_connection(identity));
         self.facts.is_connected(identity)
     }
     fn dynamic_cost(&self, terminator: &str) -> u16 {

@@ -6,7 +6,7 @@ use super::{dependency::Dependency, index::IndexEntry};
 use crate::entity::{Entity, Epoch, Kind, Record};
 
 /// One record that was created (no `old`), changed, or deleted (no `new`). With neither, an index entry of it was
-/// repaired or a tombstone was written (`ending`). A transaction that changes a record twice publishes two events.
+/// repaired or a tombstone was written (`tombstone`). A transaction that changes a record twice publishes two events.
 #[derive(Clone)]
 pub struct Event {
     pub kind: Kind,
@@ -16,9 +16,9 @@ pub struct Event {
     /// The record after the change, a `Record<E>` of the kind.
     pub new: Option<Arc<dyn Any + Send + Sync>>,
     /// The tombstone of all records of the kind with a value; these records get no events of their own.
-    pub ending: Option<Tombstone>,
+    pub tombstone: Option<Tombstone>,
     /// The queries whose answers changed.
-    pub(super) marks: Vec<Dependency>,
+    pub(super) dependencies: Vec<Dependency>,
 }
 
 /// A mark that all records of a kind that had a value are deleted.
@@ -39,20 +39,20 @@ impl Event {
     ) -> Option<Self> {
         let id = new.as_ref().or(old.as_ref())?.id.to_string();
         let values = moved.filter_map(|entry| entry.key.get(..entry.prefix)).map(Dependency::of_value);
-        let marks = std::iter::once(Dependency::of_record(E::KIND, &id)).chain(values).collect();
+        let dependencies = std::iter::once(Dependency::of_record(E::KIND, &id)).chain(values).collect();
         let shared = |record| Arc::new(record) as Arc<dyn Any + Send + Sync>;
-        Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared), ending: None, marks })
+        Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared), tombstone: None, dependencies })
     }
 
     /// An index entry that was repaired without a change to its record. It only invalidates caches.
     pub(super) fn mended(kind: Kind, id: &str, prefix: &[u8]) -> Self {
-        Self { kind, id: id.to_owned(), old: None, new: None, ending: None, marks: vec![Dependency::of_value(prefix)] }
+        Self { kind, id: id.to_owned(), old: None, new: None, tombstone: None, dependencies: vec![Dependency::of_value(prefix)] }
     }
 
     /// A tombstone was written.
-    pub(super) fn ended(kind: Kind, ending: Tombstone) -> Self {
-        let marks = vec![Dependency::of_ending(kind, ending.field, &ending.value), Dependency::of_any_ending()];
-        Self { kind, id: String::new(), old: None, new: None, ending: Some(ending), marks }
+    pub(super) fn ended(kind: Kind, tombstone: Tombstone) -> Self {
+        let dependencies = vec![Dependency::of_tombstone(kind, tombstone.field, &tombstone.value), Dependency::of_any_tombstone()];
+        Self { kind, id: String::new(), old: None, new: None, tombstone: Some(tombstone), dependencies }
     }
 
     /// The record before and after, if the event is about this kind; otherwise `None`.
@@ -70,7 +70,7 @@ pub type Version<'e, E> = Option<&'e Record<E>>;
 /// A function that is called with the events of each transaction, in commit order.
 pub type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;
 
-/// When a listener hears of a commit: those of one phase have all heard of it before those of the next do.
+/// The phase in which a listener is called for a commit: all listeners of a phase are called before those of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// It keeps something up to date that others look at.

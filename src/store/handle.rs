@@ -80,19 +80,19 @@ impl Store {
     ///
     /// # Errors
     /// The job's own or that of `look`; the file cannot be read; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
-    pub async fn rehearse<T, A: Send + 'static>(
+    pub async fn dry_run<T, A: Send + 'static>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
         look: impl FnOnce(&Read<'_>, Vec<Event>) -> Result<A> + Send + 'static,
     ) -> Result<A> {
         let author = self.1.clone();
-        let rehearsed = move |read: &Read<'_>| {
+        let run = move |read: &Read<'_>| {
             let rows = DryRun::on(read.rows, read.turn);
             let tx = Tx::new(Read { rows: &rows, ..*read }, &rows, author);
             work(&tx)?;
             look(read, tx.events.into_inner())
         };
-        self.scan(rehearsed).await
+        self.scan(run).await
     }
 
     /// [`Store::write`] for threads that may block. Must not be called by a listener or a job, because these run on the

@@ -2,7 +2,7 @@
 //!
 //! Key: code, value, id. The code identifies kind and field in four bytes ([`code`]). The value is external input: a
 //! zero byte in it is written as `00 FF`, and `00 00` ends it. So no value can run into the id, and keys sort by value,
-//! then id. If a value is longer than [`LONGEST`], the key holds its first bytes, `00 01` and its SHA-256, and the row
+//! then id. If a value is longer than [`MAX_LENGTH`], the key holds its first bytes, `00 01` and its SHA-256, and the row
 //! holds the whole value.
 //!
 //! A change of the indexed fields needs the next file format (`file/upgrade.rs`), because existing files have other
@@ -21,7 +21,7 @@ use crate::{
 pub type Code = [u8; CODE];
 const CODE: usize = 4;
 /// Values up to this many bytes are in the key unhashed.
-const LONGEST: usize = 200;
+const MAX_LENGTH: usize = 200;
 const ZERO: [u8; 2] = [0, 0xFF];
 const END: [u8; 2] = [0, 0];
 const CUT: [u8; 2] = [0, 1];
@@ -48,7 +48,7 @@ pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
         let mut key = prefix(E::KIND, field, value);
         let prefix = key.len();
         key.extend_from_slice(record.id.as_str().as_bytes());
-        let row = if value.len() > LONGEST { value.to_vec() } else { Vec::new() };
+        let row = if value.len() > MAX_LENGTH { value.to_vec() } else { Vec::new() };
         found.entry(key).or_insert((field, prefix, row, false)).3 |= unique;
     };
     for field in E::FIELDS.iter().filter(|field| field.index != Index::None) {
@@ -76,10 +76,10 @@ pub fn code(kind: Kind, field: &str) -> Code {
 pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.extend(code(kind, name));
-    for byte in value.iter().take(LONGEST) {
+    for byte in value.iter().take(MAX_LENGTH) {
         if *byte == 0 { key.extend(ZERO) } else { key.push(*byte) }
     }
-    if value.len() <= LONGEST {
+    if value.len() <= MAX_LENGTH {
         key.extend(END);
     } else {
         key.extend(CUT);

@@ -134,9 +134,9 @@ impl World {
 /// Asserts that some pairs are those in `after` that are not in `before`.
 fn turned(pairs: &Pairs, before: &Everything, after: &Everything) {
     let Pairs { dial, bind, identity_routers, service_routers } = pairs;
-    for (n, tally) in [dial, bind, identity_routers, service_routers].into_iter().enumerate() {
+    for (n, count) in [dial, bind, identity_routers, service_routers].into_iter().enumerate() {
         let new: Vec<_> = after[n].difference(&before[n]).collect();
-        let Some(PairCount { pairs, who, what }) = tally else {
+        let Some(PairCount { pairs, who, what }) = count else {
             assert_eq!(new, [] as [&(String, String); 0]);
             continue;
         };
@@ -335,7 +335,7 @@ fn changes_without_effect_leave_no_row() {
     let (identity, user) = server.user(&fresh("person"), json!({ "roleAttributes": ["staff"] }));
     let service = server.service(&fresh("service"), json!({}));
     let policy = server.service_policy("Dial", &["#staff"], &[&format!("@{service}")]);
-    server.look_after();
+    server.run_due_jobs();
     let end = || server.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
     let count = || server.admin.get(&history("action = \"access\"")).expect(200).data().as_array().unwrap().len();
     let (before, rows) = (end(), count());
@@ -344,7 +344,7 @@ fn changes_without_effect_leave_no_row() {
     server.admin.post("/service-policies", json!({ "name": fresh("policy"), "type": "Bind", "semantic": "AnyOf" })).expect(201);
     server.service(&fresh("service"), json!({}));
     user.delete("/current-api-session").expect(200);
-    server.look_after();
+    server.run_due_jobs();
     assert_eq!((end(), count()), (before + 5, rows));
 }
 
@@ -358,11 +358,11 @@ fn operator_finds_who_lost_access() {
     let (database, ann) = (server.service("database", json!({})), server.identity("ann", json!({ "roleAttributes": ["staff"] })));
     let bob = server.identity("bob", json!({ "roleAttributes": ["staff"] }));
     let policy = server.service_policy("Dial", &["#staff"], &[&format!("@{database}")]);
-    server.look_after();
+    server.run_due_jobs();
     let (boss, session) = server.user("boss", json!({ "isAdmin": true }));
     let mut events = watch(&server.admin, "");
     session.at(Base::Management).patch(&format!("/service-policies/{policy}"), json!({ "identityRoles": [format!("@{ann}")] })).expect(200);
-    server.look_after();
+    server.run_due_jobs();
 
     let find = |filter: &str| server.admin.get(&history(filter)).expect(200).data().as_array().unwrap().clone();
     let found = find("action = \"access\" and anyOf(access.lost.what) = \"database\"");

@@ -17,7 +17,7 @@ use overkeep::testing::{
     clock::Clock,
     config::{Config, Span},
     controller::{self, Controller},
-    entity::{Enrollment, Identity, Most, Record, Tags, enrollment::Method},
+    entity::{AmountLimit, Enrollment, Identity, Record, Tags, enrollment::Method},
     pki::{
         AlternativeNames, Certificate, PublicKey,
         jwt::{Claimed, Verifier},
@@ -157,7 +157,7 @@ fn eleven_years_without_a_restart() {
     let (mut leaves, mut keys, mut intermediates, mut trusted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
     for step in 0..101 {
         server.clock.advance(40 * DAY);
-        server.look_after();
+        server.run_due_jobs();
         open.ask("GET", "/edge/client/v1/current-api-session", &token, None);
         open = alice.connect();
         let [leaf, intermediate] = open.shown().try_into().unwrap();
@@ -249,7 +249,7 @@ fn tokens_outlive_a_renewed_leaf() {
     let (clock, device) = (server.clock.clone(), Device::new(&server.clock, server.bound()));
     for _ in 0..2 {
         clock.advance(250 * DAY);
-        server.look_after();
+        server.run_due_jobs();
     }
     let shown = device.connect().shown()[0].fingerprint();
     assert!(shown != first && knows(&device, &first) && knows(&device, &shown) && !knows(&device, "other"));
@@ -325,23 +325,23 @@ fn foreign_certificate_is_replaced_while_serving() {
     let other = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
     for bad in [other.serialize_pem(), String::new(), "no key".into()] {
         fs::write(&files[1], bad).unwrap();
-        server.look_after();
+        server.run_due_jobs();
         assert_eq!(shown(), first, "a certificate without its key must not be used");
     }
     fs::remove_file(&files[1]).unwrap();
-    server.look_after();
+    server.run_due_jobs();
     elsewhere.issue_until(2020, &other, &files);
-    server.look_after();
+    server.run_due_jobs();
     assert_eq!(shown(), first, "an expired certificate must not be used");
 
     let before = kid(&told());
     elsewhere.issue(&key, &files);
-    server.look_after();
+    server.run_due_jobs();
     assert_ne!(shown()[0], first[0], "another certificate");
     assert!(knows(&device, &before), "of the same key");
 
     elsewhere.issue(&other, &files);
-    server.look_after();
+    server.run_due_jobs();
     let second = shown();
     assert_ne!(second[0], first[0]);
     assert!(!knows(&device, &before));
@@ -467,8 +467,8 @@ fn tokens_are_resigned_by_new_keys() {
         address: address.into(),
         identity_enrollment: DAY,
         router_enrollment: DAY,
-        members: Most::of(&Config::default().members),
-        client_members: Most::of_clients(&Config::default().members),
+        members: AmountLimit::of(&Config::default().members),
+        client_members: AmountLimit::of_clients(&Config::default().members),
     };
     let changes = Changes::new(store.clone(), surroundings);
     let mut identities = Vec::new();

@@ -352,7 +352,7 @@ fn expiry_passes_over_damaged_records() {
     clock.advance(Duration::from_secs(28 * 60));
     admin.get(&format!("/api-sessions/{left}")).expect(200);
     clock.advance(Duration::from_secs(3 * 60));
-    running.look_after();
+    running.run_due_jobs();
     admin.get(&format!("/api-sessions/{left}")).expect(404);
     admin.get(&format!("/enrollments/{whole}")).expect(404);
     running.stop();

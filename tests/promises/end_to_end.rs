@@ -399,14 +399,14 @@ fn expired_enrollments_can_be_refreshed() {
     let [lost, found] = ["lost", "found"].map(|name| server.identity(&fresh(name), json!({ "enrollment": { "ott": true } })));
     let kept = || [&lost, &found].map(|id| server.admin.get(&format!("/identities/{id}/enrollments")).expect(200).total());
     server.clock.advance(Duration::from_secs(64 * 60));
-    server.look_after();
+    server.run_due_jobs();
     assert_eq!(kept(), [1, 1]);
     let one = server.admin.get(&format!("/identities/{found}/enrollments")).expect(200).each("id")[0].to_owned();
     let end = server.clock.now().plus_minutes(1).to_string();
     server.admin.post(&format!("/enrollments/{one}/refresh"), json!({ "expiresAt": end })).expect(200);
     let token = server.token_of(&lost);
     server.clock.advance(Duration::from_secs(2 * 60));
-    server.look_after();
+    server.run_due_jobs();
     assert_eq!(kept(), [0, 1], "the refreshed enrollment must be kept");
     server.anonymous().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send().refused(
         400,

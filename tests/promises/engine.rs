@@ -268,21 +268,21 @@ fn rights_agree(engine: &mut Engine, model: &Model, identity: &str, service: &st
         assert_eq!(engine.may(identity, service, right), !expected.is_empty());
         assert_eq!(engine.identities(service, right).contains(identity), !expected.is_empty());
         let granting = engine.granting(identity, service, right);
-        assert_eq!(set(granting.iter().map(|granting| &granting.ground.policy)), expected);
-        for GrantReason { ground, .. } in &granting {
-            assert_eq!(set(ground.posture_checks.iter()), model.members(PolicyKind::Service, &ground.policy, PostureCheck));
+        assert_eq!(set(granting.iter().map(|granting| &granting.policy_grant.policy)), expected);
+        for GrantReason { policy_grant, .. } in &granting {
+            assert_eq!(set(policy_grant.posture_checks.iter()), model.members(PolicyKind::Service, &policy_grant.policy, PostureCheck));
         }
-        let all: Vec<PolicyGrant> = granting.into_iter().map(|granting| granting.ground).collect();
-        assert_eq!(engine.all_grounds(identity, service, right), all);
+        let all: Vec<PolicyGrant> = granting.into_iter().map(|granting| granting.policy_grant).collect();
+        assert_eq!(engine.all_grants(identity, service, right), all);
         let judged = (!all.is_empty()).then(|| if engine.count(PostureCheck) > 0 { all } else { Vec::new() });
-        assert_eq!(engine.grounds(identity, service, right, usize::MAX).map(in_order), judged);
+        assert_eq!(engine.grants(identity, service, right, usize::MAX).map(in_order), judged);
     }
     routers_agree(engine, model, identity, service);
 }
 
-fn in_order(mut grounds: Vec<PolicyGrant>) -> Vec<PolicyGrant> {
-    grounds.sort_by(|one, other| one.policy.cmp(&other.policy));
-    grounds
+fn in_order(mut grants: Vec<PolicyGrant>) -> Vec<PolicyGrant> {
+    grants.sort_by(|one, other| one.policy.cmp(&other.policy));
+    grants
 }
 
 fn routers_agree(engine: &mut Engine, model: &Model, identity: &str, service: &str) {
@@ -406,12 +406,12 @@ fn turn(before: &Pairs, after: &Pairs) -> Changes<Arc<str>> {
         let first: BTreeSet<Arc<str>> = side.map(|id| id.as_str().into()).collect();
         Counted { count: first.len() as u64, first: first.into_iter().collect() }
     }
-    let tally = |from: &Pairs, to: &Pairs| {
+    let count_pairs = |from: &Pairs, to: &Pairs| {
         let pairs: Pairs = to.difference(from).cloned().collect();
         let (who, what) = (counted(pairs.iter().map(|(who, _)| who)), counted(pairs.iter().map(|(_, what)| what)));
         PairCount { pairs: pairs.len() as u64, who, what }
     };
-    Changes { gained: tally(before, after), lost: tally(after, before) }
+    Changes { gained: count_pairs(before, after), lost: count_pairs(after, before) }
 }
 
 proptest! {
@@ -522,8 +522,10 @@ fn grants_name_role_or_id() {
     let mut engine = office();
     dial(&mut engine, "also", AnyOf, Dial, "@alice", "#all", "#strict", 1);
     let granting = engine.granting("alice", "db", Dial);
-    let told: Vec<_> =
-        granting.iter().map(|one| (&*one.ground.policy, &one.identity, &one.service, one.ground.posture_checks.len())).collect();
+    let told: Vec<_> = granting
+        .iter()
+        .map(|one| (&*one.policy_grant.policy, &one.identity, &one.service, one.policy_grant.posture_checks.len()))
+        .collect();
     let roles = Reason::Attributes(vec!["sales".into(), "eu".into()]);
     let sql = Reason::Attributes(vec!["sql".into()]);
     assert_eq!(told, [("also", &Reason::Id, &Reason::Everyone, 1), ("base", &roles, &sql, 0)]);
@@ -535,14 +537,14 @@ fn grants_name_role_or_id() {
 fn grounds_prefer_policies_without_checks() {
     let mut engine = office();
     let asks = |engine: &Engine| -> Vec<bool> {
-        let grounds = engine.grounds("alice", "db", Dial, 16).unwrap_or_default();
-        grounds.iter().map(|ground| !ground.posture_checks.is_empty()).collect()
+        let grants = engine.grants("alice", "db", Dial, 16).unwrap_or_default();
+        grants.iter().map(|policy_grant| !policy_grant.posture_checks.is_empty()).collect()
     };
     engine.remove_policy(PolicyKind::Service, "base", 1);
-    assert_eq!(engine.grounds("alice", "db", Dial, 16), None);
+    assert_eq!(engine.grants("alice", "db", Dial, 16), None);
     (0..40).for_each(|n| dial(&mut engine, &format!("asks {n}"), AnyOf, Dial, "@alice", "#all", "#strict", 2));
     assert_eq!(asks(&engine), [true; 16]);
-    assert_eq!(engine.all_grounds("alice", "db", Dial).len(), 40, "every policy must be listed: any of them may be the one that passes");
+    assert_eq!(engine.all_grants("alice", "db", Dial).len(), 40, "every policy must be listed: any of them may be the one that passes");
     (0..40).for_each(|n| dial(&mut engine, &format!("free {n}"), AnyOf, Dial, "@alice", "#all", "", 3));
     assert_eq!(asks(&engine), [false; 16]);
 }

@@ -411,7 +411,7 @@ fn expired_certificates_follow_the_policy() {
     for _ in 0..2 {
         server.clock.advance(Duration::from_secs(200 * 24 * 3600));
         server.admin.get("/cas").expect(200);
-        server.look_after();
+        server.run_due_jobs();
     }
     assert!(is_yes(&takes(&theirs, json!({ "allowExpiredCerts": true }))));
     takes(&theirs, json!({ "allowExpiredCerts": false }));

@@ -487,7 +487,7 @@ fn files_with_valid_checksums() {
             config.router.enabled = chance_of(file);
             match controller::start(&config, Clock::system()) {
                 Ok(running) => {
-                    running.look_after();
+                    running.run_due_jobs();
                     running.stop();
                     Ok(String::new())
                 }

@@ -210,7 +210,7 @@ fn many_sessions_end_at_once() {
     let back = anonymous.at(Base::Client).log_in("anna", PASSWORD);
     back.get("/current-api-session").expect(200);
     ann.callers(&admin).iter().for_each(|caller| _ = caller.get("/current-api-session").refused(401, "UNAUTHORIZED", ""));
-    running.look_after();
+    running.run_due_jobs();
     back.get("/current-api-session").expect(200);
     assert_eq!(admin.list("/api-sessions", &format!("identity = \"{}\"", ann.id), "").expect(200).total(), 1);
     let filter = format!("action = \"logout\" and by.identity = \"{}\"", admin.get("/current-identity").expect(200).id());
@@ -331,7 +331,7 @@ fn cached_identity_ends_with_sessions() {
             let recorder = DependencyRecorder::new(&counted);
             let ann = recorder.get(&Id::<Identity>::from_text("ann"))?;
             let shown = serde_json::to_value(Identity::view(&ann, &recorder)?).unwrap();
-            cache.keep("ann", Arc::new(shown), recorder.marks().unwrap(), at);
+            cache.insert("ann", Arc::new(shown), recorder.dependencies().unwrap(), at);
             Ok(counted.lists.get())
         });
         (made.unwrap(), cache.find("ann").unwrap()["hasApiSession"].clone())

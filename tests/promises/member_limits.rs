@@ -1,7 +1,7 @@
 //! Members of records that requests fill freely are bounded in entries and bytes; the error names the member and the configuration key.
 //! What clients may write is bounded more tightly, so that one identity cannot grow the file.
 
-use overkeep::testing::{clock::Clock, config::Members, entity::Amount, entity::Most};
+use overkeep::testing::{clock::Clock, config::Members, entity::Amount, entity::AmountLimit};
 use serde_json::{Map, Value as Json, json};
 
 use crate::harness::{Answer, Base, Key, PASSWORD, TestServer, fresh, shared};
@@ -89,7 +89,7 @@ fn credential_members_are_bounded() {
 
 #[test]
 fn oversized_records_may_only_shrink() {
-    let most = Most::of(&SMALL);
+    let most = AmountLimit::of(&SMALL);
     let amount = |entries, bytes| Amount { entries, bytes };
     let judged = |given: Amount, before: Amount| given.check("tags", before, &most).is_ok();
     assert!(judged(amount(64, 4096), amount(0, 0)));

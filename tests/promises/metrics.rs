@@ -124,7 +124,7 @@ fn the_listener_answers_nothing_else() {
 fn alerts_name_metrics_that_exist() {
     let server = with_metrics(Clock::system());
     server.anonymous().ask("POST", "/authenticate?method=cert").json(&json!({})).send().expect(401);
-    server.look_after();
+    server.run_due_jobs();
     let text = text(&server);
     let typed: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let mut seen = 0;
@@ -155,7 +155,7 @@ fn what_ends_is_told_before() {
     assert_eq!(found.status, 3);
     let found: Json = serde_json::from_str(&found.out).unwrap();
     assert_eq!((&found["total"], &found["items"][0]["kind"], &found["items"][0]["name"]), (&json!(1), &json!("enrollment"), &json!(id)));
-    server.look_after();
+    server.run_due_jobs();
     let count = |kind: &str| value(&text(&server), &format!("overkeep_expiring{{kind=\"{kind}\"}}")).unwrap();
     assert_eq!((count("enrollment"), count("controller-certificate")), (1.0, 0.0));
     let all = on_host(&server, &["expiring", "--within", "36500d"]);

@@ -113,6 +113,6 @@ fn caller_survives_mass_session_end() {
         others.iter().for_each(assert_logged_out);
         session_of(&own);
         own.get(&format!("/sessions/{session}")).expect(200);
-        server.look_after();
+        server.run_due_jobs();
     }
 }

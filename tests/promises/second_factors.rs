@@ -468,7 +468,7 @@ impl TokenLogin {
     pub fn enter(&self, token: &str, seconds: i64) -> bool {
         let entered = self.runtime.block_on(self.tokens.login(&self.store, at(seconds), token));
         match entered {
-            Ok(principal) => principal.identity.as_str() == "ann" && principal.ground == LoginBasis::Token(Id::from_text("idp")),
+            Ok(principal) => principal.identity.as_str() == "ann" && principal.basis == LoginBasis::Token(Id::from_text("idp")),
             Err(refused) => {
                 assert_eq!(refused, Error::InvalidAuth);
                 false

@@ -20,7 +20,7 @@ fn clock_changes_do_not_move_sessions() {
     for time in [start.plus(10 * DAY), start.minus(300 * DAY), start.plus(3650 * DAY), start] {
         server.clock.set(time);
         server.clock.advance(minutes(9));
-        server.look_after();
+        server.run_due_jobs();
         let session = alice.get("/current-api-session").expect(200);
         let end = server.clock.now().plus(minutes(30)).to_string();
         assert_eq!(session.data()["expiresAt"], end, "the end follows the current clock");
@@ -28,7 +28,7 @@ fn clock_changes_do_not_move_sessions() {
     bob.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
     server.clock.advance(minutes(31));
     server.clock.set(start);
-    server.look_after();
+    server.run_due_jobs();
     alice.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
 }
 
@@ -47,7 +47,7 @@ fn sessions_survive_restart_with_wrong_clock() {
     let anonymous = trusting(&format!("https://{}", running.bound()));
     for _ in 0..2 {
         clock.advance(Duration::from_secs(20 * 60));
-        running.look_after();
+        running.run_due_jobs();
         anonymous.with_token(&used).get("/current-api-session").expect(200);
         clock.set(start);
     }
@@ -67,7 +67,7 @@ fn clock_setback_makes_nobody_wait() {
     server.clock.advance(Duration::from_secs(61));
     server.admin.post("/database/snapshot", json!({})).expect(200);
     guess();
-    server.look_after();
+    server.run_due_jobs();
     assert_eq!(refusals(), 2);
 }
 

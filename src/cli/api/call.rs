@@ -15,7 +15,7 @@ use super::{
 use crate::cli::failure::Failure;
 
 /// The maximum bytes of a body read from a file or stdin.
-const LONGEST: u64 = 64 << 20;
+const MAX_LENGTH: u64 = 64 << 20;
 
 /// The requests of a command line: one, or one for each record to delete.
 ///
@@ -121,9 +121,9 @@ fn file(matches: &ArgMatches, flag: &str) -> Result<Option<String>, Failure> {
     let Some(path) = matches.try_get_one::<String>(flag).ok().flatten() else { return Ok(None) };
     let mut text = String::new();
     let read = if path == "-" {
-        std::io::stdin().lock().take(LONGEST).read_to_string(&mut text)
+        std::io::stdin().lock().take(MAX_LENGTH).read_to_string(&mut text)
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+        std::fs::File::open(path).and_then(|file| file.take(MAX_LENGTH).read_to_string(&mut text))
     };
     read.map_err(|error| Failure::of(format!("--{flag}: {path}: {error}")))?;
     Ok(Some(text))

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The maximum bytes of an answer that is held in memory.
-const LARGEST: usize = 256 << 20;
+const MAX_LENGTH: usize = 256 << 20;
 
 /// How a controller is reached.
 pub enum Transport {
@@ -48,8 +48,8 @@ impl Transport {
             }
             LocalPart::Piece(piece) => match &mut out {
                 Some(out) if !answer.media.starts_with(JSON) && answer.status < 300 => out.write_all(&piece).and_then(|()| out.flush()),
-                _ if answer.body.len() + piece.len() > LARGEST => {
-                    Err(std::io::Error::other(format!("the answer is longer than {LARGEST} bytes")))
+                _ if answer.body.len() + piece.len() > MAX_LENGTH => {
+                    Err(std::io::Error::other(format!("the answer is longer than {MAX_LENGTH} bytes")))
                 }
                 _ => {
                     answer.body.extend(piece);

@@ -22,7 +22,7 @@ const SERVICES: usize = 20_000;
 const RECORDS: usize = 10_000;
 
 /// Longer texts are not cached.
-const LONGEST: usize = 4096;
+const MAX_CACHED_LENGTH: usize = 4096;
 /// The number of texts looked up at a time.
 pub const SOME: usize = 500;
 
@@ -126,8 +126,8 @@ impl JsonCache {
     /// Those of [`Text::of`].
     pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<Text>> {
         let (id, text) = (record.id.as_str(), Arc::new(Text::of(record, tx)?));
-        if text.open.len() <= LONGEST {
-            self.services.keep(id, text.clone(), vec![Dependency::of_record(Service::KIND, id)], at.services);
+        if text.open.len() <= MAX_CACHED_LENGTH {
+            self.services.insert(id, text.clone(), vec![Dependency::of_record(Service::KIND, id)], at.services);
         }
         Ok(text)
     }
@@ -167,9 +167,9 @@ impl JsonCache {
     fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Box<RawValue>>> {
         let facts = DependencyRecorder::new(tx);
         let CachedJson(text, _) = CachedJson::of(&detail(record, &facts)?)?;
-        if let Some(mut marks) = facts.marks().filter(|_| text.get().len() <= LONGEST) {
-            marks.push(Dependency::of_record(E::KIND, record.id.as_str()));
-            self.records.keep(key, text.clone(), marks, at.records);
+        if let Some(mut dependencies) = facts.dependencies().filter(|_| text.get().len() <= MAX_CACHED_LENGTH) {
+            dependencies.push(Dependency::of_record(E::KIND, record.id.as_str()));
+            self.records.insert(key, text.clone(), dependencies, at.records);
         }
         Ok(text)
     }

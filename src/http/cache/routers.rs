@@ -71,7 +71,7 @@ impl Routers {
     fn read(&self, id: &str, tx: &Read<'_>, at: CommitNumber) -> Result<Option<Arc<Known>>> {
         let Some(router) = tx.find(&Id::from_text(id))? else { return Ok(None) };
         let known = Arc::new(Known { apart: CachedJson::of(&SessionRouter::of(Common::with(&router, None)))?, router });
-        self.0.keep(id, known.clone(), vec![Dependency::of_record(EdgeRouter::KIND, id)], at);
+        self.0.insert(id, known.clone(), vec![Dependency::of_record(EdgeRouter::KIND, id)], at);
         Ok(Some(known))
     }
 }

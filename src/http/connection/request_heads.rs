@@ -15,7 +15,7 @@ pub struct Heads {
     is_head: bool,
     /// Received bytes of the current frame.
     come: usize,
-    most: usize,
+    limit: usize,
 }
 
 impl Heads {
@@ -25,9 +25,9 @@ impl Heads {
     const CONTINUATION: u8 = 9;
     const END_HEADERS: u8 = 4;
 
-    /// For a new connection; `most` is the maximum bytes of a head.
-    pub fn new(most: usize) -> Self {
-        Self { ahead: Self::PREFACE, begun: Vec::with_capacity(Self::BEGINNING), head: 0, is_open: false, is_head: false, come: 0, most }
+    /// For a new connection; `limit` is the maximum bytes of a head.
+    pub fn new(limit: usize) -> Self {
+        Self { ahead: Self::PREFACE, begun: Vec::with_capacity(Self::BEGINNING), head: 0, is_open: false, is_head: false, come: 0, limit }
     }
 
     /// Processes received bytes. Returns false if a head is too long.
@@ -57,7 +57,7 @@ impl Heads {
                 if self.is_head {
                     self.is_open = flags & Self::END_HEADERS == 0;
                 }
-                if self.head > self.most {
+                if self.head > self.limit {
                     return false;
                 }
             }

@@ -1,4 +1,4 @@
-//! Applies a network document in one transaction, which may be a rehearsal.
+//! Applies a network document in one transaction, which may be a dry run.
 
 use std::collections::BTreeSet;
 
@@ -188,17 +188,17 @@ fn differences(before: &Json, after: &Json) -> Vec<MemberChange> {
 
 /// Deletes the objects that the file does not name, of the kinds that it lists.
 fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Vec<ObjectChange>> {
-    let mut doomed = Vec::new();
+    let mut deletions = Vec::new();
     for one in kinds.all().iter().rev() {
         let Some(items) = items(&wanted.network, one) else { continue };
         let named: BTreeSet<&str> = items.iter().map(name_of).collect();
         (one.each)(change, &mut |record| {
             let goes = !record.is_kept && !record.is_factory && !named.contains(record.name.as_str());
-            doomed.extend(goes.then_some((one, record.id, record.name)));
+            deletions.extend(goes.then_some((one, record.id, record.name)));
             Ok(())
         })?;
     }
-    let count = doomed.len() as u64;
+    let count = deletions.len() as u64;
     if count > wanted.max_deletions {
         let reason = format!(
             "{count} objects would be deleted; at most {} are allowed: raise the limit or list them in the file",
@@ -207,7 +207,7 @@ fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Res
         return Err(Error::invalid("maxDeletions", reason, wanted.max_deletions.to_string()));
     }
     let mut objects = Vec::new();
-    for (of, id, name) in doomed {
+    for (of, id, name) in deletions {
         // Some were already deleted together with others.
         if (of.name)(change, &id)?.is_some() {
             (of.delete)(change, &id).map_err(|error| in_place(&format!("{}.{name}", of.kind.path), error))?;

@@ -10,7 +10,7 @@ pub const ASSERTIONS: &str = "assertions";
 /// The form of an assertion, as a regular expression.
 const PATTERN: &str = "^.+ must(-not)? (dial|bind) .+$";
 /// The maximum number of assertions in a document.
-const MOST: usize = 1000;
+const LIMIT: usize = 1000;
 
 /// The kinds of a network document. A kind comes after the kinds that its records refer to.
 #[derive(Clone, Default)]
@@ -61,7 +61,7 @@ impl DeclaredKinds {
             json!({
                 "type": "array",
                 "description": "What policies must and must not allow, such as `alice must dial git` or `#guest must-not dial *`.",
-                "maxItems": MOST,
+                "maxItems": LIMIT,
                 "items": { "type": "string", "pattern": PATTERN, "examples": ["alice must dial git"] }
             }),
         );

@@ -54,13 +54,13 @@ pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, Open
 }
 
 /// Files shorter than this, in bytes, are not compacted.
-const SHORT: u64 = 4 << 20;
+const MIN_COMPACTED_LENGTH: u64 = 4 << 20;
 
 /// Compacts a file if more than half of it is unused. Must be called right after the file was opened with its pages
 /// checked, because only then the size in use is known.
 pub fn shorten((backend, database): &mut Opened, path: &Path) -> Result<(), OpenError> {
     let (needed, before) = backend.in_use().map_err(|reason| io_error(path, reason))?;
-    if before < SHORT || needed >= before / 2 {
+    if before < MIN_COMPACTED_LENGTH || needed >= before / 2 {
         return Ok(());
     }
     compact(database, path)?;

@@ -16,7 +16,7 @@ const PACKED: &[u8] = &[1];
 /// it; another dictionary needs another first byte than [`PACKED`].
 const WORDS: &[u8] = include_bytes!("words.txt");
 /// The greatest number of text bytes that one byte of a block can stand for.
-const MOST: usize = 255;
+const LIMIT: usize = 255;
 
 /// Packs a text.
 ///
@@ -33,6 +33,6 @@ pub fn unpack(stored: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (length, block) = packed.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     // A damaged length must not cause a large allocation.
-    let text = (length <= block.len().saturating_mul(MOST)).then(|| decompress_with_dict(block, length, WORDS))?;
+    let text = (length <= block.len().saturating_mul(LIMIT)).then(|| decompress_with_dict(block, length, WORDS))?;
     text.ok().filter(|text| text.len() == length).map(Cow::Owned)
 }

@@ -42,7 +42,7 @@ pub struct Inspection<'i> {
     read: &'i Read<'i>,
     watch: &'i Progress,
     /// The check ends after this many faults, or after `rows` rows.
-    most: usize,
+    limit: usize,
     rows: usize,
     faults: Vec<Fault>,
 }
@@ -67,12 +67,12 @@ impl Position {
 }
 
 impl<'i> Inspection<'i> {
-    /// Checks everything and returns up to `most` faults.
+    /// Checks everything and returns up to `limit` faults.
     ///
     /// # Errors
     /// The file cannot be read, or `watch` cancelled it.
-    pub fn run(read: &'i Read<'i>, watch: &'i Progress, most: usize) -> Result<Vec<Fault>> {
-        let mut inspection = Self { read, watch, most, rows: usize::MAX, faults: Vec::new() };
+    pub fn run(read: &'i Read<'i>, watch: &'i Progress, limit: usize) -> Result<Vec<Fault>> {
+        let mut inspection = Self { read, watch, limit, rows: usize::MAX, faults: Vec::new() };
         watch.begin(total(read)?);
         for table in tables(read) {
             if inspection.table(table, None)?.is_some() {
@@ -89,7 +89,7 @@ impl<'i> Inspection<'i> {
     /// As [`Inspection::run`].
     pub fn some(read: &'i Read<'i>, watch: &'i Progress, place: &Position, rows: usize) -> Result<(Vec<Fault>, Option<Position>)> {
         let Some(table) = tables(read).nth(place.table) else { return Ok((Vec::new(), None)) };
-        let mut inspection = Self { read, watch, most: usize::MAX, rows, faults: Vec::new() };
+        let mut inspection = Self { read, watch, limit: usize::MAX, rows, faults: Vec::new() };
         let stopped = inspection.table(table, place.behind.as_deref())?;
         let next = stopped.map_or_else(|| place.next_table(), |behind| Position { behind: Some(behind), ..*place });
         Ok((inspection.faults, Some(next)))
@@ -127,7 +127,7 @@ impl<'i> Inspection<'i> {
     fn next(&mut self) -> Result<ControlFlow<()>> {
         self.watch.step()?;
         self.rows -= 1;
-        Ok(if self.rows > 0 && self.faults.len() < self.most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(if self.rows > 0 && self.faults.len() < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     }
 
     fn tell(&mut self, remedy: Remedy, description: String) {

@@ -107,9 +107,9 @@ impl Store {
         self.core().backend.lost().into_iter().map(lost)
     }
 
-    fn inspect(&self, watch: &Progress, most: usize) -> Result<Vec<Fault>> {
+    fn inspect(&self, watch: &Progress, limit: usize) -> Result<Vec<Fault>> {
         self.core().read(Some(&ScanPermit::free(&watch.stop)), |read| {
-            if Totals::adds_up(read, watch)? { Ok(Vec::new()) } else { Inspection::run(read, watch, most) }
+            if Totals::adds_up(read, watch)? { Ok(Vec::new()) } else { Inspection::run(read, watch, limit) }
         })
     }
 

@@ -66,6 +66,6 @@ pub(super) fn ended(window: Window, at: u64) -> bool {
 }
 
 /// So many matches lead up to the end of the page.
-pub(super) fn most(window: Window) -> usize {
+pub(super) fn max_collected(window: Window) -> usize {
     window.limit.map_or(usize::MAX, |limit| limit.saturating_add(window.offset))
 }

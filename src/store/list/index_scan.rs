@@ -3,7 +3,7 @@
 
 use std::{collections::BinaryHeap, ops::Bound};
 
-use super::ids::{Ids, ended, most, shown};
+use super::ids::{Ids, ended, max_collected, shown};
 use crate::store::{
     index,
     tx::{
@@ -120,12 +120,12 @@ impl Found {
     }
 
     fn add(&mut self, id: &str) {
-        let most = most(self.window);
+        let max_collected = max_collected(self.window);
         if let Some(page) = &mut self.ordered {
             if shown(self.window, self.total) {
                 page.push(id);
             }
-        } else if self.lowest.len() < most {
+        } else if self.lowest.len() < max_collected {
             self.lowest.push(id.to_owned());
         } else if let Some(mut last) = self.lowest.peek_mut()
             && last.as_str() > id

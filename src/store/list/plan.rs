@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    ids::{Ids, Page, ended, most, shown},
+    ids::{Ids, Page, ended, max_collected, shown},
     index_scan::IndexScan,
     sort_key::SortKey,
 };
@@ -231,13 +231,13 @@ impl<E: Entity> Plan<E> {
 
     /// Keeps only the sort keys up to the end of the page.
     fn sorted(&self, read: &Read<'_>) -> Result<(Ids, u64)> {
-        let most = most(self.window);
+        let max_collected = max_collected(self.window);
         let mut first = BinaryHeap::new();
         let mut total = 0;
         self.matching(read, &mut |record| {
             total += 1;
             let seen = Seen { record: &record, facts: read };
-            if first.len() < most {
+            if first.len() < max_collected {
                 first.push(SortKey::new(&seen, &self.sort, record.id.as_str()));
             } else if let Some(mut last) = first.peek_mut()
                 && last.is_after(&seen, record.id.as_str(), &self.sort)

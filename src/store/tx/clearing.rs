@@ -16,7 +16,7 @@ use crate::{
 
 /// The records of a tombstone that are removed in one step.
 struct DeletionBatch {
-    ending: Pending,
+    tombstone: Pending,
     ids: Vec<String>,
     /// Whether there are no others.
     is_all: bool,
@@ -24,25 +24,25 @@ struct DeletionBatch {
 
 impl Read<'_> {
     /// The batches of one removal step: records of the first tombstones, up to the first with another author.
-    fn shares(&self, most: usize) -> Result<Vec<DeletionBatch>> {
-        let (mut shares, mut left) = (Vec::<DeletionBatch>::new(), most);
+    fn shares(&self, limit: usize) -> Result<Vec<DeletionBatch>> {
+        let (mut shares, mut left) = (Vec::<DeletionBatch>::new(), limit);
         self.scan(Table::Endings, ALL, &mut |prefix, row| {
-            let ending = Pending::of(prefix, row)?;
-            if shares.first().is_some_and(|first| first.ending.note.by != ending.note.by) {
+            let tombstone = Pending::of(prefix, row)?;
+            if shares.first().is_some_and(|first| first.tombstone.note.by != tombstone.note.by) {
                 return Ok(ControlFlow::Break(()));
             }
-            let ids = self.left_of(&ending, left)?;
+            let ids = self.left_of(&tombstone, left)?;
             let is_all = ids.len() < left;
             left = left.saturating_sub(ids.len().max(1));
-            shares.push(DeletionBatch { ending, ids, is_all });
+            shares.push(DeletionBatch { tombstone, ids, is_all });
             Ok(flow(left > 0))
         })?;
         Ok(shares)
     }
 
-    /// Up to `most` records that a tombstone covers. A record that cannot be read is left out and kept, so that the
+    /// Up to `limit` records that a tombstone covers. A record that cannot be read is left out and kept, so that the
     /// damage stays visible.
-    fn left_of(&self, pending: &Pending, most: usize) -> Result<Vec<String>> {
+    fn left_of(&self, pending: &Pending, limit: usize) -> Result<Vec<String>> {
         let (mut left, end) = (Vec::new(), index::after(&pending.prefix));
         let Some((place, entry)) = pending.kind(self) else { return Ok(left) };
         self.scan(Table::Index, (Bound::Included(&pending.prefix), Bound::Excluded(&end)), &mut |key, _| {
@@ -51,20 +51,20 @@ impl Read<'_> {
             if record.is_some_and(|bytes| (entry.era)(id, &bytes).is_ok_and(|era| era < pending.era)) {
                 left.push(id.to_owned());
             }
-            Ok(flow(left.len() < most))
+            Ok(flow(left.len() < limit))
         })?;
         Ok(left)
     }
 }
 
 impl Tx<'_> {
-    /// Removes the records of these batches, with their dependents, until about `most` are removed. A tombstone without
+    /// Removes the records of these batches, with their dependents, until about `limit` are removed. A tombstone without
     /// records left is removed, unless a newer one replaced it meanwhile.
-    fn clear(&self, shares: &[DeletionBatch], most: usize) -> Result<()> {
-        for DeletionBatch { ending, ids, is_all } in shares {
-            if let Some((place, entry)) = ending.kind(self) {
+    fn clear(&self, shares: &[DeletionBatch], limit: usize) -> Result<()> {
+        for DeletionBatch { tombstone, ids, is_all } in shares {
+            if let Some((place, entry)) = tombstone.kind(self) {
                 for id in ids {
-                    if self.events.borrow().len() >= most {
+                    if self.events.borrow().len() >= limit {
                         return Ok(());
                     }
                     if self.bytes(Table::Records(place), id.as_bytes())?.is_some() {
@@ -72,8 +72,8 @@ impl Tx<'_> {
                     }
                 }
             }
-            if *is_all && self.ended_behind(&ending.prefix)? == ending.era {
-                self.rows.remove(Table::Endings, &ending.prefix)?;
+            if *is_all && self.ended_behind(&tombstone.prefix)? == tombstone.era {
+                self.rows.remove(Table::Endings, &tombstone.prefix)?;
             }
         }
         Ok(())
@@ -81,15 +81,15 @@ impl Tx<'_> {
 }
 
 impl Store {
-    /// Removes records under tombstones, about `most` in one transaction, with the author of the tombstone. Returns
+    /// Removes records under tombstones, about `limit` in one transaction, with the author of the tombstone. Returns
     /// whether there was anything to remove; then there may be more. Blocks.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn clear_ended(&self, most: usize) -> Result<bool> {
-        let shares = self.read(|read| read.shares(most))?;
+    pub fn clear_ended(&self, limit: usize) -> Result<bool> {
+        let shares = self.read(|read| read.shares(limit))?;
         let Some(first) = shares.first() else { return Ok(false) };
-        let ender = self.by(first.ending.note.by.clone());
-        ender.write_blocking(move |tx| tx.clear(&shares, most)).map(|()| true)
+        let ender = self.by(first.tombstone.note.by.clone());
+        ender.write_blocking(move |tx| tx.clear(&shares, limit)).map(|()| true)
     }
 }

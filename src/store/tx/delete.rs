@@ -24,7 +24,7 @@ type Node = (usize, String);
 struct Plan {
     /// The records to delete, in the order found, so that each comes after one that it refers to. A list instead of
     /// recursion, because a chain may be thousands long.
-    doomed: Vec<Node>,
+    deletions: Vec<Node>,
     known: BTreeSet<Node>,
     /// Which record (first) drops its reference to which (second).
     clear: BTreeSet<(Node, Node)>,
@@ -37,7 +37,7 @@ struct Plan {
 impl Plan {
     fn doom(&mut self, node: Node) {
         if self.known.insert(node.clone()) {
-            self.doomed.push(node);
+            self.deletions.push(node);
         }
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
     for ((from, id), (to, target)) in plan.clear.iter().filter(|(from, _)| !plan.known.contains(from)) {
         tx.clear_reference(*from, id, registry.entry(*to)?.kind, target)?;
     }
-    for (at, (place, id)) in plan.doomed.iter().enumerate().rev() {
+    for (at, (place, id)) in plan.deletions.iter().enumerate().rev() {
         let removed = tx.remove(*place, id);
         // A dependent record that is damaged is kept, so that the damage stays visible.
         if at == 0 { removed? } else { tx.unless_damaged(removed).map(|_| ())? }
@@ -82,13 +82,13 @@ fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
     let mut plan = Plan::default();
     plan.doom(first);
     let mut at = 0;
-    while let Some(node) = plan.doomed.get(at).cloned() {
+    while let Some(node) = plan.deletions.get(at).cloned() {
         at += 1;
         for (place, edge) in registry.edges_to(registry.entry(node.0)?.kind) {
             let entry = registry.entry(place)?;
             if edge.rule == Rule::Cascade && entry.ends_by.contains(&edge.field) {
-                let most = if plan.doomed.len() < IN_ALL { AT_ONCE } else { 0 };
-                match tx.few_ids(entry.kind, edge.field, &node.1, most)? {
+                let limit = if plan.deletions.len() < IN_ALL { AT_ONCE } else { 0 };
+                match tx.few_ids(entry.kind, edge.field, &node.1, limit)? {
                     Some(few) => few.into_iter().for_each(|id| plan.doom((place, id))),
                     None => plan.endings.push((place, edge.field, node.1.clone())),
                 }

@@ -86,14 +86,14 @@ impl Read<'_> {
         Ok(era)
     }
 
-    /// The ids of a kind's records with a value, unless there are more than `most`.
-    pub(crate) fn few_ids(&self, kind: Kind, field: &str, value: &str, most: usize) -> Result<Option<Vec<String>>> {
+    /// The ids of a kind's records with a value, unless there are more than `limit`.
+    pub(crate) fn few_ids(&self, kind: Kind, field: &str, value: &str, limit: usize) -> Result<Option<Vec<String>>> {
         let mut ids = Vec::new();
         self.visit_ids(kind, field, value.as_bytes(), &mut |id| {
             ids.push(id.to_owned());
-            Ok(flow(ids.len() <= most))
+            Ok(flow(ids.len() <= limit))
         })?;
-        Ok((ids.len() <= most).then_some(ids))
+        Ok((ids.len() <= limit).then_some(ids))
     }
 }
 
@@ -121,8 +121,8 @@ impl Tx<'_> {
     }
 
     fn few<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Vec<String>>> {
-        let most = if E::ENDS_BY.contains(&field) { AT_ONCE } else { usize::MAX };
-        self.few_ids(E::KIND, field, value, most)
+        let limit = if E::ENDS_BY.contains(&field) { AT_ONCE } else { usize::MAX };
+        self.few_ids(E::KIND, field, value, limit)
     }
 
     pub(crate) fn end(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {

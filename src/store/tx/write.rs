@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The greatest length of an id, in bytes.
-const LONGEST_ID: usize = 256;
+const MAX_ID_LENGTH: usize = 256;
 
 /// The transaction of one job: the queries of [`Read`], which see its own writes and those of the jobs before it, and
 /// the writes.
@@ -62,8 +62,8 @@ impl Tx<'_> {
     /// leads to no record.
     pub fn insert<E: Entity>(&self, record: Record<E>) -> Result<()> {
         let id = record.id.as_str();
-        if id.is_empty() || id.len() > LONGEST_ID {
-            return Err(Error::invalid("id", format!("must have 1 to {LONGEST_ID} bytes"), ""));
+        if id.is_empty() || id.len() > MAX_ID_LENGTH {
+            return Err(Error::invalid("id", format!("must have 1 to {MAX_ID_LENGTH} bytes"), ""));
         }
         if self.exists(E::KIND, id)? {
             return Err(Error::Duplicate { field: "id".into(), value: id.into() });

@@ -137,8 +137,8 @@ impl TestServer {
     }
 
     /// Runs the periodic work that is due.
-    pub fn look_after(&self) {
-        self.controller.look_after();
+    pub fn run_due_jobs(&self) {
+        self.controller.run_due_jobs();
     }
 
     /// Stops it. Returns the directory with its file, `data`.

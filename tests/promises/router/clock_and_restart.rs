@@ -36,7 +36,7 @@ fn clock_jumps_leave_circuits_standing() {
         let now = clock.now();
         for jump in [now.plus(DAY), now.minus(DAY), now.plus(400 * DAY), now] {
             clock.set(jump);
-            scene.server.look_after();
+            scene.server.run_due_jobs();
             assert_carries(&mut client, &mut host, b"meanwhile").await;
             assert_eq!(scene.server.router().circuits().len(), 1, "{jump}");
         }

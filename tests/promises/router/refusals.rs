@@ -36,7 +36,7 @@ async fn refused(sdk: &Sdk, token: &str) {
 /// Moves the clock beyond the pause between two writes.
 fn next_minute(scene: &Scene) {
     scene.server.clock.advance(Duration::from_secs(61));
-    scene.server.look_after();
+    scene.server.run_due_jobs();
 }
 
 fn scene_with_manual_clock() -> Scene {

@@ -89,10 +89,10 @@ pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Ma
     let csr = Csr::parse(&wanted.csr).map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
     let issued = call.keystore.authority().issue_session(&csr, call.now.seconds()).map_err(unissued)?;
     let work = {
-        let (issued, most) = (issued.clone(), call.limits.load().certificates);
+        let (issued, limit) = (issued.clone(), call.limits.load().certificates);
         move |change: &Change<'_, '_>| {
             change.find(&session)?.ok_or(Error::Unauthorized { anonymous: false })?;
-            session_certificate::add_asked(change, &session, &issued, most)
+            session_certificate::add_asked(change, &session, &issued, limit)
         }
     };
     let record = call.changes.run(work).await?;

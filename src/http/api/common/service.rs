@@ -226,24 +226,24 @@ impl<'v> Viewer<'v> {
             return unchecked();
         }
         let identity = self.identity.id.as_str();
-        let grounds = self.access.ask(|engine| {
+        let grants = self.access.ask(|engine| {
             let rights = [(Right::Bind, PolicyType::Bind), (Right::Dial, PolicyType::Dial)];
-            let of = |(right, word)| engine.all_grounds(identity, service, right).into_iter().map(move |ground| (word, ground));
+            let of = |(right, word)| engine.all_grants(identity, service, right).into_iter().map(move |grant| (word, grant));
             rights.into_iter().flat_map(of).collect::<Vec<_>>()
         });
-        if grounds.is_empty() {
+        if grants.is_empty() {
             return unchecked();
         }
-        grounds.iter().map(|(right, ground)| self.asked(ground, *right)).collect()
+        grants.iter().map(|(right, grant)| self.asked(grant, *right)).collect()
     }
 
     /// The posture queries of a policy.
-    fn asked(&self, ground: &PolicyGrant, right: PolicyType) -> Result<CachedJson<PostureQueries>> {
-        if let Some(known) = self.asked.borrow().get(&ground.policy) {
+    fn asked(&self, grant: &PolicyGrant, right: PolicyType) -> Result<CachedJson<PostureQueries>> {
+        if let Some(known) = self.asked.borrow().get(&grant.policy) {
             return Ok(known.clone());
         }
-        let queries = CachedJson::of(&self.judge.queries(ground, right)?)?;
-        self.asked.borrow_mut().insert(ground.policy.clone(), queries.clone());
+        let queries = CachedJson::of(&self.judge.queries(grant, right)?)?;
+        self.asked.borrow_mut().insert(grant.policy.clone(), queries.clone());
         Ok(queries)
     }
 

@@ -211,8 +211,8 @@ pub async fn remove_service_configs(
                 change.get(&pair.service_id)?;
                 change.get(&pair.config_id)?;
             }
-            let doomed: BTreeSet<_> = pairs.iter().map(|pair| (&pair.service_id, &pair.config_id)).collect();
-            identity.state.service_configs.retain(|pair| !doomed.is_empty() && !doomed.contains(&(&pair.service, &pair.config)));
+            let removed: BTreeSet<_> = pairs.iter().map(|pair| (&pair.service_id, &pair.config_id)).collect();
+            identity.state.service_configs.retain(|pair| !removed.is_empty() && !removed.contains(&(&pair.service, &pair.config)));
             change.put(identity)
         })
         .await

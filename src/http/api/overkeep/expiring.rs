@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The maximum number of items in an answer.
-const MOST: usize = 1000;
+const LIMIT: usize = 1000;
 
 /// How far to look ahead.
 #[derive(Deserialize, JsonSchema)]
@@ -39,6 +39,6 @@ pub async fn list(call: Call, Query(Within { within }): Query<Within>) -> Result
     let keystore = call.keystore.clone();
     let mut items = call.store.scan(move |tx| expiring(tx, &keystore, before)).await?;
     let total = items.len();
-    items.truncate(MOST);
+    items.truncate(LIMIT);
     Ok(Shown(ExpiringList { total, items }))
 }

@@ -25,7 +25,7 @@ use crate::{
         },
         extractor::{Extractor, IfMatch},
         openapi::operation::Operation,
-        preview::{MOST, Preview, named},
+        preview::{MAX_LISTED, Preview, named},
     },
     store::{Event, Read},
 };
@@ -142,7 +142,7 @@ pub async fn replace(
     Ok(Shown(plan))
 }
 
-/// The changes that a document would make, found by a rehearsal.
+/// The changes that a document would make, found by a dry run.
 async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Wanted>) -> Result<Plan> {
     let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
     let made = Arc::new(Mutex::new(None));
@@ -155,17 +155,17 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Wanted>) 
     };
     let look = move |read: &Read<'_>, events: Vec<Event>| {
         let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (tag, applied) = made.ok_or_else(|| Error::Internal("the rehearsal made no plan".into()))?;
+        let (tag, applied) = made.ok_or_else(|| Error::Internal("the dry run made no plan".into()))?;
         // A record that would be created has no id yet.
         let created: HashSet<&str> = events.iter().filter(|event| event.old.is_none()).map(|event| event.id.as_str()).collect();
         let name = |subject, id: &str| -> Result<Named> {
             let found = named(read, &events, subject, id)?;
             Ok(Named { id: if created.contains(id) { String::new() } else { found.id }, name: found.name })
         };
-        let difference = access.preview(&events, MOST, |left| read.before(left))?.named(name)?;
+        let difference = access.preview(&events, MAX_LISTED, |left| read.before(left))?.named(name)?;
         let (texts, assertions): (Vec<_>, Vec<_>) = applied.assertions.into_iter().unzip();
         let mut broken = Vec::new();
-        for (assertion, violation) in texts.into_iter().zip(access.violations(&events, &assertions, MOST)) {
+        for (assertion, violation) in texts.into_iter().zip(access.violations(&events, &assertions, MAX_LISTED)) {
             let pair = |(identity, service): &(Arc<str>, Arc<str>)| {
                 Ok(BrokenPair { identity: name(Subject::Identity, identity)?, service: name(Subject::Service, service)? })
             };
@@ -176,7 +176,7 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Wanted>) 
         }
         Ok(Plan { tag, objects: applied.objects, access: difference, broken })
     };
-    call.changes.rehearse(job, look).await
+    call.changes.dry_run(job, look).await
 }
 
 impl BrokenAssertion {

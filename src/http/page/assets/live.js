@@ -20,7 +20,7 @@ function useTraffic() {
     try {
       const [circuits, channels] = await Promise.all([list('/overkeep/v1/circuits', { limit: LIMIT }, { signal }), list('/overkeep/v1/channels', { limit: LIMIT }, { signal })]);
       const rate = circuits.rows.reduce((sum, { client, host }) => [sum[0] + client.sentBytesPerSecond, sum[1] + host.sentBytesPerSecond], [0, 0]);
-      setState(old => ({ circuits, channels, rates: [...old.rates, rate].slice(-KEPT) }));
+      setState(old => ({ circuits, channels, rates: [...old.rates, rate].slice(-MAX_RATES) }));
     } catch (error) {
       if (!signal.aborted) setState(old => ({ ...old, error }));
     }
