@@ -38,12 +38,12 @@ pub mod controller {
 }
 pub mod entity {
     pub use crate::entity::{
-        AccessChange, Action, Amount, AnyRecord, ApiSession, AuthPolicy, Authenticator, Author, Ca, Config, ConfigType, Controller,
-        Counted, Credential, Demand, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch, ExternalIdClaim,
-        AmountLimit, ExternalJwtSigner, Facts, FactsExt, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Mfa, OnDelete, PairCount,
-        Pairs, PolicyType, PostureCheck, Record, Reference, Roles, RouterLink, Seen, Semantic, Service, ServiceEdgeRouterPolicy,
-        ServicePolicy, Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words, api_session, auth_policy,
-        builtin, enrollment, external_id_claim, external_jwt_signer, history, mfa,
+        AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, AuthPolicy, Authenticator, Author, Ca, Config, ConfigType,
+        Controller, Counted, Credential, Demand, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch, ExternalIdClaim,
+        ExternalJwtSigner, Facts, FactsExt, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Mfa, OnDelete, PairCount, Pairs,
+        PolicyType, PostureCheck, Record, Reference, Roles, RouterLink, Seen, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+        Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words, api_session, auth_policy, builtin,
+        enrollment, external_id_claim, external_jwt_signer, history, mfa,
     };
 }
 pub mod error {
