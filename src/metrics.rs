@@ -86,6 +86,7 @@ impl Default for StoreMetrics {
 pub struct MaintenanceMetrics {
     pub snapshot_at: Gauge,
     pub snapshot_failures: Counter,
+    pub after_failures: Counter,
     pub scrub_at: Gauge,
     pub scrub_faults: Gauge,
 }
@@ -157,6 +158,8 @@ impl Metrics {
         let help = "Time of the last scheduled snapshot, which was verified; 0: none since the start";
         registry.register_with_unit("snapshot_timestamp", help, Unit::Seconds, maintenance.snapshot_at.clone());
         registry.register("snapshot_failures", "Failed scheduled snapshots", maintenance.snapshot_failures.clone());
+        let help = "Failed commands after a scheduled snapshot (snapshots.after)";
+        registry.register("snapshot_after_failures", help, maintenance.after_failures.clone());
         let help = "Time when the last complete scrub ended; 0: none since the start";
         registry.register_with_unit("scrub_timestamp", help, Unit::Seconds, maintenance.scrub_at.clone());
         registry.register("scrub_faults", "Faults found by the last complete scrub", maintenance.scrub_faults.clone());

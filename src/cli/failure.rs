@@ -40,6 +40,15 @@ impl Failure {
         }
     }
 
+    /// What it says, in one line.
+    pub(super) fn told(&self) -> String {
+        match self {
+            Failure::Usage(answer) => one_line(&answer.to_string()),
+            Failure::Start(line) | Failure::Flag(line) => line.clone(),
+            Failure::Problems(lines) => lines.join("; "),
+        }
+    }
+
     /// Prints the failure. A closed stderr is ignored (`eprintln!` would panic).
     pub(super) fn report(self) -> ExitCode {
         match &self {

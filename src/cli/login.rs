@@ -166,11 +166,17 @@ fn shown_by(url: &str) -> Result<Vec<Vec<u8>>, Failure> {
     let answer = super::api::https::agent(None)?.get(format!("{url}/.well-known/est/cacerts")).call();
     let mut answer = answer.map_err(|error| refused(error.to_string()))?;
     let text = answer.body_mut().with_config().limit(MAX_LENGTH).read_to_string().map_err(|error| refused(error.to_string()))?;
-    let der = STANDARD
-        .decode(text.split_whitespace().collect::<String>())
-        .map_err(|_| refused("the answer is not that of a controller".into()))?;
+    roots_of(&text).map_err(|reason| refused(reason.into()))
+}
+
+/// The self-signed authorities in an answer of `/.well-known/est/cacerts`, in DER.
+///
+/// # Errors
+/// It holds none.
+pub(super) fn roots_of(text: &str) -> Result<Vec<Vec<u8>>, &'static str> {
+    let der = STANDARD.decode(text.split_whitespace().collect::<String>()).map_err(|_| "the answer is not that of a controller")?;
     let roots: Vec<Vec<u8>> = certificates(&der);
-    if roots.is_empty() { Err(refused("the controller presents no certificate authority".into())) } else { Ok(roots) }
+    if roots.is_empty() { Err("the controller presents no certificate authority") } else { Ok(roots) }
 }
 
 /// The self-signed certificates found anywhere in a DER structure.

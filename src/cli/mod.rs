@@ -23,6 +23,8 @@ use run::Settled;
 
 pub mod api;
 mod declared;
+mod doctor;
+mod drill;
 mod expiring;
 mod failure;
 mod file;
@@ -60,6 +62,8 @@ enum Command {
     Plan(declared::Plan),
     Apply(declared::Apply),
     Expiring(expiring::ExpiringArguments),
+    Doctor(doctor::Doctor),
+    Drill(drill::Drill),
     Login(login::Login),
     Logout(login::Logout),
     Completions(Completions),
@@ -147,6 +151,8 @@ pub fn act<E: Display>(
         Command::Plan(arguments) => tell(arguments.act(environment)),
         Command::Apply(arguments) => tell(arguments.act(environment)),
         Command::Expiring(arguments) => tell(arguments.act(environment)),
+        Command::Doctor(arguments) => tell(arguments.act(environment)),
+        Command::Drill(arguments) => tell(arguments.act(environment)),
         Command::Login(arguments) => tell(arguments.act()),
         Command::Logout(arguments) => tell(arguments.act()),
         Command::Completions(arguments) => arguments.act(),

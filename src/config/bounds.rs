@@ -105,6 +105,8 @@ impl Config {
             rule("snapshots.directory", snapshots.directory.as_deref().and_then(blank_path)),
             within("snapshots.interval", snapshots.interval, minute..=year),
             within("snapshots.keep", snapshots.keep, 1..=10_000),
+            within("snapshots.keep-for", snapshots.keep_for, hour..=Span::minutes(3650 * 24 * 60)),
+            rule("snapshots.after", blank_program(&snapshots.after)),
             within("integrity.scrub-interval", integrity.scrub_interval, minute..=year),
         ]
     }
@@ -135,6 +137,10 @@ fn within<T: PartialOrd + Display>(key: &'static str, value: T, bounds: RangeInc
 
 fn blank_path(path: &Path) -> Option<String> {
     path.to_str().is_some_and(|text| text.trim().is_empty()).then(|| "the path is blank".into())
+}
+
+fn blank_program(command: &[String]) -> Option<String> {
+    command.first().is_some_and(|program| program.trim().is_empty()).then(|| "the first text is the program, and it is blank".into())
 }
 
 /// The problem with a path that is only useful together with another key, `other`.

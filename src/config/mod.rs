@@ -266,6 +266,10 @@ pub struct Snapshots {
     pub directory: Option<PathBuf>,
     pub interval: Span,
     pub keep: usize,
+    /// Older ones are removed, except the newest.
+    pub keep_for: Span,
+    /// A program and its arguments; the path of the snapshot follows. Empty: none.
+    pub after: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -359,7 +363,13 @@ impl Default for Config {
             },
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
-            snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
+            snapshots: Snapshots {
+                directory: None,
+                interval: Span::minutes(24 * 60),
+                keep: 7,
+                keep_for: Span::minutes(3650 * 24 * 60),
+                after: Vec::new(),
+            },
             integrity: Integrity { scrub_interval: Span::minutes(24 * 60) },
             metrics: Metrics::default(),
         }

@@ -9,6 +9,7 @@ mod followers;
 mod metrics;
 mod reload;
 mod running;
+mod service_manager;
 mod settings;
 
 pub use announcement::password_file;
@@ -378,15 +379,24 @@ pub fn run(config: Config, again: config::Reread) -> Result<(), NotStarted> {
     let ends = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
     let (mut term, mut interrupt) = system.block_on(async { ends() }).map_err(failed)?;
     announcement::announce(&config, &controller)?;
+    service_manager::ready(controller.advertised());
     system.block_on(async {
+        let mut watchdog = tokio::time::interval(service_manager::watchdog_interval());
         loop {
             tokio::select! {
                 _ = term.recv() => return,
                 _ = interrupt.recv() => return,
-                _ = hangup.recv() => controller.reload.read(&again),
+                _ = hangup.recv() => {
+                    service_manager::reloading();
+                    controller.reload.read(&again);
+                    service_manager::ready(controller.advertised());
+                }
+                // A controller that cannot write is not restarted: it goes on by itself when it can.
+                _ = watchdog.tick() => service_manager::watchdog(),
             }
         }
     });
+    service_manager::stopping();
     tracing::info!("stopping");
     controller.stop();
     Ok(())

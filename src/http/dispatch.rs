@@ -31,6 +31,7 @@ use super::{
     },
     cors, error, gzip,
     header::Header,
+    health,
     limits::{Admission, RequestSlot, within},
     media_type,
     openapi::{self, operation::JSON},
@@ -51,7 +52,7 @@ use crate::{
 };
 
 /// First path segments that belong to no interface.
-const RESERVED: [&str; 5] = ["health", "ready", "docs", "metrics", "oidc"];
+const RESERVED: [&str; 3] = ["docs", "metrics", "oidc"];
 /// Bytes reserved for a running request, until the length of its answer is known.
 const WORK: usize = 16 << 10;
 const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
@@ -101,7 +102,7 @@ impl Dispatcher {
                 (parts.next()? == "v1").then(|| (interface, whole(below(&mut parts))))
             }
             Some(".well-known") => Some((client, below(&mut parts))),
-            Some(first) if RESERVED.contains(&first) => None,
+            Some(first) if RESERVED.contains(&first) || health::PATHS.contains(&first) => None,
             _ => Some((client, whole(below(&mut parts)))),
         }
     }
@@ -270,22 +271,13 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     Ok(reply)
 }
 
-/// Paths outside the interfaces: the two health checks, the landing page, and the page that shows the documents. They are answered
+/// Paths outside the interfaces: the health checks, the landing page, and the page that shows the documents. They are answered
 /// regardless of the number of running requests. HEAD is answered like GET, without the body.
 fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<Reply>> {
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return None;
     }
-    let word = |status, word: &str| Some(Reply::json(status, &serde_json::json!({ "status": word })));
-    match path {
-        "/health" => word(200, "alive"),
-        "/ready" if state.store.is_alive() && state.store.is_in_place() => word(200, "ready"),
-        "/ready" => {
-            let reason = if state.store.is_alive() { "the data file is no longer at its path" } else { "the data file cannot be written" };
-            Some(Reply::json(503, &serde_json::json!({ "status": "not ready", "reason": reason })))
-        }
-        _ => page::answer(path, request.headers()).or_else(|| openapi::page::file(path)).map(Ok),
-    }
+    health::answer(request, path, state).or_else(|| page::answer(path, request.headers()).or_else(|| openapi::page::file(path)).map(Ok))
 }
 
 /// The caller, if the row needs one. On open rows an invalid token is ignored, and so is an API token, whose scope has no open rows.

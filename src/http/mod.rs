@@ -25,6 +25,7 @@ mod extractor;
 mod gzip;
 mod handler;
 mod header;
+mod health;
 mod history_watchers;
 mod limits;
 mod list_body;

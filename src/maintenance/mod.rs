@@ -6,13 +6,14 @@
 
 mod background;
 pub mod closed;
+mod off_site;
 mod schedule;
 mod scrub;
 mod soundness;
 mod upgrade;
 
 pub use background::Background;
-pub use schedule::Schedule;
+pub use schedule::{Schedule, newest};
 pub use scrub::Scrub;
 pub use upgrade::{record_release, upgrade};
 

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Background, Maintenance};
+use super::{Background, Maintenance, off_site};
 use crate::{
     clock::{Clock, Timestamp},
     config::Snapshots,
@@ -33,13 +33,16 @@ pub struct Schedule {
     directory: PathBuf,
     interval: Duration,
     keep: usize,
+    keep_for: Duration,
+    after: Vec<String>,
 }
 
 impl Schedule {
     /// The configured schedule; `None` without a directory.
     pub fn of(settings: &Snapshots, maintenance: Maintenance, clock: Clock) -> Option<Self> {
-        let Snapshots { directory, interval, keep } = settings.clone();
-        Some(Self { maintenance, clock, directory: directory?, interval: interval.duration(), keep })
+        let Snapshots { directory, interval, keep, keep_for, after } = settings.clone();
+        let (interval, keep_for) = (interval.duration(), keep_for.duration());
+        Some(Self { maintenance, clock, directory: directory?, interval, keep, keep_for, after })
     }
 
     /// Runs the schedule until the result is dropped.
@@ -80,16 +83,23 @@ impl Schedule {
         self.maintenance.metrics().snapshot_at.set(now.seconds());
         tracing::info!(file = %to.display(), "made a scheduled snapshot");
         self.remove_oldest(now)?;
+        if let Err(error) = off_site::run(&self.after, &to, self.interval, progress) {
+            self.maintenance.metrics().after_failures.inc();
+            tracing::error!(%error, file = %to.display(), "the command after a scheduled snapshot failed; the snapshot stays");
+        }
         Ok(Some(to))
     }
 
-    /// Removes the oldest snapshots beyond the configured number.
+    /// Removes the oldest snapshots beyond those that are kept, and those that are too old.
     fn remove_oldest(&self, now: Timestamp) -> Result<()> {
         let mut snapshots = self.snapshots()?;
         // Those from the future are removed first: they were made with a wrong clock and must not displace new ones.
         snapshots.sort_by_key(|(at, _)| (*at <= now, *at));
         let surplus = snapshots.len().saturating_sub(self.keep);
-        self.remove(snapshots.into_iter().take(surplus).map(|(_, path)| path))
+        let last = snapshots.len().saturating_sub(1);
+        let is_old = |at: Timestamp, place: usize| place < last && now.since(at) > self.keep_for;
+        let gone = snapshots.into_iter().enumerate().filter(|(place, (at, _))| *place < surplus || is_old(*at, *place));
+        self.remove(gone.map(|(_, (_, path))| path))
     }
 
     fn remove(&self, files: impl IntoIterator<Item = PathBuf>) -> Result<()> {
@@ -98,7 +108,7 @@ impl Schedule {
 
     /// The existing snapshots and their times.
     fn snapshots(&self) -> Result<Vec<(Timestamp, PathBuf)>> {
-        Ok(self.files()?.into_iter().filter_map(|path| Some((time_in_name(&path, SUFFIX)?, path))).collect())
+        Ok(snapshots(self.files()?))
     }
 
     fn unfinished(&self) -> Result<Vec<PathBuf>> {
@@ -108,13 +118,28 @@ impl Schedule {
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
-        let entries = fs::read_dir(&self.directory).map_err(|e| self.failed(&e))?;
-        entries.map(|entry| entry.map(|entry| entry.path()).map_err(|e| self.failed(&e))).collect()
+        files(&self.directory).map_err(|e| self.failed(&e))
     }
 
     fn failed(&self, reason: &io::Error) -> Error {
         Error::Storage(format!("{}: {reason}", self.directory.display()))
     }
+}
+
+/// The newest scheduled snapshot in a directory, and its time.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn newest(directory: &Path) -> io::Result<Option<(Timestamp, PathBuf)>> {
+    Ok(snapshots(files(directory)?).into_iter().max())
+}
+
+fn snapshots(files: Vec<PathBuf>) -> Vec<(Timestamp, PathBuf)> {
+    files.into_iter().filter_map(|path| Some((time_in_name(&path, SUFFIX)?, path))).collect()
+}
+
+fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
 }
 
 /// The time in the name of a scheduled file with this ending.

@@ -18,6 +18,11 @@ impl Progress {
         self.stop.store(true, Relaxed);
     }
 
+    /// Whether the work is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
     /// The rows done and the total. Both start again where the work has several rounds.
     pub fn done_and_total(&self) -> (u64, u64) {
         (self.done.load(Relaxed), self.total.load(Relaxed))

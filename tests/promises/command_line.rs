@@ -60,6 +60,14 @@ fn of(mut command: Command, home: &Path) -> Command {
     command
 }
 
+/// Runs a command against a controller over its admin socket, with further variables.
+pub fn on_host_with(server: &TestServer, variables: &[(&str, &str)], words: &[&str]) -> Ran {
+    let data = server.data();
+    let mut program = program(data.parent().unwrap());
+    let output = program.env("OVERKEEP_DATA", &data).envs(variables.iter().copied()).args(words).output().unwrap();
+    Ran::of(words.join(" "), output)
+}
+
 /// Runs a command against a controller over its admin socket.
 pub fn on_host(server: &TestServer, words: &[&str]) -> Ran {
     let data = server.data();

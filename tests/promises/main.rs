@@ -57,6 +57,7 @@ mod lost_updates;
 mod mass_deletion;
 mod member_limits;
 mod metrics;
+mod operations;
 mod page;
 mod passwords;
 mod pki;

@@ -51,7 +51,7 @@ fn scheduled_snapshots_are_rotated() {
     store.write_blocking(|tx| tx.set_setting("something", Some(b"to copy"))).unwrap();
     let clock = Clock::manual(Timestamp::from_millis(1_700_000_000_123));
     let directory = directory.path().join("made").join("here");
-    let settings = Snapshots { directory: Some(directory.clone()), interval: Span::minutes(60), keep: 2 };
+    let settings = Snapshots { directory: Some(directory.clone()), interval: Span::minutes(60), keep: 2, ..Config::default().snapshots };
     let schedule =
         || Schedule::of(&settings, Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &data), clock.clone()).unwrap();
     let watch = Progress::default();

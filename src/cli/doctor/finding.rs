@@ -1,0 +1,34 @@
+//! A finding of `overkeep doctor`.
+
+use serde::Serialize;
+
+/// The result of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// What was checked.
+    pub check: &'static str,
+    pub healthy: bool,
+    /// What was found.
+    pub detail: String,
+    /// What mends it; empty if nothing is wrong.
+    pub mend: String,
+}
+
+impl Finding {
+    pub fn good(check: &'static str, detail: impl Into<String>) -> Self {
+        Self { check, healthy: true, detail: detail.into(), mend: String::new() }
+    }
+
+    pub fn bad(check: &'static str, detail: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { check, healthy: false, detail: detail.into(), mend: mend.into() }
+    }
+
+    /// The lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        let word = if self.healthy { "ok  " } else { "FAIL" };
+        let first = format!("{word} {}: {}", self.check, self.detail);
+        let mend = (!self.healthy).then(|| format!("     {}", self.mend));
+        std::iter::once(first).chain(mend).collect()
+    }
+}

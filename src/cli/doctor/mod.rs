@@ -1,0 +1,43 @@
+//! `overkeep doctor`: what would trouble the controller of this host, each with what mends it. It changes nothing.
+
+mod finding;
+mod host;
+mod network;
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::{Acted, Failure, api::transport::Transport, host::Which};
+use crate::admin_socket::{Outcome, socket};
+use finding::Finding;
+
+/// Check what a controller on this host needs: files, disk, clock, limits, snapshots, ports, advertised addresses, certificates, key sets.
+/// Exit status: 0 nothing is wrong, 3 something is, 1 the configuration cannot be read.
+#[derive(Args, Clone, Debug)]
+pub struct Doctor {
+    /// text or json
+    #[arg(short, long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
+    output: String,
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Doctor {
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let config = self.which.config(environment)?;
+        let controller = Transport::Host(socket::beside(&config.data));
+        let mut findings = host::findings(&config);
+        findings.extend(network::findings(&config, &controller));
+        let is_good = findings.iter().all(|finding| finding.healthy);
+        let lines = match self.output.as_str() {
+            "json" => vec![serde_json::to_string_pretty(&findings).map_err(Failure::of)?],
+            _ => findings.iter().flat_map(Finding::lines).collect(),
+        };
+        Ok(if is_good { Outcome::Done(lines) } else { Outcome::Problems(lines) })
+    }
+}

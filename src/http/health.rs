@@ -1,0 +1,58 @@
+//! Answers for whoever watches the process: `/health`, `/ready` and `/health-checks`. They need no session.
+
+use actix_web::HttpRequest;
+use serde_json::{Value as Json, json};
+
+use super::{answer::Reply, state::AppState};
+use crate::error::Result;
+
+/// The first path segments of these answers.
+pub const PATHS: [&str; 3] = ["health", "ready", "health-checks"];
+
+/// The answer for a path, if it is one of these.
+pub fn answer(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<Reply>> {
+    match path {
+        "/health" => Some(Reply::json(200, &json!({ "status": "alive" }))),
+        "/ready" => Some(match reason(state) {
+            None => Reply::json(200, &json!({ "status": "ready" })),
+            Some(reason) => Reply::json(503, &json!({ "status": "not ready", "reason": reason })),
+        }),
+        "/health-checks" => Some(checks(request, state)),
+        _ => None,
+    }
+}
+
+/// Why the controller is not ready, if it is not.
+fn reason(state: &AppState) -> Option<&'static str> {
+    if !state.store.is_alive() {
+        Some("the data file cannot be written")
+    } else if !state.store.is_in_place() {
+        Some("the data file is no longer at its path")
+    } else {
+        None
+    }
+}
+
+/// The checks in the form of OpenZiti controllers; `?type=short` leaves out times. The status is 200 in any case, as there.
+fn checks(request: &HttpRequest, state: &AppState) -> Result<Reply> {
+    let is_short = form_urlencoded::parse(request.query_string().as_bytes()).any(|(name, value)| name == "type" && value == "short");
+    let checks = [
+        ("store.write", state.store.is_alive(), "the data file cannot be written"),
+        ("store.file", state.store.is_in_place(), "the data file is no longer at its path"),
+    ];
+    let shown = checks.map(|(id, is_healthy, reason)| {
+        let mut check = json!({ "id": id, "healthy": is_healthy });
+        if let Json::Object(members) = &mut check
+            && !is_short
+        {
+            members.insert("lastCheckTime".into(), json!(state.clock.now()));
+            members.insert("lastCheckDuration".into(), json!("0s"));
+            if !is_healthy {
+                members.insert("err".into(), json!(reason));
+            }
+        }
+        check
+    });
+    let is_healthy = checks.iter().all(|(_, is_healthy, _)| *is_healthy);
+    Reply::json(200, &json!({ "data": { "checks": shown, "healthy": is_healthy }, "meta": {} }))
+}

@@ -1,0 +1,50 @@
+//! The command that takes a scheduled snapshot to another place.
+
+use std::{
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    error::{Error, Result},
+    store::Progress,
+};
+
+/// The interval at which a running command is checked.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Runs the command with the path of a snapshot as its last argument and waits for its end. Its stderr is that of this process. It is
+/// killed after `most`, and when the work is cancelled.
+///
+/// # Errors
+/// The command cannot be started, fails, or is killed.
+pub fn run(command: &[String], snapshot: &Path, most: Duration, watch: &Progress) -> Result<()> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+    let failed = |reason: String| Error::Storage(format!("snapshots.after: {program}: {reason}"));
+    let mut starting = Command::new(program);
+    starting.args(arguments).arg(snapshot).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = starting.spawn().map_err(|e| failed(e.to_string()))?;
+    let status = wait(&mut child, most, watch).inspect_err(|_| {
+        drop(child.kill());
+        drop(child.wait());
+    });
+    match status.map_err(failed)? {
+        status if status.success() => Ok(()),
+        status => Err(failed(status.to_string())),
+    }
+}
+
+fn wait(child: &mut Child, most: Duration, watch: &Progress) -> Result<ExitStatus, String> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if watch.is_stopped() => return Err("ended because the controller stops".into()),
+            Ok(None) if begun.elapsed() > most => return Err(format!("ended after {} s", most.as_secs())),
+            Ok(None) => thread::sleep(TICK),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}

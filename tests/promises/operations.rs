@@ -1,0 +1,195 @@
+//! What an operator asks of a controller beside its records: health, doctor, drills, snapshots off site, the service manager.
+
+use std::{
+    fs,
+    os::unix::net::UnixDatagram,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use overkeep::{
+    change::{KINDS, SealedKeys},
+    clock::{Clock, Timestamp},
+    config::{Config, Snapshots, Span},
+    maintenance::{Maintenance, Schedule},
+    store::Progress,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+use crate::{
+    command_line::{on_host, on_host_with},
+    harness::{TestServer, command, fresh, stores},
+};
+
+#[test]
+fn health_tells_why() {
+    let server = TestServer::start();
+    let checks = server.admin.get("//health-checks").expect(200).json;
+    assert_eq!((&checks["data"]["healthy"], &checks["meta"]), (&json!(true), &json!({})));
+    let ids: Vec<&Json> = checks["data"]["checks"].as_array().unwrap().iter().map(|check| &check["id"]).collect();
+    assert_eq!(ids, [&json!("store.write"), &json!("store.file")]);
+    let short = server.admin.get("//health-checks?type=short").expect(200).json;
+    assert_eq!(short["data"]["checks"][0], json!({ "id": "store.write", "healthy": true }));
+    fs::rename(server.data(), server.data().with_extension("moved")).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let answer = loop {
+        let answer = server.admin.get("//ready");
+        if answer.status == 503 || Instant::now() > until {
+            break answer;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!((answer.status, &answer.json["reason"]), (503, &json!("the data file is no longer at its path")));
+    let checks = server.admin.get("//health-checks").expect(200).json;
+    assert_eq!((&checks["data"]["healthy"], &checks["data"]["checks"][1]["healthy"]), (&json!(false), &json!(false)));
+}
+
+/// The findings of `overkeep doctor` about a controller that listens at an address.
+fn doctor(server: &TestServer, listen: &str, more: &[(&str, &str)]) -> (i32, Vec<Json>) {
+    let variables: Vec<(&str, &str)> = [("OVERKEEP_LISTEN", listen)].into_iter().chain(more.iter().copied()).collect();
+    let ran = on_host_with(server, &variables, &["doctor", "-o", "json"]);
+    let findings: Vec<Json> = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {} {}", ran.out, ran.err));
+    (ran.status, findings)
+}
+
+/// The finding of a check.
+fn of<'f>(findings: &'f [Json], check: &str) -> &'f Json {
+    findings.iter().find(|finding| finding["check"] == check).unwrap_or_else(|| panic!("no {check} in {findings:#?}"))
+}
+
+#[test]
+fn doctor_finds_what_troubles() {
+    let server = TestServer::start();
+    let listen = server.bound().to_string();
+    let snapshots = TempDir::new().unwrap();
+    let (status, findings) = doctor(&server, &listen, &[]);
+    assert_eq!(status, 3);
+    for check in ["controller", "port", "advertised address", "certificates", "key sets", "data file", "disk"] {
+        assert_eq!(of(&findings, check)["healthy"], true, "{findings:#?}");
+    }
+    assert_eq!(of(&findings, "snapshots")["healthy"], false);
+    assert!(findings.iter().all(|finding| finding["healthy"] == (finding["mend"] == "")), "{findings:#?}");
+    let name = fresh("unreachable");
+    let signer = json!({
+        "name": name, "issuer": fresh("https://idp.test"), "audience": "a", "enabled": true, "jwksEndpoint": "https://127.0.0.1:9/keys",
+        "useExternalId": true, "claimsProperty": "sub"
+    });
+    server.admin.post("/external-jwt-signers", signer).expect(201);
+    let directory = snapshots.path().to_str().unwrap();
+    let more = [("OVERKEEP_ADVERTISE", "name.invalid:1280"), ("OVERKEEP_SNAPSHOTS_DIRECTORY", directory)];
+    let (_, findings) = doctor(&server, &listen, &more);
+    assert_eq!(of(&findings, "advertised address")["healthy"], false);
+    assert!(of(&findings, "key sets")["detail"].as_str().unwrap().contains(&name), "{findings:#?}");
+    assert!(of(&findings, "snapshots")["detail"].as_str().unwrap().contains("there is none"), "{findings:#?}");
+    // Another controller is at the advertised address.
+    let other = TestServer::start();
+    let (_, findings) = doctor(&server, &listen, &[("OVERKEEP_ADVERTISE", &other.bound().to_string())]);
+    assert_eq!(of(&findings, "advertised address")["healthy"], false, "{findings:#?}");
+    let lines = on_host_with(&server, &[("OVERKEEP_LISTEN", &listen)], &["doctor"]);
+    assert!(lines.out.contains("ok   controller") && lines.out.contains("FAIL snapshots"), "{}", lines.out);
+}
+
+#[test]
+fn drills_prove_a_snapshot() {
+    let server = TestServer::with_router();
+    for _ in 0..3 {
+        server.service(&fresh("drilled"), json!({}));
+    }
+    let snapshots = TempDir::new().unwrap();
+    let made = snapshots.path().join("overkeep-20260101T000000.000Z.snapshot");
+    on_host(&server, &["snapshot", made.to_str().unwrap()]).good();
+    let directory = ("OVERKEEP_SNAPSHOTS_DIRECTORY", snapshots.path().to_str().unwrap());
+    let told = on_host_with(&server, &[directory], &["drill"]).good();
+    for words in ["log-in: done", "as in the snapshot", "check: nothing is wrong"] {
+        assert!(told.contains(words), "{told}");
+    }
+    assert_eq!(fs::read_dir(snapshots.path()).unwrap().count(), 1, "the copy is left");
+    let mut bytes = fs::read(&made).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 512].fill(0x5a);
+    bytes[4096..8192].fill(0x5a);
+    fs::write(&made, bytes).unwrap();
+    let ran = on_host_with(&server, &[directory], &["drill"]);
+    assert_ne!(ran.status, 0, "{}", ran.out);
+    assert_eq!(fs::read_dir(snapshots.path()).unwrap().count(), 1, "the copy is left");
+    on_host(&server, &["drill"]).bad(1, &["snapshots.directory"]);
+}
+
+/// A schedule of snapshots with these settings.
+fn scheduled(place: &Path, adapt: impl FnOnce(&mut Snapshots)) -> (Schedule, Maintenance, Clock) {
+    let data = place.join("data");
+    let store = stores::of(KINDS).start(&data);
+    store.write_blocking(|tx| tx.set_setting("something", Some(b"to copy"))).unwrap();
+    let clock = Clock::manual(Timestamp::from_millis(1_700_000_000_123));
+    let maintenance = Maintenance::new(store, SealedKeys::default(), clock.clone(), &data);
+    let mut settings = Snapshots { directory: Some(place.join("made")), interval: Span::minutes(60), ..Config::default().snapshots };
+    adapt(&mut settings);
+    (Schedule::of(&settings, maintenance.clone(), clock.clone()).unwrap(), maintenance, clock)
+}
+
+#[test]
+fn snapshots_are_taken_away() {
+    let place = TempDir::new().unwrap();
+    let away = place.path().join("away");
+    fs::create_dir(&away).unwrap();
+    let command = ["cp", "-t", away.to_str().unwrap()].map(str::to_owned).to_vec();
+    let (schedule, maintenance, clock) = scheduled(place.path(), |settings| {
+        settings.after = command;
+        settings.keep_for = Span::minutes(90);
+    });
+    let progress = Progress::default();
+    let first = schedule.round(&progress).unwrap().unwrap();
+    assert_eq!(fs::read(away.join(first.file_name().unwrap())).unwrap(), fs::read(&first).unwrap());
+    assert_eq!(maintenance.metrics().after_failures.get(), 0);
+    clock.advance(Duration::from_secs(3600));
+    let second = schedule.round(&progress).unwrap().unwrap();
+    assert!(first.exists());
+    clock.advance(Duration::from_secs(3600));
+    let third = schedule.round(&progress).unwrap().unwrap();
+    assert_eq!([&first, &second, &third].map(|path| path.exists()), [false, true, true]);
+}
+
+#[test]
+fn failed_commands_keep_the_snapshot() {
+    let programs: [&[&str]; 2] = [&["false"], &["/does/not/exist"]];
+    for command in programs {
+        let place = TempDir::new().unwrap();
+        let (schedule, maintenance, _) =
+            scheduled(place.path(), |settings| settings.after = command.iter().map(|word| (*word).to_owned()).collect());
+        let made = schedule.round(&Progress::default()).unwrap().unwrap();
+        assert!(made.exists());
+        assert_eq!(maintenance.metrics().after_failures.get(), 1);
+    }
+}
+
+/// The next message of the controller to the service manager that contains these words.
+fn told(socket: &UnixDatagram, words: &str) -> String {
+    let mut buffer = [0; 4096];
+    loop {
+        let length = socket.recv(&mut buffer).unwrap_or_else(|error| panic!("{words}: {error}"));
+        let message = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        if message.contains(words) {
+            return message;
+        }
+    }
+}
+
+#[test]
+fn service_manager_is_told() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    let mut process = command(directory.path()).env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000").spawn().unwrap();
+    let pid = Pid::from_child(&process);
+    assert!(told(&socket, "READY=1").contains("STATUS=reached at https://"));
+    told(&socket, "WATCHDOG=1");
+    kill_process(pid, Signal::HUP).unwrap();
+    assert!(told(&socket, "RELOADING=1").contains("MONOTONIC_USEC="));
+    told(&socket, "READY=1");
+    kill_process(pid, Signal::TERM).unwrap();
+    told(&socket, "STOPPING=1");
+    assert!(process.wait().unwrap().success());
+}
