@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::{
+use overkeep::testing::{
     change::{KINDS, SealedKeys},
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},
