@@ -175,7 +175,7 @@ fn check(request_body: &edge::CreateTerminator) -> Result<Weight, Refusal> {
     }
     let cost = u16::try_from(request_body.cost).map_err(|_| Refusal::other("cost: at most 65535 is allowed"))?;
     let precedence = precedence(request_body.precedence).ok_or_else(|| Refusal::other("precedence: 0, 1 and 2 are allowed"))?;
-    Ok(Weight { precedence, cost, dynamic_cost: 0 })
+    Ok(Weight { precedence, cost, ..Weight::default() })
 }
 
 fn precedence(number: i32) -> Option<Precedence> {
@@ -208,7 +208,7 @@ pub fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame
     };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        core.records.update(hosted.id.clone(), Weight { precedence, cost, dynamic_cost: 0 }).await;
+        core.records.update(hosted.id.clone(), Weight { precedence, cost, ..Weight::default() }).await;
         connection.send(Builder::reply(content::UPDATE_TERMINATOR_RESPONSE, &frame).empty());
         drop(request);
     });

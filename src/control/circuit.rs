@@ -1,11 +1,14 @@
 //! Circuits over routers with a control channel: what each depends on, and how it ends.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
-use super::hosted::HostedTerminator;
+use super::{hosted::HostedTerminator, paths::Path};
 use crate::{
     entity::{ApiSession, Id, Identity, Record, Service, Session},
     frame::Frame,
@@ -17,10 +20,10 @@ const MAX_CIRCUITS: usize = 100_000;
 /// Maximum ended circuits remembered for a router that is not connected.
 const MAX_ENDED: usize = 10_000;
 
-/// A circuit through one router.
+/// A circuit over one or several routers.
 pub struct Circuit {
     pub id: String,
-    /// The router that forwards it.
+    /// The router where the client is.
     pub router: String,
     pub client: Id<Identity>,
     pub session: Record<Session>,
@@ -33,12 +36,23 @@ pub struct Circuit {
 
 #[derive(Default)]
 struct State {
-    /// The attempt whose answer is expected, and its receiver.
-    waiting: Option<(u32, oneshot::Sender<Frame>)>,
-    /// The terminator at the host's end, once it is known.
+    waiting: Option<Waiting>,
+    /// The routers that have received its route.
+    path: Arc<Path>,
+    /// Its addresses at the client's router and at the host's router.
+    ends: [String; 2],
+    /// Where it ends, once that is known.
     host: Option<Arc<HostedTerminator>>,
-    /// Whether the circuit was established.
+    /// Whether it was established.
     is_open: bool,
+    is_rerouting: bool,
+}
+
+/// The routers whose answers to a route are awaited.
+struct Waiting {
+    attempt: u32,
+    routers: HashSet<String>,
+    answers: mpsc::UnboundedSender<(String, Frame)>,
 }
 
 /// A circuit at the start of a dial.
@@ -62,17 +76,57 @@ impl Circuit {
         self.state.lock().host.clone()
     }
 
-    /// Registers the receiver of the answer to an attempt.
-    pub fn expect(&self, attempt: u32) -> oneshot::Receiver<Frame> {
-        let (sender, answer) = oneshot::channel();
-        self.state.lock().waiting = Some((attempt, sender));
-        answer
+    /// The routers that have received its route; none before the first one.
+    pub fn path(&self) -> Arc<Path> {
+        self.state.lock().path.clone()
     }
 
-    /// Passes the answer to an attempt to its receiver. Returns whether there is one.
-    pub fn answered(&self, attempt: u32, frame: Frame) -> bool {
-        let waiting = self.state.lock().waiting.take_if(|(expected, _)| *expected == attempt);
-        waiting.is_some_and(|(_, sender)| sender.send(frame).is_ok())
+    /// Its addresses at the client's router and at the host's router.
+    pub fn ends(&self) -> [String; 2] {
+        self.state.lock().ends.clone()
+    }
+
+    pub fn set_ends(&self, ends: [String; 2]) {
+        self.state.lock().ends = ends;
+    }
+
+    /// Whether it was established.
+    pub fn is_open(&self) -> bool {
+        self.state.lock().is_open
+    }
+
+    /// Notes that it is being rerouted. Returns whether it was not before.
+    pub fn begin_reroute(&self) -> bool {
+        let mut state = self.state.lock();
+        let begins = state.is_open && !state.is_rerouting;
+        state.is_rerouting |= begins;
+        begins
+    }
+
+    pub fn end_reroute(&self) {
+        self.state.lock().is_rerouting = false;
+    }
+
+    /// Waits for the answers of routers to an attempt, one of each.
+    pub fn expect(&self, attempt: u32, routers: &[String]) -> mpsc::UnboundedReceiver<(String, Frame)> {
+        let (answers, receiver) = mpsc::unbounded_channel();
+        self.state.lock().waiting = Some(Waiting { attempt, routers: routers.iter().cloned().collect(), answers });
+        receiver
+    }
+
+    /// Passes the answer of a router to the task that waits for it.
+    pub fn answered(&self, router: &str, attempt: u32, frame: Frame) {
+        let mut state = self.state.lock();
+        let Some(waiting) = state.waiting.as_mut().filter(|waiting| waiting.attempt == attempt) else { return };
+        if waiting.routers.remove(router) {
+            // The task may have given up.
+            drop(waiting.answers.send((router.to_owned(), frame)));
+        }
+    }
+
+    /// Gives up the attempt that waits for a router or goes over a link that was lost.
+    pub fn give_up(&self) {
+        self.state.lock().waiting = None;
     }
 
     /// Drops the receiver of an expected answer. Returns the host's end if the circuit was established.
@@ -109,11 +163,58 @@ pub struct Circuits(Mutex<Open>);
 struct Open {
     by_id: HashMap<String, Arc<Circuit>>,
     by_basis: BasisIndex<String>,
+    by_router: Members,
+    by_link: Members,
     /// Circuits that ended while their router was not connected, by router.
     ended: HashMap<String, Vec<String>>,
 }
 
+/// Ids of circuits by router or link.
+#[derive(Default)]
+struct Members(HashMap<String, HashSet<String>>);
+
+impl Members {
+    fn add(&mut self, of: &[String], circuit: &str) {
+        for of in of {
+            self.0.entry(of.clone()).or_default().insert(circuit.to_owned());
+        }
+    }
+
+    fn remove(&mut self, of: &[String], circuit: &str) {
+        for of in of {
+            if let Some(members) = self.0.get_mut(of) {
+                members.remove(circuit);
+                if members.is_empty() {
+                    self.0.remove(of);
+                }
+            }
+        }
+    }
+
+    fn of<'m>(&'m self, of: &str, all: &'m HashMap<String, Arc<Circuit>>) -> impl Iterator<Item = Arc<Circuit>> + 'm {
+        self.0.get(of).into_iter().flatten().filter_map(|id| all.get(id).cloned())
+    }
+}
+
 impl Circuits {
+    /// Sets the routers of a circuit. Returns its former path, and `None` if the circuit has ended.
+    pub fn set_path(&self, circuit: &Arc<Circuit>, path: &Arc<Path>) -> Option<Arc<Path>> {
+        let mut open = self.0.lock();
+        open.by_id.get(&circuit.id)?;
+        let before = std::mem::replace(&mut circuit.state.lock().path, path.clone());
+        open.by_router.remove(&before.routers, &circuit.id);
+        open.by_link.remove(&before.links, &circuit.id);
+        open.by_router.add(&path.routers, &circuit.id);
+        open.by_link.add(&path.links, &circuit.id);
+        Some(before)
+    }
+
+    /// The circuits over a link.
+    pub fn of_link(&self, link: &str) -> Vec<Arc<Circuit>> {
+        let open = self.0.lock();
+        open.by_link.of(link, &open.by_id).collect()
+    }
+
     /// Adds a circuit if the limit allows it.
     pub fn add(&self, circuit: &Arc<Circuit>) -> bool {
         let mut open = self.0.lock();
@@ -147,6 +248,8 @@ impl Circuits {
         }
         open.by_basis.remove(&circuit.id, circuit.bases());
         let state = circuit.state.lock();
+        open.by_router.remove(&state.path.routers, &circuit.id);
+        open.by_link.remove(&state.path.links, &circuit.id);
         if let Some(host) = &state.host {
             open.by_basis.remove(&circuit.id, bases_of_host(host));
         }
@@ -158,7 +261,8 @@ impl Circuits {
     }
 
     pub fn of_router(&self, router: &str) -> Vec<Arc<Circuit>> {
-        self.0.lock().by_id.values().filter(|circuit| circuit.router == router).cloned().collect()
+        let open = self.0.lock();
+        open.by_router.of(router, &open.by_id).collect()
     }
 
     pub fn depending_on(&self, basis: &Basis) -> Vec<Arc<Circuit>> {
@@ -171,9 +275,9 @@ impl Circuits {
     }
 
     /// Remembers a circuit that ended while its router was not connected.
-    pub fn note_ended(&self, circuit: &Circuit) {
+    pub fn note_ended(&self, circuit: &Circuit, router: &str) {
         let mut open = self.0.lock();
-        let ended = open.ended.entry(circuit.router.clone()).or_default();
+        let ended = open.ended.entry(router.to_owned()).or_default();
         if ended.len() < MAX_ENDED {
             ended.push(circuit.id.clone());
         }

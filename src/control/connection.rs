@@ -12,7 +12,11 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::outbox::Outbox;
+use super::{
+    message::fabric::{Listener, PeerState, PeerStateChange},
+    outbox::Outbox,
+    paths::Node,
+};
 use crate::{entity::RouterLink, frame::Frame};
 
 /// Maximum requests of one router that are processed at the same time.
@@ -39,6 +43,12 @@ pub struct RouterConnection {
     /// What the router reports about itself, as shown on its record.
     pub link: Mutex<RouterLink>,
     pub outbox: Outbox,
+    /// Where it accepts links.
+    listeners: Vec<Listener>,
+    /// The cost and the `noTraversal` of its record.
+    weight: Mutex<(u16, bool)>,
+    /// Whether its record was deleted.
+    pub is_deleted: AtomicBool,
     /// Whether it takes public keys.
     pub has_data_model: AtomicBool,
     /// A hash of the public keys that it was sent.
@@ -61,11 +71,15 @@ pub struct Opened {
     pub kind: RouterKind,
     pub address: Option<SocketAddr>,
     pub link: RouterLink,
+    /// Where it accepts links.
+    pub listeners: Vec<Listener>,
+    /// The cost and the `noTraversal` of its record.
+    pub weight: (u16, bool),
 }
 
 impl RouterConnection {
     pub fn new(opened: Opened) -> Self {
-        let Opened { number, router, kind, address, link } = opened;
+        let Opened { number, router, kind, address, link, listeners, weight } = opened;
         Self {
             number,
             router,
@@ -74,6 +88,9 @@ impl RouterConnection {
             since: Instant::now(),
             link: Mutex::new(link),
             outbox: Outbox::default(),
+            listeners,
+            weight: Mutex::new(weight),
+            is_deleted: AtomicBool::new(false),
             has_data_model: AtomicBool::new(false),
             keys: AtomicU64::new(0),
             full_states: AtomicU64::new(0),
@@ -83,6 +100,23 @@ impl RouterConnection {
             is_closed: AtomicBool::new(false),
             closed: Notify::new(),
         }
+    }
+
+    /// The router as other routers are told of it.
+    pub fn as_peer(&self) -> PeerStateChange {
+        let (id, version, listeners) = (self.router.clone(), self.link.lock().version.version.clone(), self.listeners.clone());
+        PeerStateChange { id, version, state: PeerState::Healthy.into(), listeners }
+    }
+
+    /// The router as a node of paths.
+    pub fn as_node(&self) -> Node {
+        let (cost, is_end_only) = *self.weight.lock();
+        Node { id: self.router.clone(), cost: cost.into(), is_end_only }
+    }
+
+    /// Takes the cost and the `noTraversal` of its record.
+    pub fn set_weight(&self, cost: u16, is_end_only: bool) {
+        *self.weight.lock() = (cost, is_end_only);
     }
 
     /// Sends a message. Disconnects a router that does not read.

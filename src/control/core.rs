@@ -1,8 +1,15 @@
 //! State shared by all control channels.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use super::{circuit::Circuits, connection::RouterConnection, hosted::Hosted, registry::Registry, sync_queue::Sync};
+use super::{
+    circuit::Circuits,
+    hosted::Hosted,
+    links::Links,
+    paths::{Edge, Graph, Path, Paths},
+    registry::Registry,
+    sync_queue::Sync,
+};
 use crate::{
     authentication::Refusals,
     change::Changes,
@@ -39,6 +46,8 @@ pub struct Times {
     pub absence: Duration,
     /// How long a router has to end a circuit after it was told that the session has ended.
     pub ending: Duration,
+    /// How long another path is looked for after a link was lost.
+    pub reroute: Duration,
 }
 
 impl Default for Times {
@@ -53,6 +62,7 @@ impl Default for Times {
             refusal: seconds(1),
             absence: seconds(120),
             ending: Duration::from_millis(500),
+            reroute: seconds(2),
         }
     }
 }
@@ -65,6 +75,8 @@ pub struct Core {
     pub sync: Sync,
     pub hosted: Hosted,
     pub circuits: Circuits,
+    pub links: Links,
+    pub paths: Paths,
     pub records: TerminatorRecords,
     pub numbers: Numbers,
 }
@@ -79,6 +91,8 @@ impl Core {
             sync: Sync::default(),
             hosted: Hosted::default(),
             circuits: Circuits::default(),
+            links: Links::default(),
+            paths: Paths::default(),
             numbers: Numbers::default(),
         }
     }
@@ -93,21 +107,15 @@ impl Core {
         connection.inspect(|connection| connection.send(frame)).is_some()
     }
 
-    /// Cleans up after a connection has ended.
-    pub async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>) {
-        if !self.registry.remove(connection, self.online()) {
-            return;
-        }
-        tokio::time::sleep(self.times.absence).await;
-        if self.registry.find(&connection.router).is_none() {
-            self.forget(&connection.router, "its router has been disconnected for too long");
-        }
+    /// The cheapest paths from a router, by the router where each ends.
+    pub fn paths_from(&self, router: &str) -> Arc<HashMap<String, Arc<Path>>> {
+        self.paths.from(router, || {
+            let edge = |link: super::links::Link| Edge { cost: link.cost(), link: link.id, ends: [link.source, link.destination] };
+            Graph::new(self.registry.nodes(), self.links.all().into_iter().map(edge).collect())
+        })
     }
 
-    /// Ends the circuits over a router and the terminators at it.
-    pub fn forget(&self, router: &str, reason: &str) {
-        self.circuits.of_router(router).iter().for_each(|circuit| self.end_circuit(circuit, true, reason));
-        let hosted = self.hosted.of_router(router);
-        hosted.iter().for_each(|hosted| self.end_hosted(hosted));
+    pub fn is_connected(&self, router: &str) -> bool {
+        self.registry.find(router).is_some()
     }
 }

@@ -2,32 +2,27 @@
 
 use std::sync::Arc;
 
-use prost::Message;
-use tokio::time::timeout;
-
 use super::{
     answers::{error, unroute},
+    candidates::{self, Candidate, Wanted},
     circuit::{Circuit, NewCircuit},
     connection::RouterConnection,
     core::Core,
     hosted::HostedTerminator,
-    message::{NumberedBytes, TextEntry, content, fabric, key},
+    message::{NumberedBytes, content, fabric, key},
+    reroute,
+    route::{self, RouteFailure},
     sessions::SdkCredentials,
 };
 use crate::{
     access::Right,
     authentication::{DIAL, Refused},
-    entity::{FactsExt, Record, Terminator},
     frame::{Builder, Frame, value},
-    network::{Failure, Grant, Holder, Strategy, Weight, choose, unreadable},
+    network::{Failure, Grant, Holder, Strategy, unreadable},
 };
 
 /// Terminators that are tried for one dial.
 const ATTEMPTS: u32 = 2;
-/// The router does not know the terminator.
-const INVALID_TERMINATOR: u8 = 1;
-/// Maximum length of a router's failure text that is passed on, in characters.
-const MAX_TEXT: usize = 1024;
 /// Highest code that routers of every version know.
 const MAX_CODE: u32 = 11;
 
@@ -135,71 +130,39 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
     }
     let (mut tried, mut last) = (Vec::new(), None);
     for attempt in 0..ATTEMPTS {
-        let candidate = match choose_terminator(core, circuit, &grant, request, &tried)? {
+        let wanted = Wanted { instance: request.instance, sticky: request.sticky(), tried: &tried };
+        let candidate = match candidates::choose(core, circuit, &grant, &wanted)? {
             Ok(candidate) => candidate,
             // The failure of an attempt is more specific.
             Err(none) => return Err(last.unwrap_or(none)),
         };
         match route(core, circuit, request, &grant, &candidate, attempt).await {
             Ok(established) => return Ok(established),
-            Err(failure) => last = Some(failure),
+            Err(failed) => {
+                let is_over = core.circuits.find(&circuit.id).is_none();
+                if let Some(host) = candidate.host.as_ref().filter(|_| failed.is_of_host && !is_over) {
+                    host.load.dial_failed();
+                    core.show_cost(host);
+                }
+                if let Some(host) = candidate.host.as_ref().filter(|_| failed.is_invalid_terminator) {
+                    core.end_hosted(host);
+                }
+                // A path that failed is left by the next attempt only if its router or link was lost.
+                if failed.is_of_host || candidate.path.links.is_empty() {
+                    tried.push(candidate.record.id.to_string());
+                }
+                last = Some(failed.failure);
+                if is_over {
+                    break;
+                }
+            }
         }
-        if core.circuits.find(&circuit.id).is_none() {
-            break;
-        }
-        if let Some(host) = &candidate.host {
-            host.load.dial_failed();
-            core.show_cost(host);
-        }
-        tried.push(candidate.record.id.to_string());
     }
-    let reason = last.map_or_else(String::new, |failure| failure.text);
+    let reason = last.map_or_else(String::new, |failure: Failure| failure.text);
     Err(Failure::internal(format!("exceeded maximum [{ATTEMPTS}] retries creating circuit [c/{}]: {reason}", circuit.id)))
 }
 
-/// A terminator where a circuit may end.
-struct Candidate {
-    record: Record<Terminator>,
-    host: Option<Arc<HostedTerminator>>,
-    weight: Weight,
-}
-
-/// Chooses the next terminator to dial; the inner error says why there is none.
-fn choose_terminator(
-    core: &Core,
-    circuit: &Circuit,
-    grant: &Grant,
-    request: &DialRequest<'_>,
-    tried: &[String],
-) -> Result<Result<Candidate, Failure>, Failure> {
-    let service = grant.service.id.as_str();
-    let mut records = core.parts.rights.store.read(|tx| tx.linked::<Terminator>("service", service)).map_err(unreadable)?;
-    records.retain(|record| record.spec.identity == request.instance);
-    let instance = if request.instance.is_empty() { String::new() } else { format!(" for instanceId {}", request.instance) };
-    if records.is_empty() {
-        return Ok(Err(Failure::internal(format!("service {service} has no terminators{instance}"))));
-    }
-    records.retain(|record| record.spec.router == circuit.router && !tried.iter().any(|tried| *tried == record.id.as_str()));
-    let candidates = records.into_iter().filter_map(|record| {
-        let host = core.hosted.find(record.id.as_str());
-        if record.is_of_a_connection() {
-            host.as_ref().filter(|host| host.is_listed() && host.router == circuit.router)?;
-        }
-        let (precedence, cost) = (record.spec.precedence, record.spec.cost);
-        let weight = host.as_ref().map_or(Weight { precedence, cost, dynamic_cost: 0 }, |host| host.weight());
-        Some(Candidate { record, host, weight })
-    });
-    let mut candidates: Vec<Candidate> = candidates.collect();
-    let weights: Vec<_> = candidates.iter().map(|candidate| candidate.weight).collect();
-    let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == request.sticky());
-    let strategy = Strategy::named(&grant.service.spec.terminator_strategy);
-    Ok(match choose(strategy, &weights, sticky, core.numbers.random()) {
-        Some(chosen) => Ok(candidates.swap_remove(chosen)),
-        None => Err(Failure::internal(format!("service {service} has no online terminators{instance}"))),
-    })
-}
-
-/// Sends the route of a circuit to a terminator, and waits for the router's answer.
+/// Sends the route of a circuit to a terminator, and waits for the answers of the routers.
 async fn route(
     core: &Arc<Core>,
     circuit: &Arc<Circuit>,
@@ -207,67 +170,29 @@ async fn route(
     grant: &Grant,
     candidate: &Candidate,
     attempt: u32,
-) -> Result<Established, Failure> {
+) -> Result<Established, RouteFailure> {
     // A router reuses an address that it knows without dialling, so that each attempt has its own.
     let [ingress, egress] = ["i", "e"].map(|end| format!("{}.{end}{attempt}", circuit.id));
+    circuit.set_ends([ingress.clone(), egress.clone()]);
     let spec = &candidate.record.spec;
-    let forward = |source: &str, destination: &str, kind: fabric::DestinationType| fabric::Forward {
-        source: source.to_owned(),
-        destination: destination.to_owned(),
-        destination_type: kind.into(),
-    };
-    let message = fabric::Route {
-        circuit_id: circuit.id.clone(),
-        attempt,
-        egress: Some(fabric::Egress {
-            binding: spec.binding.clone(),
-            address: egress.clone(),
-            destination: spec.address.clone(),
-            peer_data: request.peer_data.clone(),
-        }),
-        forwards: vec![
-            forward(&ingress, &egress, fabric::DestinationType::End),
-            forward(&egress, &ingress, fabric::DestinationType::Start),
-        ],
-        context: None,
-        timeout: u64::try_from(core.times.route.as_nanos()).unwrap_or(u64::MAX),
-        tags: tags(circuit, candidate.host.as_deref()).into_iter().map(|(name, id)| TextEntry::new(name, id)).collect(),
-    };
-    let answer = circuit.expect(attempt);
-    if !core.send(&circuit.router, Builder::new(content::ROUTE).body(&message.encode_to_vec())) {
-        return Err(Failure::internal("the router is not connected"));
-    }
-    let outcome = match timeout(core.times.route, answer).await {
-        Ok(Ok(result)) => accept(core, circuit, grant, candidate, &result),
-        Ok(Err(_)) => Err(Failure::access_denied("the circuit has ended in the meantime")),
-        Err(_) => Err(Failure::internal("the router did not answer in time")),
-    };
-    match outcome {
-        Ok(peer_data) => Ok(Established { attempt, host: candidate.host.clone(), address: ingress, peer_data }),
-        Err(failure) => {
-            core.send(&circuit.router, unroute(&circuit.id, true));
-            Err(failure)
-        }
-    }
+    let (binding, destination, peer_data) = (spec.binding.clone(), spec.address.clone(), request.peer_data.clone());
+    let egress = fabric::Egress { binding, address: egress, destination, peer_data };
+    let tags = tags(circuit, candidate.host.as_deref());
+    let answer = route::send(core, circuit, &candidate.path, attempt, Some(egress), &tags).await?;
+    let accepted = accept(core, circuit, grant, candidate, &answer);
+    let peer_data = accepted.inspect_err(|_| candidate.path.routers.iter().for_each(|router| core.unroute(circuit, router, true)));
+    let of_host = |failure| RouteFailure { failure, is_of_host: true, is_invalid_terminator: false };
+    Ok(Established { attempt, host: candidate.host.clone(), address: ingress, peer_data: peer_data.map_err(of_host)? })
 }
 
-/// Processes the answer of a router. Returns the peer data for the dialling SDK.
+/// Processes the answer of the host's router. Returns the peer data for the dialling SDK.
 fn accept(
-    core: &Core,
+    core: &Arc<Core>,
     circuit: &Arc<Circuit>,
     grant: &Grant,
     candidate: &Candidate,
     result: &Frame,
 ) -> Result<Vec<(u32, Vec<u8>)>, Failure> {
-    if !result.is_set(key::ROUTE_SUCCESS) {
-        if result.header(key::ROUTE_ERROR_CODE) == Some(&[INVALID_TERMINATOR])
-            && let Some(host) = &candidate.host
-        {
-            core.end_hosted(host);
-        }
-        let text: String = result.text(key::ROUTE_ERROR).unwrap_or("the router refused the route").chars().take(MAX_TEXT).collect();
-        return Err(Failure::internal(text));
-    }
     let mut peer_data: Vec<(u32, Vec<u8>)> = Vec::new();
     let stored = candidate.host.iter().flat_map(|host| &host.peer_data).filter_map(|entry| Some((entry.key?, entry.value.clone()?)));
     let received = result.headers().filter_map(|(key, value)| Some((u32::try_from(key).ok()?, value.to_vec())));
@@ -283,6 +208,9 @@ fn accept(
     }
     if !core.circuits.establish(circuit, candidate.host.clone()) {
         return Err(Failure::access_denied("the circuit has ended in the meantime"));
+    }
+    if candidate.path.links.iter().any(|link| core.links.find(link).is_none()) {
+        reroute::begin(core, vec![circuit.clone()], "its link was lost");
     }
     if let Some(host) = &candidate.host {
         host.load.dial_succeeded();
@@ -314,10 +242,10 @@ fn answer(to: &Frame, circuit: &Circuit, address: &str, peer_data: &[(u32, Vec<u
 pub fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
     let Ok(id) = std::str::from_utf8(frame.body()).map(str::to_owned) else { return };
     let attempt = frame.u32(key::ROUTE_ATTEMPT).unwrap_or_default();
-    let own = core.circuits.find(&id).filter(|circuit| circuit.router == connection.router);
+    let own = core.circuits.find(&id).filter(|circuit| circuit.path().has_router(&connection.router));
     let is_success = frame.is_set(key::ROUTE_SUCCESS);
     match own {
-        Some(circuit) => drop(circuit.answered(attempt, frame)),
+        Some(circuit) => circuit.answered(&connection.router, attempt, frame),
         None if is_success => connection.send(unroute(&id, true)),
         None => {}
     }

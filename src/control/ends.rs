@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::interval;
 
-use super::{answers::unroute, circuit::Circuit, core::Core, hosted::HostedTerminator};
+use super::{circuit::Circuit, core::Core, hosted::HostedTerminator};
 use crate::{
     entity::{EdgeRouter, FactsExt, Record, Terminator},
     error::Result,
@@ -15,15 +15,13 @@ use crate::{
 const FORGIVE: Duration = Duration::from_secs(60);
 
 impl Core {
-    /// Ends a circuit and tells its router to remove it: at once if `now`, else after its queued data was delivered.
+    /// Ends a circuit and tells its routers to remove it: at once if `now`, else after its queued data was delivered.
     pub fn end_circuit(&self, circuit: &Arc<Circuit>, now: bool, reason: &str) {
         if !self.circuits.remove(circuit) {
             return;
         }
         let host = circuit.close();
-        if !self.send(&circuit.router, unroute(&circuit.id, now)) {
-            self.circuits.note_ended(circuit);
-        }
+        circuit.path().routers.iter().for_each(|router| self.unroute(circuit, router, now));
         if let Some(host) = host {
             host.load.circuit_ended();
             self.show_cost(&host);

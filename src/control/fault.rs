@@ -7,7 +7,9 @@ use super::{
     circuit::Circuit,
     connection::RouterConnection,
     core::Core,
+    link_reports,
     message::fabric::{self, FaultSubject},
+    reroute,
 };
 use crate::{entity::FactsExt, frame::Frame};
 
@@ -15,31 +17,33 @@ use crate::{entity::FactsExt, frame::Frame};
 const MAX_CIRCUITS: usize = 10_000;
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// A circuit of this router.
+/// A circuit over this router.
 fn own(core: &Core, connection: &RouterConnection, id: &str) -> Option<Arc<Circuit>> {
-    core.circuits.find(id).filter(|circuit| circuit.router == connection.router)
+    core.circuits.find(id).filter(|circuit| circuit.path().has_router(&connection.router))
 }
 
 /// Handles the end of something at a router.
-pub fn fault(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
     let Some(fault) = body::<fabric::Fault>(connection, frame) else { return };
     match FaultSubject::try_from(fault.subject) {
         Ok(FaultSubject::Ingress | FaultSubject::Egress) => {
-            if let Some(circuit) = own(core, connection, &fault.id) {
+            if let Some(circuit) = own(core, connection, &fault.id).filter(|circuit| circuit.path().ends_at(&connection.router)) {
                 core.end_circuit(&circuit, false, "an end has closed it");
             }
         }
-        // Data that the router cannot forward: it no longer has the circuit.
+        // Data that the router cannot forward: it no longer has the circuit, or a table that a reroute has replaced.
         Ok(subject @ (FaultSubject::Forward | FaultSubject::UnknownOwnerForward)) => {
             for id in fault.id.split(' ').filter(|id| !id.is_empty()).take(MAX_CIRCUITS) {
                 match own(core, connection, id) {
-                    Some(circuit) => core.end_circuit(&circuit, true, "its router cannot forward it"),
+                    Some(circuit) if circuit.path().links.is_empty() => core.end_circuit(&circuit, true, "its router cannot forward it"),
+                    Some(circuit) => reroute::begin(core, vec![circuit], "a router of its path cannot forward it"),
                     None if subject == FaultSubject::Forward => connection.send(unroute(id, true)),
                     None => {}
                 }
             }
         }
-        Ok(FaultSubject::Link | FaultSubject::LinkDuplicate) | Err(_) => {}
+        Ok(FaultSubject::Link | FaultSubject::LinkDuplicate) => link_reports::lost(core, connection, &fault),
+        Err(_) => {}
     }
 }
 

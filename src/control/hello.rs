@@ -13,7 +13,7 @@ use super::{
     bind::{VALIDATION_CHUNK, validation},
     connection::{Opened, RouterConnection, RouterKind},
     core::Core,
-    message::{content, edge, key},
+    message::{content, edge, fabric, key},
     public_keys,
     receive::Receiver,
 };
@@ -34,6 +34,8 @@ const MAX_VERSION_LENGTH: usize = 64;
 mod capability {
     /// Routers send version 2 of requests for terminators.
     pub const CREATE_TERMINATOR_V2: u8 = 1 << 1;
+    /// The router that has dialled a link reports it, and not the other one.
+    pub const SINGLE_LINK_SOURCE: u8 = 1 << 2;
     /// Routers send version 2 of requests for circuits.
     pub const CREATE_CIRCUIT_V2: u8 = 1 << 3;
     /// Routers take public keys, and verify the tokens of sessions with them.
@@ -46,7 +48,7 @@ mod capability {
 fn capabilities(is_grouped: bool, version: &str) -> u8 {
     let mut numbers = version.trim_start_matches('v').split('.').map(|number| number.parse::<u32>().ok());
     let wants_whole_model = matches!((numbers.next(), numbers.next()), (Some(Some(1)), Some(Some(3..=6))));
-    let mut all = capability::CREATE_TERMINATOR_V2 | capability::CREATE_CIRCUIT_V2;
+    let mut all = capability::CREATE_TERMINATOR_V2 | capability::SINGLE_LINK_SOURCE | capability::CREATE_CIRCUIT_V2;
     if !wants_whole_model {
         all |= capability::DATA_MODEL;
     }
@@ -61,6 +63,8 @@ struct Known {
     id: String,
     kind: RouterKind,
     is_disabled: bool,
+    /// Its cost and `noTraversal`.
+    weight: (u16, bool),
 }
 
 /// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
@@ -118,12 +122,20 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
         return Err("the router is disabled");
     }
     let version = hello.text(common_key::VERSION).map(version).ok_or("a hello must carry the version of the router")?;
-    let opened =
-        Opened { number: core.numbers.next(), router: known.id, kind: known.kind, address: peer.address, link: link(known.kind, version) };
+    let opened = Opened {
+        number: core.numbers.next(),
+        router: known.id,
+        kind: known.kind,
+        address: peer.address,
+        link: link(known.kind, version),
+        listeners: listeners(hello),
+        weight: known.weight,
+    };
     let connection = Arc::new(RouterConnection::new(opened));
     let is_reconnect =
         hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && hello.header(common_key::IS_GROUPED).is_none();
     core.registry.add(&connection, is_reconnect, core.online())?;
+    core.paths.changed();
     // A change between the first look-up and the registration reached nobody, so that the record is read again.
     let still = identify(core, hello, &leaf);
     if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
@@ -156,12 +168,16 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
     };
     let found = parts.rights.store.read(|tx| {
         if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
-            let known = Known { id: name.to_owned(), kind: RouterKind::Edge, is_disabled: router.spec.disabled };
+            let EdgeRouter { cost, no_traversal, disabled, .. } = router.spec;
+            let known = Known { id: name.to_owned(), kind: RouterKind::Edge, is_disabled: disabled, weight: (cost, no_traversal) };
             return Ok(Some((known, router.state)));
         }
         let transit = tx.find(&Id::<TransitRouter>::from_text(name))?;
-        Ok(transit
-            .map(|router| (Known { id: name.to_owned(), kind: RouterKind::Transit, is_disabled: router.spec.disabled }, router.state)))
+        Ok(transit.map(|router| {
+            let TransitRouter { cost, no_traversal, disabled, .. } = router.spec;
+            let known = Known { id: name.to_owned(), kind: RouterKind::Transit, is_disabled: disabled, weight: (cost, no_traversal) };
+            (known, router.state)
+        }))
     })?;
     Ok(match found {
         None => Err("there is no router with this id: it was deleted, or is of another controller"),
@@ -184,6 +200,13 @@ fn version(text: &str) -> VersionInfo {
 fn link(kind: RouterKind, version: VersionInfo) -> RouterLink {
     let sync_status = if kind == RouterKind::Edge { "SYNC_NEW" } else { "SYNC_UNKNOWN" };
     RouterLink { sync_status: sync_status.into(), version, ..RouterLink::default() }
+}
+
+/// Where a router accepts links, of which other routers are told. The length of a hello limits them.
+fn listeners(hello: &Frame) -> Vec<fabric::Listener> {
+    let key = if hello.header(common_key::IS_GROUPED).is_some() { key::HELLO_LISTENERS_V2 } else { key::HELLO_LISTENERS };
+    let listeners = hello.header(key).and_then(|listeners| fabric::Listeners::decode(listeners).ok());
+    listeners.unwrap_or_default().listeners
 }
 
 /// The answer to an accepted hello. Keys above 9 differ for routers of version 2, which mark their hello as one of a group

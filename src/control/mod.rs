@@ -10,8 +10,10 @@
 //! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input is
 //! bounded in bytes and cannot make a task panic. A listed circuit is one that both of its identities may have now.
 
+mod absence;
 mod answers;
 mod bind;
+mod candidates;
 mod circuit;
 mod connection;
 mod core;
@@ -20,12 +22,17 @@ mod ends;
 mod fault;
 mod hello;
 mod hosted;
+mod link_reports;
+mod links;
 pub mod message;
 mod outbox;
+mod paths;
 mod public_keys;
 mod receive;
 mod registry;
+mod reroute;
 mod review;
+mod route;
 mod sessions;
 mod sync;
 mod sync_queue;
@@ -45,7 +52,7 @@ use tokio::{
 use self::core::Core;
 pub use self::core::{Parts, Times};
 use crate::{
-    network::{Basis, PendingReviews},
+    network::{Basis, LinkInfo, PendingReviews},
     store::CommitFeed,
 };
 
@@ -112,7 +119,25 @@ impl Control {
     pub fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
         let circuits = self.0.core.circuits.depending_on(&Basis::Session(session.to_owned()));
         let dialled = circuits.into_iter().find(|circuit| circuit.session.id.as_str() == session);
-        dialled.map(|circuit| vec![circuit.router.clone()])
+        dialled.map(|circuit| circuit.path().routers.clone())
+    }
+
+    /// The links between routers, oldest id first.
+    pub fn links(&self) -> Vec<LinkInfo> {
+        let core = &self.0.core;
+        let mut links = core.links.all();
+        links.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        links.into_iter().map(|link| shown(core, link)).collect()
+    }
+
+    /// Has both routers of a link close it; they dial it again. Returns whether it existed.
+    pub fn close_link(&self, id: &str) -> bool {
+        let core = &self.0.core;
+        let Some(link) = core.links.find(id).and_then(|link| core.links.lose(id, &link.source, 0)) else { return false };
+        [&link.source, &link.destination].into_iter().for_each(|router| link_reports::tell_lost(core, router, &link));
+        let _guard = self.0.handle.enter();
+        link_reports::gone(core, &link, "an administrator has closed its link");
+        true
     }
 
     /// Stops its threads and closes all connections. Blocks.
@@ -120,6 +145,24 @@ impl Control {
         if let Some(runtime) = self.0.runtime.lock().take() {
             runtime.shutdown_timeout(STOP_TIMEOUT);
         }
+    }
+}
+
+fn shown(core: &Core, link: links::Link) -> LinkInfo {
+    let is_usable = [&link.source, &link.destination].into_iter().all(|router| core.is_connected(router));
+    let (cost, [source_latency, destination_latency]) = (link.cost(), link.latencies);
+    LinkInfo {
+        id: link.id,
+        protocol: link.protocol,
+        source_id: link.source,
+        destination_id: link.destination,
+        state: if is_usable { "Connected" } else { "Pending" },
+        is_down: false,
+        static_cost: links::STATIC_COST,
+        source_latency,
+        destination_latency,
+        cost,
+        iteration: link.iteration,
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     bind,
     connection::RouterConnection,
     core::Core,
-    dial, fault,
+    dial, fault, link_reports,
     message::{content, edge, key},
     public_keys, sync,
 };
@@ -63,7 +63,9 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         }
         match frame.content_type() {
             common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),
-            content::VERIFY_ROUTER => connection.send(result(&frame, false, "links between routers are not supported")),
+            content::VERIFY_ROUTER => self.blocking(frame, link_reports::verify),
+            content::ROUTER_LINKS => link_reports::links(core, connection, &frame),
+            content::METRICS => link_reports::metrics(core, connection, &frame),
             content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
             content::CLIENT_HELLO => client_hello(core, connection, &frame),
             content::API_SESSION_HEARTBEAT => self.blocking(frame, sync::heartbeat),

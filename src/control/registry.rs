@@ -10,9 +10,21 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use prost::Message;
 
-use super::connection::RouterConnection;
-use crate::{entity::RouterLink, online::Online};
+use super::{
+    connection::RouterConnection,
+    message::{
+        content,
+        fabric::{PeerState, PeerStateChange, PeerStateChanges},
+    },
+    paths::Node,
+};
+use crate::{
+    entity::RouterLink,
+    frame::{Builder, Frame},
+    online::Online,
+};
 
 /// A connection that answered a heartbeat within this time is alive.
 const ALIVE: Duration = Duration::from_secs(15);
@@ -41,6 +53,13 @@ impl Registry {
             old.close();
         }
         connections.insert(connection.router.clone(), connection.clone());
+        // Under the lock, so that every router hears of the others in the order of what happens.
+        let others = || connections.values().filter(|other| !Arc::ptr_eq(other, connection) && !other.is_closed());
+        let known: Vec<_> = others().map(|other| other.as_peer()).collect();
+        if !known.is_empty() {
+            connection.send(peers(known));
+            others().for_each(|other| other.send(peers(vec![connection.as_peer()])));
+        }
         online.set_router(&connection.router, Some(connection.link.lock().clone()));
         self.count.store(connections.len(), Ordering::SeqCst);
         Ok(())
@@ -52,6 +71,9 @@ impl Registry {
         let is_current = connections.get(&connection.router).is_some_and(|known| Arc::ptr_eq(known, connection));
         if is_current {
             connections.remove(&connection.router);
+            let state = if connection.is_deleted.load(Ordering::SeqCst) { PeerState::Removed } else { PeerState::Unhealthy };
+            let change = PeerStateChange { id: connection.router.clone(), state: state.into(), ..PeerStateChange::default() };
+            connections.values().for_each(|other| other.send(peers(vec![change.clone()])));
             online.set_router(&connection.router, None);
             self.count.store(connections.len(), Ordering::SeqCst);
         }
@@ -73,8 +95,24 @@ impl Registry {
         self.connections.lock().get(router).filter(|connection| !connection.is_closed()).cloned()
     }
 
+    /// The connected routers as nodes of paths.
+    pub fn nodes(&self) -> Vec<Node> {
+        let connections = self.connections.lock();
+        connections.values().filter(|connection| !connection.is_closed()).map(|connection| connection.as_node()).collect()
+    }
+
+    /// Tells all routers that one that is not connected was deleted.
+    pub fn tell_deleted(&self, router: &str) {
+        let change = PeerStateChange { id: router.to_owned(), state: PeerState::Removed.into(), ..PeerStateChange::default() };
+        self.connections.lock().values().for_each(|other| other.send(peers(vec![change.clone()])));
+    }
+
     /// Whether no router is connected. Does not lock.
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) == 0
     }
+}
+
+fn peers(changes: Vec<PeerStateChange>) -> Frame {
+    Builder::new(content::PEER_STATE_CHANGES).body(&PeerStateChanges { changes }.encode_to_vec())
 }

@@ -1,7 +1,11 @@
 //! Loss of access: after each commit, reviews the circuits and terminators that depend on the changed records and ends those without a
 //! right.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::time::sleep;
 
@@ -23,8 +27,10 @@ pub fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
     sync::on_commit(core, event);
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
         close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
+        set_weight(core, old.id.as_str(), new.map(|router| (router.spec.cost, router.spec.no_traversal)));
     }
     if let Some((Some(old), new)) = event.of::<TransitRouter>() {
+        set_weight(core, old.id.as_str(), new.map(|router| (router.spec.cost, router.spec.no_traversal)));
         close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
     }
     reviews.on_commit(event, |router| router != EdgeRouter::BUILT_IN);
@@ -36,10 +42,23 @@ fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new:
     if is_same && is_enabled {
         return;
     }
+    if new.is_none() {
+        core.registry.tell_deleted(old.id.as_str());
+        core.links.lose_all(old.id.as_str());
+        core.paths.changed();
+    }
     if let Some(connection) = core.registry.find(old.id.as_str()) {
+        connection.is_deleted.store(new.is_none(), Ordering::SeqCst);
         tracing::info!(router = %connection.router, "the router was deleted, disabled or enrolled again; its connection is closed");
         connection.close();
     }
+}
+
+/// Takes the cost and the `noTraversal` of a changed record.
+fn set_weight(core: &Core, router: &str, weight: Option<(u16, bool)>) {
+    let (Some((cost, is_end_only)), Some(connection)) = (weight, core.registry.find(router)) else { return };
+    connection.set_weight(cost, is_end_only);
+    core.paths.changed();
 }
 
 /// Reviews what was recorded. Never ends.

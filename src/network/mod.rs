@@ -147,11 +147,6 @@ impl Router {
         Some(self.handle()?.spawn(self.channel(stream, peer, ())?))
     }
 
-    /// The links between routers, oldest first. Always empty: links between routers are not supported.
-    pub fn links(&self) -> Vec<LinkInfo> {
-        Vec::new()
-    }
-
     /// All open circuits, oldest first.
     pub fn circuits(&self) -> Vec<CircuitInfo> {
         let open = self.core().map(|core| core.registry.everything().circuits).unwrap_or_default();

@@ -9,6 +9,8 @@ pub struct Weight {
     pub cost: u16,
     /// The cost of open circuits and failed dials.
     pub dynamic_cost: u16,
+    /// The cost of the path between the routers of client and host; 0 if they are the same router.
+    pub path_cost: u32,
 }
 
 /// The terminator strategy of a service.
@@ -39,7 +41,7 @@ impl Strategy {
 impl Weight {
     /// The cost among hosts of the same precedence.
     fn within(&self) -> u32 {
-        u32::from(self.cost) + u32::from(self.dynamic_cost)
+        (u32::from(self.cost) + u32::from(self.dynamic_cost)).saturating_add(self.path_cost)
     }
 
     fn rank(&self) -> u32 {
@@ -88,7 +90,7 @@ mod tests {
     use Strategy::{Random, Smartrouting, Sticky, Weighted};
 
     fn weight(precedence: Precedence, cost: u16) -> Weight {
-        Weight { precedence, cost, dynamic_cost: 0 }
+        Weight { precedence, cost, ..Weight::default() }
     }
 
     /// How often each host is selected.

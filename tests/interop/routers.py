@@ -40,7 +40,7 @@ class GoRouter:
         self.port = free_port()
         self.id = running.admin.create("/edge-routers", name=name, isTunnelerEnabled=False)
         (self.folder / "router.yml").write_text(configuration(
-            folder=self.folder, controller=running.admin.address, name="localhost", port=self.port))
+            folder=self.folder, controller=running.admin.address, name="localhost", port=self.port, link=free_port()))
 
     def run(self, *arguments):
         done = subprocess.run([prepare.ziti(self.version), "router", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
@@ -188,6 +188,65 @@ def restarts(report, running, router, name):
     report.judge(f"{name} it is enrolled anew", re_enrolled)
 
 
+def with_routers(function, *versions):
+    """A test with two Go routers and no built-in router: the client may use the first one, the host the second one."""
+    def test(report, _, name, work):
+        with network(report.binary, work, OVERKEEP_ROUTER_ENABLED="false") as running:
+            running.admin.create("/service-edge-router-policies", name="services", serviceRoles=["#all"], semantic="AnyOf",
+                                 edgeRouterRoles=["#all"])
+            routers = [GoRouter(running, where, version) for where, version in zip(("near", "far"), versions)]
+            try:
+                for router in routers:
+                    report.judge(f"{name} {router.name} {router.version} enrolls", router.enroll)
+                    report.judge(f"{name} {router.name} {router.version} is online", router.begin)
+                function(report, running, routers, name)
+            finally:
+                for router in routers:
+                    router.end()
+    return test
+
+
+def links(running):
+    """The usable links between routers."""
+    found = json.loads(running.admin.raw("GET", "/fabric/v1/links"))["data"]
+    return [link for link in found if link["state"] == "Connected"]
+
+
+def crosses(report, running, routers, name):
+    """Client and host use different routers."""
+    report.judge(f"{name} there is a link", lambda: until(lambda: links(running), ONLINE, "there is no link"))
+    running.service("service")
+    members = [running.join("go0", who) for who in ("dialer", "host")]
+    for router, member in zip(routers, members):
+        running.admin.create("/edge-router-policies", name=member.name, identityRoles=[f"@{running.identity(member.name)['id']}"],
+                             semantic="AnyOf", edgeRouterRoles=[f"@{router.id}"])
+    dialer, host = members
+    report.judge(f"{name} the service is hosted", functools.partial(running.host, host, "service"))
+    for what, (size, chunk) in SIZES.items():
+        report.judge(f"{name} {what}", functools.partial(dialer.carry, "service", size, chunk))
+    report.judge(f"{name} 20 connections", functools.partial(dialer.carry, "service", 8 << 10, connections=20))
+    report.judge(f"{name} circuits end", lambda: until(
+        lambda: dynamic_cost(running, "service") == 0, SOON, f"circuits are open: {running.terminators('service')}"))
+
+    def link_closed():
+        dialer.ask("open", name="open", service="service")
+        dialer.ask("echo", name="open", bytes=100_000)
+        for link in links(running):
+            running.admin.raw("DELETE", f"/fabric/v1/links/{link['id']}")
+        until(lambda: links(running), ONLINE, "the link does not come back")
+        dialer.ask("echo", name="open", bytes=100_000)
+    report.judge(f"{name} a circuit outlives its link", link_closed)
+
+    def router_killed():
+        dialer.ask("open", name="again", service="service")
+        routers[1].end(signal.SIGKILL)
+        dialer.ask("ended", name="again", millis=CLOSED[routers[0].version] * 1000)
+        until(lambda: not links(running), SOON, "the link stays")
+        routers[1].begin()
+        until(lambda: carried(dialer), ONLINE, "nothing is carried after the router was started anew")
+    report.judge(f"{name} the router of the host is killed and started", router_killed)
+
+
 def carried(dialer):
     """Whether a connection transfers its data."""
     try:
@@ -203,4 +262,7 @@ TESTS = {
     "router-goes-and-comes": with_router(restarts),
     "router-later-carries": with_router(carries, "1.7.2"),
     "router-later-access-ends": with_router(access_ends, "1.7.2"),
+    "router-link": with_routers(crosses, "1.1.15", "1.1.15"),
+    "router-versions": with_routers(crosses, "1.1.15", "1.7.2"),
+    "router-versions-back": with_routers(crosses, "1.7.2", "1.1.15"),
 }

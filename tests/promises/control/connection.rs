@@ -17,8 +17,8 @@ fn an_enrolled_router_is_shown_online() {
     run(async {
         let mut connected = router.connect(&server).await;
         let answer = connected.answer.take().unwrap();
-        // Capability bits 1, 3 and 4.
-        assert_eq!(answer.header(key::CAPABILITIES), Some(&[0b1_1010][..]));
+        // Capability bits 1 to 4.
+        assert_eq!(answer.header(key::CAPABILITIES), Some(&[0b1_1110][..]));
         let version = answer.text(common_key::VERSION).unwrap();
         assert_eq!(version.split('|').count(), 5, "{version}");
         assert!(soon(|| router.shown(&server)["syncStatus"] == "SYNC_HELLO").await, "{}", router.shown(&server));
@@ -166,7 +166,7 @@ fn version_two_gets_own_keys() {
         let connected = router.try_connect(&server, hello).await.unwrap();
         let answer = connected.answer.as_ref().unwrap();
         assert!(answer.header(key::GROUP_SECRET).is_some_and(|secret| !secret.is_empty()));
-        assert_eq!(answer.header(key::CAPABILITIES_V2), Some(&[0b101_1010][..]));
+        assert_eq!(answer.header(key::CAPABILITIES_V2), Some(&[0b101_1110][..]));
         assert_eq!(answer.header(key::CAPABILITIES), None);
     });
 }

@@ -3,6 +3,7 @@
 mod access_ends;
 mod circuits;
 mod connection;
+mod links;
 mod mock;
 mod offers;
 mod session_tokens;

@@ -4,17 +4,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    control::Control,
     entity::{EntityRef, Facts, Id},
     error::{Error, Result},
     http::{
-        answer::Shown,
+        answer::{Done, Shown},
         api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         extractor::Query,
         list_body::Joined,
         listing::Listing,
     },
-    network::{LinkInfo, Router},
+    network::LinkInfo,
     query::{Type, Value},
     store::Read,
 };
@@ -78,20 +79,25 @@ fn see(link: LinkInfo, facts: &dyn Facts) -> Result<Link> {
     })
 }
 
-fn find(router: &Router, id: &str, facts: &dyn Facts) -> Result<Option<Link>> {
-    router.links().into_iter().find(|link| link.id == id).map(|link| see(link, facts)).transpose()
+fn find(control: &Control, id: &str, facts: &dyn Facts) -> Result<Option<Link>> {
+    control.links().into_iter().find(|link| link.id == id).map(|link| see(link, facts)).transpose()
 }
 
 /// GET /links
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Link>> {
-    let (router, same) = (call.router.clone(), call.router.clone());
+    let (control, same) = (call.control.clone(), call.control.clone());
     let each =
-        move |tx: &Read<'_>, found: &mut dyn FnMut(Link)| router.links().into_iter().try_for_each(|link| see(link, tx).map(&mut *found));
+        move |tx: &Read<'_>, found: &mut dyn FnMut(Link)| control.links().into_iter().try_for_each(|link| see(link, tx).map(&mut *found));
     in_memory_list::list(&call, listing, each, move |tx: &Read<'_>, id: &str| find(&same, id, tx)).await
 }
 
 /// GET /links/{id}
 pub async fn detail(call: Call, id: Id<Link>) -> Result<Shown<Link>> {
-    let found = call.store.read(|tx| find(&call.router, id.as_str(), tx))?;
+    let found = call.store.read(|tx| find(&call.control, id.as_str(), tx))?;
     found.map(Shown).ok_or_else(|| Error::NotFound { kind: "link", id: id.into_text(), field: None })
+}
+
+/// DELETE /links/{id}
+pub async fn delete(call: Call, id: Id<Link>) -> Result<Done> {
+    if call.control.close_link(id.as_str()) { Ok(Done) } else { Err(Error::NotFound { kind: "link", id: id.into_text(), field: None }) }
 }

@@ -1,0 +1,116 @@
+//! What routers report about links: new ones, lost ones, latencies; and the certificates of the router at the other end.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use prost::Message;
+
+use super::{
+    answers::{body, result},
+    connection::RouterConnection,
+    core::Core,
+    links::{Link, Reported},
+    message::{content, fabric, fabric::FaultSubject, metrics},
+    reroute,
+};
+use crate::{
+    entity::{EdgeRouter, FactsExt, Id, TransitRouter, edge_router::State},
+    error::Result,
+    frame::{Builder, Frame},
+};
+
+/// Maximum links in one report.
+const MAX_LINKS: usize = 2000;
+/// Longer latencies are cut.
+const MAX_LATENCY: Duration = Duration::from_secs(3600);
+
+/// Links that a router has dialled.
+pub fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
+    let Some(report) = body::<fabric::RouterLinks>(connection, frame) else { return };
+    if report.full_refresh {
+        let ids: HashSet<&str> = report.links.iter().map(|link| link.id.as_str()).collect();
+        let lost = core.links.lose_dialled(&connection.router, &ids);
+        lost.iter().for_each(|link| gone(core, link, "its router no longer has the link"));
+    }
+    for link in report.links.into_iter().take(MAX_LINKS) {
+        let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
+        match core.links.report(&connection.router, link) {
+            Reported::Added => {
+                tracing::info!(link = id, source = %connection.router, destination, "link");
+                core.paths.changed();
+            }
+            Reported::Known => {}
+            Reported::Refused => tracing::warn!(router = %connection.router, "a link that a router reports is ignored"),
+        }
+    }
+}
+
+/// A link that a router at one of its ends has lost, or has twice.
+pub fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
+    let Some(link) = core.links.lose(&fault.id, &connection.router, fault.iteration) else { return };
+    tell_lost(core, link.other_end(&connection.router), &link);
+    gone(core, &link, "its link was lost");
+}
+
+/// Tells a router that a link is no longer used.
+pub fn tell_lost(core: &Core, router: &str, link: &Link) {
+    let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.id.clone(), iteration: link.iteration };
+    core.send(router, Builder::new(content::FAULT).body(&fault.encode_to_vec()));
+}
+
+/// Moves the circuits of a link that was removed.
+pub fn gone(core: &Arc<Core>, link: &Link, reason: &str) {
+    tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
+    core.paths.changed();
+    reroute::begin(core, core.circuits.of_link(&link.id), reason);
+}
+
+/// The latencies of links: the means of the time on the way and of the time in a queue.
+pub fn metrics(core: &Core, connection: &RouterConnection, frame: &Frame) {
+    let Some(measured) = body::<metrics::Metrics>(connection, frame) else { return };
+    let means = measured.histograms.iter().filter_map(|entry| Some((entry.key.as_deref()?, entry.value.as_ref()?.mean)));
+    let means: HashMap<&str, f64> = means.filter(|(name, _)| name.starts_with("link.")).collect();
+    let mean = |name: &str| means.get(name).and_then(|nanos| Duration::try_from_secs_f64(nanos / 1e9).ok());
+    let ids = means.keys().filter_map(|name| name.strip_prefix("link.")?.strip_suffix(".latency"));
+    let mut is_changed = false;
+    for id in ids.take(MAX_LINKS) {
+        let Some(latency) = mean(&format!("link.{id}.latency")) else { continue };
+        let latency = latency.saturating_add(mean(&format!("link.{id}.queue_time")).unwrap_or_default()).min(MAX_LATENCY);
+        is_changed |= core.links.measured(id, &connection.router, latency);
+    }
+    if is_changed {
+        core.paths.changed();
+    }
+}
+
+/// Whether certificates belong to a router, which the router at the other end of a link asks.
+pub fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+    let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else { return };
+    let (is_verified, text) = match enrolled(core, &asked.router_id) {
+        Ok(Some(fingerprint)) if asked.fingerprints.iter().any(|shown| shown.eq_ignore_ascii_case(&fingerprint)) => {
+            (true, "router verified")
+        }
+        Ok(Some(_)) => (false, "the certificates are not those of the router"),
+        Ok(None) => (false, "there is no such router, it is disabled or it is not enrolled"),
+        Err(error) => {
+            tracing::warn!(%error, "a router cannot be looked up");
+            (false, "the router cannot be looked up at the moment")
+        }
+    };
+    connection.send(result(frame, is_verified, text));
+}
+
+/// The fingerprint of a router that may connect.
+fn enrolled(core: &Core, id: &str) -> Result<Option<String>> {
+    core.parts.rights.store.read(|tx| {
+        let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state));
+        let found: Option<(bool, State)> = match edge {
+            Some(edge) => Some(edge),
+            None => tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state)),
+        };
+        Ok(found.filter(|(is_disabled, state)| !is_disabled && state.is_verified).and_then(|(_, state)| state.fingerprint))
+    })
+}

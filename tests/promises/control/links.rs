@@ -1,0 +1,191 @@
+//! Links between routers, and circuits over them.
+
+use overkeep::testing::{
+    control::message::{
+        content,
+        fabric::{self, DestinationType, FaultSubject, PeerState},
+        key,
+    },
+    frame::{Builder, Frame, content as common, key as common_key},
+    pki::Certificate,
+};
+use prost::Message;
+use serde_json::{Value as Json, json};
+
+use super::{
+    circuits::Scene,
+    mock::{Enrolled, MockRouter, run, soon},
+};
+use crate::harness::Base;
+
+/// The attempt number of reroutes.
+const REROUTE: u32 = 99_969_996;
+
+/// A scene whose client uses one router and whose host uses another one.
+struct Far {
+    scene: Scene,
+    far: Enrolled,
+}
+
+impl Far {
+    fn new() -> Self {
+        let scene = Scene::new();
+        let far = Enrolled::new(&scene.server);
+        scene.server.allow_service_over(&scene.host.id, &scene.service, &far.id);
+        Self { scene, far }
+    }
+
+    /// Both routers connected, with these links between them, and the service hosted at the far one.
+    async fn linked(&self, links: &[&str]) -> (MockRouter, MockRouter) {
+        let mut near = self.scene.router.online(&self.scene.server).await;
+        let mut far = self.far.online(&self.scene.server).await;
+        report(&mut near, links, &self.far.id).await;
+        assert!(soon(|| self.links().len() == links.len()).await, "{:?}", self.links());
+        self.scene.hosted(&mut far, "terminator").await;
+        (near, far)
+    }
+
+    fn links(&self) -> Vec<Json> {
+        self.scene.server.admin.at(Base::Fabric).get("/links").expect(200).data().as_array().unwrap().clone()
+    }
+
+    /// A circuit from the near to the far router. Returns the routes of both.
+    async fn circuit(&self, near: &mut MockRouter, far: &mut MockRouter) -> [fabric::Route; 2] {
+        near.dial(&self.scene.dial_token(), &self.scene.client.fingerprint()).await;
+        let routes = [near.accept_route().await, far.accept_route().await];
+        near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        routes
+    }
+}
+
+async fn report(router: &mut MockRouter, ids: &[&str], destination: &str) {
+    let link = |id: &&str| fabric::RouterLink {
+        id: (*id).into(),
+        destination_router_id: destination.into(),
+        protocol: "tls".into(),
+        iteration: 1,
+        ..Default::default()
+    };
+    let report = fabric::RouterLinks { links: ids.iter().map(link).collect(), full_refresh: false };
+    router.send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
+}
+
+fn link_of(route: &fabric::Route) -> String {
+    let is_link = |forward: &&fabric::Forward| forward.destination_type() == DestinationType::Link;
+    route.forwards.iter().find(is_link).unwrap().destination.clone()
+}
+
+/// The hello of a router with a link listener.
+fn hello(router: &Enrolled, address: &str) -> Frame {
+    let listener =
+        fabric::Listener { address: address.into(), protocol: "tls".into(), groups: vec!["default".into()], ..Default::default() };
+    let listeners = fabric::Listeners { listeners: vec![listener] }.encode_to_vec();
+    let version = "v1.1.15|local|2020-01-01 01:01:01|linux|amd64";
+    let builder = Builder::new(common::HELLO).text(common_key::VERSION, version).bytes(key::HELLO_LISTENERS, &listeners);
+    let mut hello = builder.body(router.id.as_bytes());
+    hello.set_sequence(-1);
+    hello
+}
+
+#[test]
+fn routers_hear_of_each_other() {
+    let Far { scene, far } = Far::new();
+    let server = &scene.server;
+    run(async {
+        let mut first = scene.router.try_connect(server, hello(&scene.router, "tls:one.example:6001")).await.unwrap();
+        let mut second = far.try_connect(server, hello(&far, "tls:two.example:6002")).await.unwrap();
+        for (told, of, address) in [(&mut first, &far.id, "tls:two.example:6002"), (&mut second, &scene.router.id, "tls:one.example:6001")]
+        {
+            let told: fabric::PeerStateChanges = told.receive(content::PEER_STATE_CHANGES).await;
+            let change = &told.changes[0];
+            assert_eq!((&change.id, change.state(), change.version.as_str()), (of, PeerState::Healthy, "v1.1.15"));
+            assert_eq!(change.listeners[0].address, address);
+        }
+        let fingerprint = Certificate::from_der(&far.leaf).unwrap().fingerprint();
+        for (id, shown, expected) in [(&far.id, &fingerprint, true), (&scene.router.id, &fingerprint, false), (&far.id, &far.id, false)] {
+            let asked = fabric::VerifyRouter { router_id: id.clone(), fingerprints: vec!["other".into(), shown.clone()] };
+            let answer = first.ask(Builder::new(content::VERIFY_ROUTER).body(&asked.encode_to_vec()), common::RESULT).await;
+            assert_eq!(answer.is_set(common_key::SUCCESS), expected);
+        }
+        drop(second);
+        let told: fabric::PeerStateChanges = first.receive(content::PEER_STATE_CHANGES).await;
+        assert_eq!((&told.changes[0].id, told.changes[0].state()), (&far.id, PeerState::Unhealthy));
+        server.admin.delete(&format!("/edge-routers/{}", far.id)).expect(200);
+        let told: fabric::PeerStateChanges = first.receive(content::PEER_STATE_CHANGES).await;
+        assert_eq!((&told.changes[0].id, told.changes[0].state()), (&far.id, PeerState::Removed));
+    });
+}
+
+#[test]
+fn a_circuit_crosses_a_link() {
+    let far_scene = Far::new();
+    let scene = &far_scene.scene;
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1"]).await;
+        let [first, last] = far_scene.circuit(&mut near, &mut far).await;
+        assert!(first.egress.is_none() && last.egress.as_ref().unwrap().destination == "terminator");
+        let kinds = |route: &fabric::Route| route.forwards.iter().map(|forward| forward.destination_type()).collect::<Vec<_>>();
+        assert_eq!(
+            (kinds(&first), kinds(&last)),
+            (vec![DestinationType::Link, DestinationType::Start], vec![DestinationType::End, DestinationType::Link])
+        );
+        assert_eq!((link_of(&first), link_of(&last)), ("link-1".into(), "link-1".into()));
+        let session = scene.server.admin.get("/sessions?filter=type%3D%22Dial%22&sort=createdAt%20desc&limit=500").expect(200);
+        let own = session.data().as_array().unwrap().iter().find(|session| session["token"] == scene.dial_token().as_str()).unwrap()["id"]
+            .clone();
+        let path = scene.server.admin.get(&format!("/sessions/{}/route-path", own.as_str().unwrap())).expect(200);
+        assert_eq!(path.data()["routePath"], json!([scene.router.id, far_scene.far.id]));
+        far.fault(FaultSubject::Egress, &last.circuit_id).await;
+        for router in [&mut near, &mut far] {
+            let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
+            assert_eq!((&unroute.circuit_id, unroute.now), (&last.circuit_id, false));
+        }
+    });
+}
+
+#[test]
+fn a_lost_link_reroutes_circuits() {
+    let far_scene = Far::new();
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1", "link-2"]).await;
+        let [first, _] = far_scene.circuit(&mut near, &mut far).await;
+        let lost = link_of(&first);
+        near.fault(FaultSubject::Link, &lost).await;
+        let told: fabric::Fault = far.receive(content::FAULT).await;
+        assert_eq!((&told.id, told.subject(), told.iteration), (&lost, FaultSubject::Link, 1));
+        for router in [&mut near, &mut far] {
+            let again = router.accept_route().await;
+            assert_eq!((&again.circuit_id, again.attempt), (&first.circuit_id, REROUTE));
+            assert!(link_of(&again) != lost && again.egress.is_none());
+        }
+        // Without any link it ends, and a dial says why it fails.
+        let [other] = &far_scene.links()[..] else { panic!("{:?}", far_scene.links()) };
+        far.fault(FaultSubject::LinkDuplicate, other["id"].as_str().unwrap()).await;
+        for router in [&mut near, &mut far] {
+            let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
+            assert_eq!((&unroute.circuit_id, unroute.now), (&first.circuit_id, true));
+        }
+        let (code, text) = near.refused(&far_scene.scene.dial_token(), &far_scene.scene.client.fingerprint()).await;
+        assert!(code == 1 && text.contains("no path from router"), "{text}");
+    });
+}
+
+#[test]
+fn links_of_others_stay() {
+    let far_scene = Far::new();
+    let liar = Enrolled::new(&far_scene.scene.server);
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1"]).await;
+        let [route, _] = far_scene.circuit(&mut near, &mut far).await;
+        let mut lying = liar.online(&far_scene.scene.server).await;
+        report(&mut lying, &["link-1"], &far_scene.scene.router.id).await;
+        lying.fault(FaultSubject::Link, "link-1").await;
+        lying.fault(FaultSubject::Ingress, &route.circuit_id).await;
+        let result = Builder::new(content::ROUTE_RESULT).u32(key::ROUTE_ATTEMPT, 0).body(route.circuit_id.as_bytes());
+        lying.send(result).await;
+        lying.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        let [link] = &far_scene.links()[..] else { panic!("{:?}", far_scene.links()) };
+        assert_eq!((&link["sourceRouter"]["id"], &link["cost"]), (&json!(far_scene.scene.router.id), &json!(130_001)));
+        assert_eq!(far_scene.scene.server.admin.get("/terminators/terminator").expect(200).data()["dynamicCost"], 2);
+    });
+}
