@@ -204,7 +204,7 @@ impl AdminContext {
             policy.spec.primary.updb.check_password(&password)?;
             let allowed = allow_passwords(change, policy, allow)?;
             let edit = change::authenticator::Edit { password: Some(hash), ..change::authenticator::Edit::default() };
-            change::authenticator::edit(change, &authenticator.id, edit, None)?;
+            change::authenticator::edit(change, authenticator, edit, None)?;
             let was_disabled = identity.state.is_disabled(change.now());
             let enabled = was_disabled.then(|| format!("{} was disabled, and is enabled now", identity.spec.name));
             change::identity::enable(change, &identity.id)?;

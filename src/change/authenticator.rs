@@ -49,13 +49,13 @@ pub struct Edit {
     pub tags: Option<Tags>,
 }
 
-/// Applies an edit. A new password ends the sessions that the old one opened, except `spared`, the session in which the
+/// Applies an edit to an authenticator that this transaction has read. A new password ends the sessions that the old one opened, except `spared`, the session in which the
 /// owner sets it.
 ///
 /// # Errors
-/// There is no such authenticator, it is for certificates, or the user name is taken.
-pub fn edit(change: &Change<'_, '_>, id: &Id<Authenticator>, edit: Edit, spared: Option<&Id<ApiSession>>) -> Result<()> {
-    let old = change.get(id)?;
+/// It is for certificates, or the user name is taken.
+pub fn edit(change: &Change<'_, '_>, old: Record<Authenticator>, edit: Edit, spared: Option<&Id<ApiSession>>) -> Result<()> {
+    let id = old.id.clone();
     let mut record = old.clone();
     let Credential::Updb { username, password } = &mut record.spec.credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
@@ -69,8 +69,8 @@ pub fn edit(change: &Change<'_, '_>, id: &Id<Authenticator>, edit: Edit, spared:
     record.tags = edit.tags.unwrap_or(record.tags);
     record.tags.check("tags")?;
     change.check_amounts(Some(&old), &record)?;
-    change.put(record)?;
-    if is_new { end_sessions(change, id, spared) } else { Ok(()) }
+    change.replace(old, record)?;
+    if is_new { end_sessions(change, &id, spared) } else { Ok(()) }
 }
 
 /// Ends the sessions that a credential opened, except `spared`.

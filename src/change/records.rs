@@ -44,16 +44,27 @@ impl Change<'_, '_> {
     /// # Errors
     /// There is no such record, it belongs to the system, or a rule of the kind is broken.
     pub fn edit<E: Lifecycle>(&self, id: &Id<E>, edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>) -> Result<()> {
-        let old = self.tx.get(id)?;
+        self.edit_record(self.tx.get(id)?, edit)
+    }
+
+    /// [`Change::edit`] of a record that this transaction has read and has not changed since.
+    ///
+    /// # Errors
+    /// The record belongs to the system, or a rule of the kind is broken.
+    pub fn edit_record<E: Lifecycle>(
+        &self,
+        old: Record<E>,
+        edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>,
+    ) -> Result<()> {
         if old.is_system {
-            return Err(Error::NotUpdatable(format!("{} {id} belongs to the system", E::KIND.name)));
+            return Err(Error::NotUpdatable(format!("{} {} belongs to the system", E::KIND.name, old.id)));
         }
         let Some(draft) = edit(&Draft { tags: old.tags.clone(), spec: old.spec.clone() })? else { return Ok(()) };
         let mut new = Record { tags: draft.tags, spec: draft.spec, ..old.clone() };
         new.spec.tidy();
         self.check(Some(&old), &new)?;
         E::edited(&old, &mut new, self)?;
-        self.put(new)
+        self.replace(old, new)
     }
 
     /// Stores a record that code changed, and sets its time of change.
@@ -65,15 +76,28 @@ impl Change<'_, '_> {
         self.tx.put(record)
     }
 
+    /// [`Change::put`] over a record that this transaction has read as `old` and has not changed since; it is not read again.
+    ///
+    /// # Errors
+    /// The store refuses it.
+    pub fn replace<E: Entity>(&self, old: Record<E>, mut new: Record<E>) -> Result<()> {
+        new.updated_at = self.now();
+        self.tx.replace(old, new)
+    }
+
     /// Deletes a record and its dependents.
     ///
     /// # Errors
     /// There is no such record, it belongs to the system, or others refer to it.
     pub fn delete<E: Lifecycle>(&self, id: &Id<E>) -> Result<()> {
-        self.remove(&self.tx.get(id)?)
+        self.delete_record(&self.tx.get(id)?)
     }
 
-    fn remove<E: Lifecycle>(&self, record: &Record<E>) -> Result<()> {
+    /// [`Change::delete`] of a record that this transaction has read.
+    ///
+    /// # Errors
+    /// It belongs to the system, or others refer to it.
+    pub fn delete_record<E: Lifecycle>(&self, record: &Record<E>) -> Result<()> {
         if record.is_system {
             return Err(Error::NotDeletable(format!("{} {} belongs to the system", E::KIND.name, record.id)));
         }
@@ -87,7 +111,7 @@ impl Change<'_, '_> {
     /// # Errors
     /// As in [`Change::delete`].
     pub fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
-        self.tx.few_or_end::<E>(field, value)?.iter().try_for_each(|record| self.remove(record))
+        self.tx.few_or_end::<E>(field, value)?.iter().try_for_each(|record| self.delete_record(record))
     }
 
     /// The rules for every write of a record: those of all kinds, then those of its own.

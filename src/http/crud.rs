@@ -121,8 +121,9 @@ pub async fn replace<E: Lifecycle + JsonSchema>(
 ) -> Result<Outcome<Done>> {
     let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED, E::KEPT)).map(Some);
     let replace = move |change: &Change<'_, '_>| {
-        known.check(change, &id)?;
-        change.edit(&id, replaced).map(|()| Done)
+        let stored = change.get(&id)?;
+        known.check(&stored)?;
+        change.edit_record(stored, replaced).map(|()| Done)
     };
     preview.change(&call, replace).await
 }
@@ -140,8 +141,9 @@ pub async fn patch<E: Lifecycle + JsonSchema>(
         merged.map(body::read_whole).transpose()
     };
     let patch = move |change: &Change<'_, '_>| {
-        known.check(change, &id)?;
-        change.edit(&id, patched).map(|()| Done)
+        let stored = change.get(&id)?;
+        known.check(&stored)?;
+        change.edit_record(stored, patched).map(|()| Done)
     };
     preview.change(&call, patch).await
 }
@@ -149,8 +151,9 @@ pub async fn patch<E: Lifecycle + JsonSchema>(
 /// DELETE /{kind}/{id}
 pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
     let delete = move |change: &Change<'_, '_>| {
-        known.check(change, &id)?;
-        change.delete(&id).map(|()| Done)
+        let stored = change.get(&id)?;
+        known.check(&stored)?;
+        change.delete_record(&stored).map(|()| Done)
     };
     preview.change(&call, delete).await
 }

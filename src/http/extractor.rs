@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     change::{Draft, Lifecycle},
-    entity::{Entity, FactsExt, Id, Record},
+    entity::{Entity, Id, Record},
     error::{Error, Result},
-    store::{self, Read},
+    store,
 };
 
 /// An argument of a function in a route table.
@@ -100,12 +100,9 @@ impl IfMatch {
     /// Checks that the stored record has one of the tags, if any are given.
     ///
     /// # Errors
-    /// The record does not exist, or has changed ([`Error::Changed`]).
-    pub fn check<E: Entity>(&self, tx: &Read<'_>, id: &Id<E>) -> Result<()> {
-        if self.0.is_none() {
-            return Ok(());
-        }
-        if self.names(&entity_tag(&tx.get(id)?)?) { Ok(()) } else { Err(Error::Changed) }
+    /// The record has changed ([`Error::Changed`]).
+    pub fn check<E: Entity>(&self, stored: &Record<E>) -> Result<()> {
+        if self.0.is_none() || self.names(&entity_tag(stored)?) { Ok(()) } else { Err(Error::Changed) }
     }
 
     /// Whether the header is missing, or lists this tag or `*`.

@@ -76,8 +76,16 @@ impl Tx<'_> {
     /// # Errors
     /// [`Error::NotFound`] if there is none, otherwise as in [`Tx::insert`].
     pub fn put<E: Entity>(&self, record: Record<E>) -> Result<()> {
-        let old = self.get(&record.id)?;
-        self.whole(|| self.apply(Edit::put(Some(old), record, self.is_by_system())?))
+        self.replace(self.get(&record.id)?, record)
+    }
+
+    /// [`Tx::put`] over a record that this transaction has read as `old` and has not changed since; it is not read again.
+    ///
+    /// # Errors
+    /// As in [`Tx::insert`].
+    pub fn replace<E: Entity>(&self, old: Record<E>, new: Record<E>) -> Result<()> {
+        debug_assert!(old.id == new.id, "a record replaces the one with its id");
+        self.whole(|| self.apply(Edit::put(Some(old), new, self.is_by_system())?))
     }
 
     /// Sets the value of a setting; `None` removes it.

@@ -55,9 +55,9 @@ pub async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> R
     let session = session(&call)?.clone();
     call.changes
         .run(move |change| {
-            own(change, &id, &session)?;
-            known.check(change, &id)?;
-            change.delete(&id)
+            let certificate = own(change, &id, &session)?;
+            known.check(&certificate)?;
+            change.delete_record(&certificate)
         })
         .await
         .map(|()| Done)

@@ -120,12 +120,13 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
     }
     let session = call.caller()?.session.id.clone();
     let set = move |change: &Change<'_, '_>| {
-        known.check(change, &id)?;
+        let own = change.get(&id)?;
+        known.check(&own)?;
         // A password set by another request meanwhile is kept.
-        if !matches!(change.get(&id)?.spec.credential, Credential::Updb { password, .. } if password == stored) {
+        if !matches!(&own.spec.credential, Credential::Updb { password, .. } if *password == stored) {
             return Err(Error::Refused(Refusal::WrongCurrentPassword));
         }
-        authenticator::edit(change, &id, edit, Some(&session))
+        authenticator::edit(change, own, edit, Some(&session))
     };
     call.changes.run(set).await.map(|()| Done)
 }

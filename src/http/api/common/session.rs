@@ -172,8 +172,9 @@ pub async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>>
 pub async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Result<Done> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
     let delete = move |change: &Change<'_, '_>| {
-        known.check(change, &id)?;
-        change.delete(&id)
+        let session = change.get(&id)?;
+        known.check(&session)?;
+        change.delete_record(&session)
     };
     call.changes.run(delete).await.map(|()| Done)
 }

@@ -136,8 +136,9 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) 
     let caller = call.caller()?;
     let spared = (stored.spec.identity_id == caller.identity.id).then(|| caller.session.id.clone());
     let work = move |change: &Change<'_, '_>| {
-        known.check(change, &id)?;
-        authenticator::edit(change, &id, edit, spared.as_ref())
+        let stored = change.get(&id)?;
+        known.check(&stored)?;
+        authenticator::edit(change, stored, edit, spared.as_ref())
     };
     call.changes.run(work).await.map(|()| Done)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     authentication::ApiTokens,
     change::{Change, Lifecycle},
-    entity::{ApiToken, Id, Record},
+    entity::{ApiToken, FactsExt, Id, Record},
     error::{Error, Result},
     http::{
         answer::{Done, Made},
@@ -54,8 +54,9 @@ pub async fn create(scopes: Scopes, call: Call, Create(mut draft): Create<ApiTok
 /// DELETE /api-tokens/{id}
 pub async fn revoke(call: Call, id: Id<ApiToken>, known: IfMatch) -> Result<Done> {
     let revoke = move |change: &Change<'_, '_>| {
-        known.check(change, &id)?;
-        change.delete(&id)
+        let token = change.get(&id)?;
+        known.check(&token)?;
+        change.delete_record(&token)
     };
     call.changes.run(revoke).await.map(|()| Done)
 }
