@@ -4,7 +4,7 @@ use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
 use super::{
-    Asker, FailureCount, Passwords, SessionSlot, mfa,
+    Asker, Caller, FailureCount, Passwords, SessionSlot, mfa,
     trust::{self, Judgement},
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     clock::Timestamp,
     entity::{
         Action, ApiSession, AuthPolicy, Authenticator, ConfigType, Credential, EnvInfo, FactsExt, HistoryEntry, Id, Identity, LoginBasis,
-        Record, SdkInfo,
+        Record, SdkInfo, auth_policy::Updb,
     },
     error::{Error, Result},
     pki::{Certificate, Keystore},
@@ -22,7 +22,8 @@ use crate::{
 /// The word that stands for every config type.
 const ALL: &str = "all";
 
-/// An authenticated identity and how it proved itself.
+/// A proven credential and the identity that it is of. Whether they open a session is decided in the transaction that opens it, which reads
+/// the identity and its auth policy.
 #[derive(Clone)]
 pub struct Principal {
     pub identity: Id<Identity>,
@@ -31,6 +32,25 @@ pub struct Principal {
     pub judged: Option<String>,
     /// The client certificate of the login, if any; edge routers accept it as long as the session exists.
     pub certificate: Option<Certificate>,
+}
+
+impl Principal {
+    /// The owner of a credential.
+    fn of(authenticator: Record<Authenticator>) -> Self {
+        let judged = Some(authenticator.spec.credential.proof().to_owned());
+        let basis = LoginBasis::Authenticator(authenticator.id);
+        Self { identity: authenticator.spec.identity_id, basis, judged, certificate: None }
+    }
+
+    /// Whether an auth policy allows the method of this log-in.
+    fn is_allowed(&self, policy: &AuthPolicy, now: Timestamp) -> bool {
+        let AuthPolicy { primary, .. } = policy;
+        match (&self.basis, &self.certificate) {
+            (LoginBasis::Token(signer), _) => primary.ext_jwt.lets_in(signer),
+            (_, Some(leaf)) => primary.cert.allowed && (primary.cert.allow_expired_certs || leaf.valid_at(now.seconds())),
+            (_, None) => primary.updb.allowed,
+        }
+    }
 }
 
 /// What a login reports about its client.
@@ -46,7 +66,7 @@ pub struct ClientInfo {
 /// Checks the asker's user name and a password. The auth policy's number of consecutive wrong passwords locks the identity out.
 ///
 /// # Errors
-/// [`Error::InvalidAuth`] for every rejection; [`Error::Busy`].
+/// [`Error::InvalidAuth`] for a wrong password; [`Error::Busy`].
 pub async fn password(
     store: &Store,
     changes: &Changes,
@@ -61,48 +81,50 @@ pub async fn password(
         Credential::Cert { .. } => None,
     });
     let right = passwords.verify(asker, password, stored).await?;
-    let authenticator = found.ok_or(Error::InvalidAuth)?;
-    let principal = store.read(|tx| principal(tx, &authenticator, now, |policy| policy.spec.primary.updb.allowed))?;
-    let counts = count(store, changes, passwords, &principal.identity, right, now).await?;
+    let principal = Principal::of(found.ok_or(Error::InvalidAuth)?);
+    let wrong = if right { None } else { Some(store.read(|tx| rules(tx, &principal.identity, now))?) };
+    let counts = count(changes, passwords, &principal.identity, wrong.as_ref(), now).await?;
     if counts { Ok(principal) } else { Err(Error::InvalidAuth) }
 }
 
-/// Counts whether a password given for an identity was correct. The auth policy's number of consecutive wrong ones locks the identity out.
-/// Returns whether the password is accepted: a correct one among too many wrong ones is not.
+/// The rules for wrong passwords of an identity that may log in with one.
+fn rules(tx: &Read<'_>, identity: &Id<Identity>, now: Timestamp) -> Result<Updb> {
+    let identity = tx.find(identity)?.filter(|identity| !identity.state.is_disabled(now)).ok_or(Error::InvalidAuth)?;
+    let updb = tx.get(identity.spec.auth_policy())?.spec.primary.updb;
+    if updb.allowed { Ok(updb) } else { Err(Error::InvalidAuth) }
+}
+
+/// Counts a correct password given for an identity, or a wrong one, with the rules of the identity's auth policy: their number of consecutive
+/// wrong ones locks the identity out. Returns whether the password is accepted: a correct one among too many wrong ones is not.
 ///
 /// # Errors
 /// The store fails.
 pub async fn count(
-    store: &Store,
     changes: &Changes,
     passwords: &Passwords,
     identity: &Id<Identity>,
-    right: bool,
+    wrong: Option<&Updb>,
     now: Timestamp,
 ) -> Result<bool> {
-    let updb = store.read(|tx| Ok(tx.get(tx.get(identity)?.spec.auth_policy())?.spec.primary.updb))?;
-    let count = passwords.count(identity, right, updb.max_attempts, now);
+    let most = wrong.map_or(0, |rules| rules.max_attempts);
+    let count = passwords.count(identity, wrong.is_none(), most, now);
     if count == FailureCount::TooMany {
-        lock_out(changes, identity, updb.lockout_duration_minutes).await?;
+        lock_out(changes, identity).await?;
         passwords.forgive(identity);
     }
     Ok(count == FailureCount::Right)
 }
 
-/// Disables an identity that is not disabled yet.
-async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> Result<()> {
-    tracing::warn!(%identity, minutes, "locked out after wrong passwords");
+/// Disables an identity that is not disabled yet, for as long as its auth policy says.
+async fn lock_out(changes: &Changes, identity: &Id<Identity>) -> Result<()> {
     let id = identity.clone();
     let locked = changes.run(move |change| {
         let now = change.now();
-        match change.find(&id)? {
-            Some(identity) if !identity.state.is_disabled(now) => {
-                change
-                    .tell(HistoryEntry { name: Some(identity.spec.name), ..HistoryEntry::to::<Identity>(Action::Lockout, id.as_str()) })?;
-                disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes)))
-            }
-            _ => Ok(()),
-        }
+        let Some(identity) = change.find(&id)?.filter(|identity| !identity.state.is_disabled(now)) else { return Ok(()) };
+        let minutes = change.get(identity.spec.auth_policy())?.spec.primary.updb.lockout_duration_minutes;
+        tracing::warn!(identity = %id, minutes, "locked out after wrong passwords");
+        change.tell(HistoryEntry { name: Some(identity.spec.name), ..HistoryEntry::to::<Identity>(Action::Lockout, id.as_str()) })?;
+        disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes)))
     });
     locked.await
 }
@@ -110,56 +132,23 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> R
 /// Checks the certificates that a connection presented.
 ///
 /// # Errors
-/// [`Error::InvalidAuth`] for every rejection.
+/// [`Error::InvalidAuth`] if they are of no identity.
 pub fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
     let chain: Vec<Certificate> = presented.iter().map_while(|der| Certificate::from_der(der).ok()).collect();
     let leaf = chain.first().ok_or(Error::InvalidAuth)?;
     let how = Judgement::of_login(now.seconds());
-    let in_time = leaf.valid_at(how.now);
-    let allowed = |policy: &Record<AuthPolicy>| {
-        let cert = &policy.spec.primary.cert;
-        cert.allowed && (in_time || cert.allow_expired_certs)
-    };
     let found = store.read(|tx| {
         if !trust::is_ours(keystore, &chain, how) {
             let ca = trust::authority(tx, &chain, how, Record::lets_in)?.ok_or(Error::InvalidAuth)?;
             let claim = ca.spec.external_id_claim.and_then(|claim| claim.of(leaf)).filter(|id| !id.trim().is_empty());
             if let Some(id) = claim {
-                let identity = tx.find_by::<Identity>("externalId", &id)?.ok_or(Error::InvalidAuth)?;
-                return admitted(tx, identity, LoginBasis::Claim(ca.id), now, allowed);
+                let identity = tx.find_id_by::<Identity>("externalId", &id)?.ok_or(Error::InvalidAuth)?;
+                return Ok(Principal { identity, basis: LoginBasis::Claim(ca.id), judged: None, certificate: None });
             }
         }
-        let authenticator = tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?.ok_or(Error::InvalidAuth)?;
-        principal(tx, &authenticator, now, allowed)
+        tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?.map(Principal::of).ok_or(Error::InvalidAuth)
     })?;
     Ok(Principal { certificate: Some(leaf.clone()), ..found })
-}
-
-/// The principal of an authenticator, if its identity is not disabled and the policy allows the method.
-fn principal(
-    tx: &Read<'_>,
-    authenticator: &Record<Authenticator>,
-    now: Timestamp,
-    allowed: impl FnOnce(&Record<AuthPolicy>) -> bool,
-) -> Result<Principal> {
-    let identity = tx.find(&authenticator.spec.identity_id)?.ok_or(Error::InvalidAuth)?;
-    let judged = Some(authenticator.spec.credential.proof().to_owned());
-    Ok(Principal { judged, ..admitted(tx, identity, LoginBasis::Authenticator(authenticator.id.clone()), now, allowed)? })
-}
-
-/// The principal of an identity, if it is not disabled and its policy allows the method.
-fn admitted(
-    tx: &Read<'_>,
-    identity: Record<Identity>,
-    basis: LoginBasis,
-    now: Timestamp,
-    allowed: impl FnOnce(&Record<AuthPolicy>) -> bool,
-) -> Result<Principal> {
-    let policy = tx.get(identity.spec.auth_policy())?;
-    if identity.state.is_disabled(now) || !allowed(&policy) {
-        return Err(Error::InvalidAuth);
-    }
-    Ok(Principal { identity: identity.id, basis, judged: None, certificate: None })
 }
 
 /// Whether a principal's credential is still valid: it may have been deleted or replaced since it was checked.
@@ -174,26 +163,30 @@ fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
     })
 }
 
-/// Opens a session for a principal in its reserved slot.
+/// Opens a session for a principal in its reserved slot. Returns its caller.
 ///
 /// # Errors
-/// The identity was deleted or disabled since, or the store fails.
-pub async fn open(changes: &Changes, principal: Principal, client_info: ClientInfo, place: SessionSlot) -> Result<Record<ApiSession>> {
-    let identity = principal.identity.clone();
-    let job = move |change: &Change<'_, '_>| open_in(change, principal, client_info).map(|session| (session, place));
+/// [`Error::InvalidAuth`] if the identity does not exist or is disabled, its auth policy does not allow the method, or the credential is no
+/// longer valid; or the store fails.
+pub async fn open(changes: &Changes, principal: Principal, client_info: ClientInfo, place: SessionSlot) -> Result<Caller> {
+    let job = move |change: &Change<'_, '_>| open_in(change, principal, client_info).map(|caller| (caller, place));
     // The slot is released when the session counts itself, even if the caller has gone, or when the write has failed.
-    changes.known_as(&identity).run(job).await.map(|(session, _)| session)
+    changes.run(job).await.map(|(caller, _)| caller)
 }
 
-fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInfo) -> Result<Record<ApiSession>> {
-    let mut identity = change.find(&principal.identity)?.ok_or(Error::InvalidAuth)?;
-    if identity.state.is_disabled(change.now()) || !stands(change, &principal)? {
+fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInfo) -> Result<Caller> {
+    let stored = change.find(&principal.identity)?.ok_or(Error::InvalidAuth)?;
+    let policy = change.get(stored.spec.auth_policy())?.spec;
+    let now = change.now();
+    if stored.state.is_disabled(now) || !principal.is_allowed(&policy, now) || !stands(change, &principal)? {
         return Err(Error::InvalidAuth);
     }
+    change.known_as(&stored.id, &stored.spec.name);
     let is_mfa_required = mfa::is_enrolled(change, &principal.identity)?;
     let config_types = config_types(change, &client_info.config_types)?;
+    let mut identity = stored.clone();
     if identity.state.note(client_info.env_info, client_info.sdk_info) {
-        change.put(identity)?;
+        change.replace(stored, identity.clone())?;
     }
     let session = ApiSession {
         token: Uuid::new_v4().to_string(),
@@ -203,16 +196,16 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
         ip_address: client_info.address,
         is_mfa_required,
         is_mfa_complete: false,
-        last_activity_at: change.now(),
+        last_activity_at: now,
     };
-    let mut session = Record::new(Id::from_text(ApiSession::new_id()), change.now(), session);
+    let mut session = Record::new(Id::from_text(ApiSession::new_id()), now, session);
     session.state.ca_id = principal.basis.ca().cloned();
     session.state.era = change.era()?;
     let session = change.insert(session)?;
     if let Some(certificate) = principal.certificate {
         session_certificate::add(change, &session.id, &certificate)?;
     }
-    Ok(session)
+    Caller::of(session, identity, &policy, &**change)
 }
 
 /// The ids of the wanted config types; unknown names are dropped. `all` is stored as it is: it includes future types.

@@ -36,7 +36,7 @@ pub use sessions::Sessions;
 pub use tokens::Tokens;
 
 use crate::{
-    entity::{ApiSession, ApiToken, AuthQuery, Author, Identity, Record},
+    entity::{ApiSession, ApiToken, AuthPolicy, AuthQuery, Author, ExternalJwtSigner, Facts, Id, Identity, Record},
     error::Result,
     store::Read,
 };
@@ -50,9 +50,20 @@ pub struct Caller {
     pub queries: Vec<AuthQuery>,
     /// The API token of the request, if it carried one instead of a session token. Then `session` is not stored.
     pub token: Option<Record<ApiToken>>,
+    /// The external signer whose token the auth policy requires with each request.
+    pub second_signer: Option<Id<ExternalJwtSigner>>,
 }
 
 impl Caller {
+    /// The caller of a session, with its identity and the auth policy of that.
+    ///
+    /// # Errors
+    /// The required signer cannot be read.
+    pub fn of(session: Record<ApiSession>, identity: Record<Identity>, policy: &AuthPolicy, facts: &dyn Facts) -> Result<Self> {
+        let queries = AuthQuery::outstanding(&session.spec, policy, facts)?;
+        Ok(Self { session, identity, queries, token: None, second_signer: policy.secondary.require_ext_jwt_signer.clone() })
+    }
+
     /// Whether the caller has the rights of an administrator. Callers must also check `queries`.
     pub fn is_admin(&self) -> bool {
         self.identity.is_admin() && self.token.as_ref().is_none_or(|token| !token.spec.self_service)

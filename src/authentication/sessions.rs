@@ -17,9 +17,7 @@ use super::{Caller, SessionSlot, session_quota::SessionQuota};
 use crate::{
     clock::{Clock, Timestamp},
     config,
-    entity::{
-        ApiSession, AuthPolicy, AuthQuery, Authenticator, Entity, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Kind, Record, Session,
-    },
+    entity::{ApiSession, AuthPolicy, Authenticator, Entity, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Kind, Record, Session},
     error::Result,
     store::{Cache, DependencyRecorder, Event, OpenStore, Phase, Store, Tombstone},
 };
@@ -155,8 +153,8 @@ impl Sessions {
             let facts = DependencyRecorder::new(tx);
             let Some(session) = facts.linked::<ApiSession>("token", token)?.pop() else { return Ok(None) };
             let Some(identity) = facts.find(&session.spec.identity_id)? else { return Ok(None) };
-            let queries = AuthQuery::outstanding(&session.spec, &facts)?;
-            let caller = Arc::new(Caller { session, identity, queries, token: None });
+            let policy = facts.get(identity.spec.auth_policy())?;
+            let caller = Arc::new(Caller::of(session, identity, &policy.spec, &facts)?);
             if let Some(dependencies) = facts.dependencies() {
                 self.callers.insert(token, caller.clone(), dependencies, at);
             }

@@ -8,7 +8,7 @@ use super::{Caller, key_sets::KeySets, login::Principal};
 use crate::{
     clock::Timestamp,
     config,
-    entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Id, Identity, LoginBasis, Record},
+    entity::{ExternalJwtSigner, Id, Identity, LoginBasis, Record},
     error::{Error, Result},
     pki::{
         Certificate,
@@ -27,10 +27,9 @@ pub struct Tokens {
     ahead: Duration,
 }
 
-/// The identity that a valid token names, and the token's signer.
+/// The identity that a valid token names, whether or not it exists, and the token's signer.
 struct Named {
-    identity: Record<Identity>,
-    policy: Record<AuthPolicy>,
+    identity: Id<Identity>,
     signer: Id<ExternalJwtSigner>,
 }
 
@@ -43,13 +42,10 @@ impl Tokens {
     /// Checks a token as the primary credential of a login.
     ///
     /// # Errors
-    /// [`Error::InvalidAuth`] for every rejection; [`Error::Busy`] if too many requests wait for the signer's keys.
+    /// [`Error::InvalidAuth`] for a token that is not valid; [`Error::Busy`] if too many requests wait for the signer's keys.
     pub async fn login(&self, store: &Store, now: Timestamp, token: &str) -> Result<Principal> {
-        let Named { identity, policy, signer } = self.judge(store, now, token).await?.ok_or(Error::InvalidAuth)?;
-        if identity.state.is_disabled(now) || !policy.spec.primary.ext_jwt.lets_in(&signer) {
-            return Err(Error::InvalidAuth);
-        }
-        Ok(Principal { identity: identity.id, basis: LoginBasis::Token(signer), judged: None, certificate: None })
+        let Named { identity, signer } = self.judge(store, now, token).await?.ok_or(Error::InvalidAuth)?;
+        Ok(Principal { identity, basis: LoginBasis::Token(signer), judged: None, certificate: None })
     }
 
     /// Removes the caller's outstanding token query if `token` answers it: signed by the signer that the caller's policy requires, and
@@ -60,8 +56,7 @@ impl Tokens {
     pub async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Arc<Caller>) -> Result<()> {
         let Some(token) = token.filter(|_| caller.queries.iter().any(|query| query.is_token())) else { return Ok(()) };
         let Some(named) = self.judge(store, now, token).await? else { return Ok(()) };
-        let wanted = named.policy.spec.secondary.require_ext_jwt_signer.as_ref() == Some(&named.signer);
-        if wanted && named.identity.id == caller.identity.id {
+        if caller.second_signer.as_ref() == Some(&named.signer) && named.identity == caller.identity.id {
             Arc::make_mut(caller).queries.retain(|query| !query.is_token());
         }
         Ok(())
@@ -115,12 +110,7 @@ fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: T
 
 /// The identity that the claim names.
 fn named(tx: &Read<'_>, subject: &str, signer: Record<ExternalJwtSigner>) -> Result<Option<Named>> {
-    let identity = if signer.spec.use_external_id {
-        tx.find_by::<Identity>("externalId", subject)?
-    } else {
-        tx.find(&Id::<Identity>::from_text(subject))?
-    };
-    let Some(identity) = identity else { return Ok(None) };
-    let policy = tx.get(identity.spec.auth_policy())?;
-    Ok(Some(Named { identity, policy, signer: signer.id }))
+    let by_id = || Some(Id::from_text(subject));
+    let identity = if signer.spec.use_external_id { tx.find_id_by::<Identity>("externalId", subject)? } else { by_id() };
+    Ok(identity.map(|identity| Named { identity, signer: signer.id }))
 }

@@ -51,11 +51,7 @@ impl Change<'_, '_> {
     ///
     /// # Errors
     /// The record belongs to the system, or a rule of the kind is broken.
-    pub fn edit_record<E: Lifecycle>(
-        &self,
-        old: Record<E>,
-        edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>,
-    ) -> Result<()> {
+    pub fn edit_record<E: Lifecycle>(&self, old: Record<E>, edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>) -> Result<()> {
         if old.is_system {
             return Err(Error::NotUpdatable(format!("{} {} belongs to the system", E::KIND.name, old.id)));
         }

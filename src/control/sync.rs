@@ -133,7 +133,8 @@ fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
 
 /// An API session in the form for routers; none while a second factor is outstanding.
 fn encoded(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Option<edge::ApiSession>> {
-    if AuthQuery::outstanding(&session.spec, tx)?.iter().any(|query| !query.is_token()) {
+    let policy = tx.get(tx.get(&session.spec.identity_id)?.spec.auth_policy())?;
+    if AuthQuery::outstanding(&session.spec, &policy.spec, tx)?.iter().any(|query| !query.is_token()) {
         return Ok(None);
     }
     Ok(Some(edge::ApiSession {

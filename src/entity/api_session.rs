@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged,
-    OnDelete, Record, Reference, Stateful, Stored, auth_policy::Secondary, kind::unreadable,
+    Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity,
+    Kind, Logged, OnDelete, Record, Reference, Stateful, Stored, auth_policy::Secondary, kind::unreadable,
 };
 use crate::{
     clock::Timestamp,
@@ -209,19 +209,19 @@ impl AuthQuery {
         self.provider == Provider::Url
     }
 
-    /// What a session lacks. A token of a second signer comes with each request, so that it is always listed here.
+    /// What a session lacks under the auth policy of its identity. A token of a second signer comes with each request, so that it is always
+    /// listed here.
     ///
     /// # Errors
-    /// The identity or its auth policy cannot be read.
-    pub fn outstanding(session: &ApiSession, facts: &dyn Facts) -> Result<Vec<Self>> {
-        let identity = facts.get(&session.identity_id)?;
-        let secondary = facts.get(identity.spec.auth_policy())?.spec.secondary;
+    /// The signer cannot be read.
+    pub fn outstanding(session: &ApiSession, policy: &AuthPolicy, facts: &dyn Facts) -> Result<Vec<Self>> {
+        let secondary = &policy.secondary;
         let mut lacking = Vec::new();
-        if session.lacks_code(&secondary) {
+        if session.lacks_code(secondary) {
             lacking.push(Self::code());
         }
-        if let Some(signer) = secondary.require_ext_jwt_signer {
-            lacking.push(Self::token(facts.get::<ExternalJwtSigner>(&signer)?.spec.external_auth_url));
+        if let Some(signer) = &secondary.require_ext_jwt_signer {
+            lacking.push(Self::token(facts.get::<ExternalJwtSigner>(signer)?.spec.external_auth_url));
         }
         Ok(lacking)
     }
@@ -266,12 +266,19 @@ impl Entity for ApiSession {
     }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
-        let auth_queries = AuthQuery::outstanding(&record.spec, facts)?;
-        let spec = record.spec.clone();
-        let identity = facts.get(&spec.identity_id)?;
-        Ok(View {
+        let identity = facts.get(&record.spec.identity_id)?;
+        let policy = facts.get(identity.spec.auth_policy())?;
+        let auth_queries = AuthQuery::outstanding(&record.spec, &policy.spec, facts)?;
+        Ok(View::of(record.spec.clone(), &identity, auth_queries))
+    }
+}
+
+impl View {
+    /// A session of this identity that lacks this.
+    pub fn of(spec: ApiSession, identity: &Record<Identity>, auth_queries: Vec<AuthQuery>) -> Self {
+        Self {
             token: spec.token,
-            identity: EntityRef::of(&identity, &identity.spec.name),
+            identity: EntityRef::of(identity, &identity.spec.name),
             identity_id: spec.identity_id,
             authenticator_id: spec.authenticator_id,
             config_types: spec.config_types,
@@ -281,6 +288,6 @@ impl Entity for ApiSession {
             auth_queries,
             last_activity_at: spec.last_activity_at,
             cached_last_activity_at: spec.last_activity_at,
-        })
+        }
     }
 }

@@ -136,5 +136,5 @@ fn owner(dispatcher: &Dispatcher) -> Result<Caller> {
         last_activity_at: state.clock.now(),
     };
     let session = Record::new(Id::from_text("local"), state.clock.now(), session);
-    Ok(Caller { session, identity, queries: Vec::new(), token: None })
+    Ok(Caller { session, identity, queries: Vec::new(), token: None, second_signer: None })
 }

@@ -1,10 +1,29 @@
 //! A write with `If-Match` never overwrites a version that its sender has not seen.
 
-use overkeep::testing::http::{Header, Row};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use overkeep::testing::{
+    change::{ChangeContext, Changes, Draft, Lifecycle},
+    clock::Timestamp,
+    config::Config,
+    entity::{Entity, Facts, FactsExt, Field, Id, Kind, Most, Record, Stateful, Tags},
+    error::Result,
+    http::{Header, Row},
+    pki::{AlternativeNames, Keystore, Material},
+    store::KindEntry,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::{
-    harness::{Answer, Base, Caller, Key, PASSWORD, fresh, interface, shared},
+    harness::{Answer, Base, Caller, Key, PASSWORD, fresh, interface, shared, stores},
     kinds::SAMPLES,
 };
 
@@ -125,4 +144,72 @@ fn if_match_works_for_own_records() {
     let path = "/current-api-session/certificates";
     let certificate = client.post(path, json!({ "csr": Key::new().request() })).expect(201).id();
     checks_tag(&client, &format!("{path}/{certificate}"), &Json::Null, &["DELETE"]);
+}
+
+/// A kind that counts how often one of its records is decoded.
+#[derive(Clone, Serialize, JsonSchema)]
+struct Counted {
+    name: String,
+}
+
+static DECODED: AtomicUsize = AtomicUsize::new(0);
+static COUNTED: &[KindEntry] = &[KindEntry::of::<Counted>()];
+
+impl<'de> Deserialize<'de> for Counted {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Plain {
+            name: String,
+        }
+        DECODED.fetch_add(1, SeqCst);
+        Plain::deserialize(deserializer).map(|Plain { name }| Self { name })
+    }
+}
+
+impl Stateful for Counted {
+    type State = ();
+}
+
+impl Entity for Counted {
+    const KIND: Kind = Kind { name: "counted", path: "counted" };
+    const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
+    type View = ();
+    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Lifecycle for Counted {}
+
+#[test]
+fn edits_decode_their_record_once() {
+    let material = Material::generate(&AlternativeNames::of_hosts(["controller.test"]), 1_700_000_000).unwrap();
+    let context = ChangeContext {
+        plain_key_sets: false,
+        keystore: Arc::new(Keystore::open(material).unwrap()),
+        address: "controller.test:1280".into(),
+        identity_enrollment: Duration::from_secs(60),
+        router_enrollment: Duration::from_secs(60),
+        members: Most::of(&Config::default().members),
+        client_members: Most::of_clients(&Config::default().members),
+    };
+    let store = stores::of(COUNTED).in_memory();
+    let changes = Changes::new(store.clone(), context);
+    let id = Id::from_text("one");
+    let first = Record::new(id.clone(), Timestamp::from_millis(1), Counted { name: "before".into() });
+    changes.run_blocking(move |change| change.insert(first)).unwrap();
+    let renamed = |_: &Draft<Counted>| Ok(Some(Draft { tags: Tags::default(), spec: Counted { name: "after".into() } }));
+
+    DECODED.store(0, SeqCst);
+    let edited = id.clone();
+    changes
+        .run_blocking(move |change| {
+            // The precondition looks at this record, the edit merges into it, and the index and the history compare with it.
+            let stored = change.get(&edited)?;
+            change.edit_record(stored, renamed)
+        })
+        .unwrap();
+    assert_eq!(DECODED.load(SeqCst), 1);
+    let found = |name| store.read(|tx| Ok(tx.find_by::<Counted>("name", name)?.map(|record| record.id))).unwrap();
+    assert_eq!((found("before"), found("after")), (None, Some(id)));
 }

@@ -209,7 +209,8 @@ impl Tx<'_> {
     pub fn tell(&self, entry: HistoryEntry) -> Result<()> {
         // Deleted sessions that share a transaction are otherwise unrelated, so that each is a change of its own.
         let is_part = matches!(entry.action, Action::Create | Action::Update | Action::Delete);
-        self.add(Author::clone(&self.author), entry, |sequence| {
+        let author = Author::clone(&self.author.borrow());
+        self.add(author, entry, |sequence| {
             // A row that was rolled back has given its sequence to the row after it.
             let first = self.first_row.get().unwrap_or(sequence);
             self.first_row.set(Some(first));

@@ -28,12 +28,20 @@ impl Read<'_> {
     /// # Errors
     /// It is damaged, or the file cannot be read.
     pub fn find_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Record<E>>> {
+        self.find_id_by::<E>(field, value)?.map_or(Ok(None), |id| self.standing::<E>(id.as_str()))
+    }
+
+    /// The id of the record that [`Read::find_by`] would look at. The record is not read, so that it may be under a tombstone.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn find_id_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Id<E>>> {
         let mut first = None;
         self.visit_ids(E::KIND, field, value.as_bytes(), &mut |id| {
-            first = Some(id.to_owned());
+            first = Some(Id::from_text(id));
             Ok(ControlFlow::Break(()))
         })?;
-        first.map_or(Ok(None), |id| self.standing::<E>(&id))
+        Ok(first)
     }
 
     /// The record with this id, or else with this name.

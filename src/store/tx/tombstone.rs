@@ -128,7 +128,7 @@ impl Tx<'_> {
     pub(crate) fn end(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {
         let era = self.era()?.saturating_add(1);
         self.set_setting(ERA, Some(&era.to_le_bytes()))?;
-        let note = TombstoneRecord { kind: kind.name.into(), by: (*self.author).clone() };
+        let note = TombstoneRecord { kind: kind.name.into(), by: Author::clone(&self.author.borrow()) };
         let note = serde_json::to_vec(&note).map_err(|e| Error::Internal(format!("a tombstone: {e}")))?;
         let row = [era.to_le_bytes().as_slice(), &note].concat();
         self.rows.insert(Table::Endings, &index::prefix(kind, field, value.as_bytes()), &row)?;

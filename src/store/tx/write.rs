@@ -18,7 +18,7 @@ use crate::store::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Epoch, Facts, FactsExt, Kind, Record, RouterLink, history::Who, missing},
+    entity::{AnyRecord, Author, Entity, Epoch, Facts, FactsExt, Id, Identity, Kind, Record, RouterLink, history::Who, missing},
     error::{Error, Result},
 };
 
@@ -35,7 +35,7 @@ pub struct Tx<'t> {
     pub(crate) rows: &'t dyn RowsMut,
     pub(crate) events: RefCell<Vec<Event>>,
     /// The author of the changes.
-    pub(crate) author: Arc<Author>,
+    pub(crate) author: RefCell<Arc<Author>>,
     /// The sequence of its first row in the history.
     pub(crate) first_row: Cell<Option<u64>>,
 }
@@ -49,7 +49,7 @@ impl<'t> Deref for Tx<'t> {
 
 impl<'t> Tx<'t> {
     pub(crate) fn new(read: Read<'t>, rows: &'t dyn RowsMut, author: Arc<Author>) -> Self {
-        Self { read, rows, events: RefCell::default(), author, first_row: Cell::default() }
+        Self { read, rows, events: RefCell::default(), author: RefCell::new(author), first_row: Cell::default() }
     }
 }
 
@@ -120,7 +120,13 @@ impl Tx<'_> {
     }
 
     fn is_by_system(&self) -> bool {
-        self.author.who == Who::System
+        self.author.borrow().who == Who::System
+    }
+
+    /// Says which identity the author is, for what is written from now on.
+    pub fn known_as(&self, identity: &Id<Identity>, name: &str) {
+        let author = Author::clone(&self.author.borrow());
+        self.author.replace(Arc::new(author.known_as(identity, Some(name))));
     }
 
     /// Carries out a change of one record, after it was checked against the others.

@@ -11,7 +11,7 @@ use crate::{
         Asker, Caller, Refused,
         login::{self, ClientInfo, Principal},
     },
-    entity::{Amount, AuthQuery, Authenticator, EnvInfo, FactsExt, SdkInfo},
+    entity::{Amount, Authenticator, EnvInfo, SdkInfo},
     error::{Error, Result},
     http::{
         answer::Opened,
@@ -71,9 +71,15 @@ pub async fn authenticate(
     Query(AuthenticateQuery { method }): Query<AuthenticateQuery>,
     OptionalBody(body): OptionalBody<Authenticate>,
 ) -> Result<Opened<SessionDetail>> {
-    let body = body.unwrap_or_default();
+    let mut body = body.unwrap_or_default();
     Amount::of_texts(&body.config_types).check("configTypes", Amount::default(), call.changes.most_of_clients())?;
-    let principal = match judged(&call, method, &body).await {
+    let client_info = ClientInfo {
+        env_info: body.env_info.take(),
+        sdk_info: body.sdk_info.take(),
+        config_types: std::mem::take(&mut body.config_types),
+        address: call.peer.shown().unwrap_or_default(),
+    };
+    let caller = match opened(&call, method, &body, client_info).await {
         Err(Error::InvalidAuth) => {
             let (identity, address) = (claimed(&call, method, &body)?, call.peer.shown());
             let refused = Refused { what: method.as_str(), identity, address, ..Refused::default() };
@@ -82,19 +88,18 @@ pub async fn authenticate(
         }
         other => other?,
     };
-    let place = call.sessions.admit(&principal.identity)?;
-    let address = call.peer.shown().unwrap_or_default();
-    let client_info = ClientInfo { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
-    let session = login::open(&call.changes, principal, client_info, place).await?;
     call.metrics.logins.get_or_create(&MethodLabel { method: method.as_str() }).inc();
-    let token = session.spec.token.clone();
-    let mut caller = call.store.read(|tx| {
-        let queries = AuthQuery::outstanding(&session.spec, tx)?;
-        Ok(Arc::new(Caller { identity: tx.get(&session.spec.identity_id)?, session, queries, token: None }))
-    })?;
+    let (token, mut caller) = (caller.session.spec.token.clone(), Arc::new(caller));
     call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
     let timeout = call.sessions.timeout();
     Ok(Opened { data: current(&call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
+}
+
+/// Checks the credential and opens a session.
+async fn opened(call: &Call, method: AuthMethod, body: &Authenticate, client_info: ClientInfo) -> Result<Caller> {
+    let principal = judged(call, method, body).await?;
+    let place = call.sessions.admit(&principal.identity)?;
+    login::open(&call.changes, principal, client_info, place).await
 }
 
 /// Checks the credential.

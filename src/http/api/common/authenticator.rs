@@ -112,7 +112,9 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
     };
     let asker = Asker { address: call.peer.address, name: username };
     let right = call.passwords.verify(&asker, current, Some(stored.clone())).await?;
-    if !login::count(&call.store, &call.changes, &call.passwords, &identity_id, right, call.now).await? {
+    let policy = call.identity()?.spec.auth_policy();
+    let wrong = if right { None } else { Some(call.store.read(|tx| tx.get(policy))?.spec.primary.updb) };
+    if !login::count(&call.changes, &call.passwords, &identity_id, wrong.as_ref(), call.now).await? {
         return Err(Error::Refused(Refusal::WrongCurrentPassword));
     }
     if let Some(password) = edit.password {

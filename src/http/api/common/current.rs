@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     authentication::Caller,
     clock::Timestamp,
-    entity::{ApiSession, Authenticator, Entity, FactsExt, Id, Identity, Links},
+    entity::{ApiSession, Authenticator, Entity, FactsExt, Id, Identity, Links, api_session::View},
     error::Result,
     http::{
         answer::{Done, Shown},
@@ -40,13 +40,11 @@ pub struct CurrentSession {
 pub fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let session = &caller.session;
     let active = call.sessions.last_activity(session);
-    let (mut of, is_cert_extendable) = call.store.read(|tx| {
-        let authenticator = session.spec.authenticator().map(Id::<Authenticator>::from_text);
-        let authenticator = authenticator.map(|id| tx.find(&id)).transpose()?.flatten();
-        Ok((ApiSession::view(session, tx)?, authenticator.is_some_and(|record| record.is_issued_by_network())))
-    })?;
+    let authenticator = session.spec.authenticator().map(Id::<Authenticator>::from_text);
+    let authenticator = authenticator.map(|id| call.store.read(|tx| tx.find(&id))).transpose()?.flatten();
+    let is_cert_extendable = authenticator.is_some_and(|record| record.is_issued_by_network());
+    let mut of = View::of(session.spec.clone(), &caller.identity, caller.queries.clone());
     of.cached_last_activity_at = active;
-    of.auth_queries.clone_from(&caller.queries);
     let (expires_at, left) = call.ends(caller);
     let view = CurrentSession { of, expires_at, expiration_seconds: left.as_secs(), is_cert_extendable };
     Ok(Detail::new(session, view))
