@@ -1,8 +1,6 @@
 //! Method `ca`: the holder of a certificate of a third-party authority becomes a new identity, without a token.
 
-use serde_json::Value as Json;
-
-use super::context::{EnrollmentContext, EnrollmentRequest};
+use super::context::{EnrollmentContext, EnrollmentRequest, Member};
 use crate::{
     authentication::trust::{self, Judgement},
     change::{
@@ -45,11 +43,10 @@ fn takes_part(ca: &Record<Ca>) -> bool {
 
 /// The name that the body asks for, if it does.
 fn requested_name(offer: &EnrollmentRequest) -> Result<Option<String>> {
-    let EnrollmentRequest::Object(members) = offer else { return Ok(None) };
-    match members.get("name") {
-        None | Some(Json::Null) => Ok(None),
-        Some(Json::String(name)) => Ok(Some(name.clone()).filter(|name| !name.trim().is_empty())),
-        Some(_) => Err(Error::invalid("name", "must be a text", "")),
+    match offer.members().and_then(|members| members.name.as_ref()) {
+        None => Ok(None),
+        Some(Member::Text(name)) => Ok(Some(name.clone()).filter(|name| !name.trim().is_empty())),
+        Some(Member::Other(_)) => Err(Error::invalid("name", "must be a text", "")),
     }
 }
 

@@ -3,8 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Map, Value as Json};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use super::reserved::Reserved;
 use crate::{
@@ -34,13 +33,51 @@ pub struct EnrollmentContext<'d> {
 }
 
 /// The body of an enrollment request.
-#[derive(Clone)]
 pub enum EnrollmentRequest {
     Nothing,
     /// A certificate request in PEM, for most methods.
     Text(String),
-    /// An object with members such as `password`, `certCsr`, `name`.
-    Object(Map<String, Json>),
+    Members(EnrollmentMembers),
+}
+
+/// The members of a JSON body. Each method requires some of them and ignores the others.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnrollmentMembers {
+    pub password: Option<Member>,
+    pub name: Option<Member>,
+    /// PEM, for a client certificate.
+    pub cert_csr: Option<Member>,
+    /// PEM, for a server certificate.
+    pub server_cert_csr: Option<Member>,
+}
+
+/// A member that must be a text if the method reads it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Member {
+    Text(String),
+    Other(IgnoredAny),
+}
+
+impl Member {
+    /// The text, if it is one.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl EnrollmentRequest {
+    /// The members; `None` for a body that is not JSON.
+    pub(super) fn members(&self) -> Option<&EnrollmentMembers> {
+        match self {
+            Self::Members(members) => Some(members),
+            Self::Nothing | Self::Text(_) => None,
+        }
+    }
 }
 
 /// A request to redeem a token.

@@ -18,7 +18,7 @@ mod trott;
 mod updb;
 
 pub use ca::enroll as enroll_by_certificate;
-pub use context::{EnrollmentContext, EnrollmentRequest, Issued, Request, unissued};
+pub use context::{EnrollmentContext, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request, unissued};
 pub use reserved::Reserved;
 pub use router::extend as extend_router;
 

@@ -27,9 +27,8 @@ impl Requests {
     /// # Errors
     /// [`Refusal::MissingOrInvalidCsr`] if one is not a text, [`Refusal::CouldNotProcessCsr`] if one is not a request.
     pub fn of(offer: &EnrollmentRequest) -> Result<Self> {
-        let EnrollmentRequest::Object(members) = offer else { return Err(Error::Refused(Refusal::MissingOrInvalidCsr)) };
-        let text = |name| members.get(name).and_then(|text| text.as_str()).ok_or(Error::Refused(Refusal::MissingOrInvalidCsr));
-        let (client, server) = (text("certCsr")?, text("serverCertCsr")?);
+        let texts = offer.members().and_then(|sent| sent.cert_csr.as_ref()?.text().zip(sent.server_cert_csr.as_ref()?.text()));
+        let (client, server) = texts.ok_or(Error::Refused(Refusal::MissingOrInvalidCsr))?;
         Self::parse(client, server)
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use actix_web::web::Bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value as Json};
 use uuid::Uuid;
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Refusal, Result},
     http::{
         answer::{Answer, Reply, Shown},
-        body::Incoming,
+        body::{self, Incoming},
         call::Call,
         extractor::{Extractor, Query},
         media_type::{essence, not_taken},
@@ -35,10 +35,10 @@ pub struct EnrollQuery {
     method: Option<String>,
 }
 
-/// A body of any of the media types, not parsed yet.
+/// A body of any of the media types.
 pub struct EnrollBody {
-    media: String,
-    body: Bytes,
+    /// Or why it cannot be read, which is reported after a fault in the token.
+    offer: Result<EnrollmentRequest>,
 }
 
 impl Extractor for EnrollBody {
@@ -67,12 +67,21 @@ impl Extractor for EnrollBody {
         if !known && !media.is_empty() {
             return Err(Error::Refused(Refusal::InvalidContentType));
         }
-        if media == JSON
-            && let Ok(json) = serde_json::from_slice(&incoming.body)
-        {
-            incoming.unknown.extend(told(unknown(&json, &members()), incoming.query)?);
+        if incoming.body.is_empty() {
+            return Ok(Self { offer: Ok(EnrollmentRequest::Nothing) });
         }
-        Ok(Self { media, body: incoming.body.clone() })
+        if media != JSON {
+            return Ok(Self { offer: Ok(EnrollmentRequest::Text(String::from_utf8_lossy(&incoming.body).into_owned())) });
+        }
+        // Parsed as any JSON first, because unknown members are reported.
+        let offer = match serde_json::from_slice::<Map<String, Json>>(&incoming.body).map(Json::Object) {
+            Ok(json) => {
+                incoming.unknown.extend(told(unknown(&json, &members()), incoming.query)?);
+                body::read(json).map(EnrollmentRequest::Members)
+            }
+            Err(e) => Err(Error::Unparseable(e.to_string())),
+        };
+        Ok(Self { offer })
     }
 }
 
@@ -80,19 +89,6 @@ impl Extractor for EnrollBody {
 fn members() -> serde_json::Value {
     let text = || serde_json::json!({ "type": "string" });
     serde_json::json!({ "properties": { "password": text(), "name": text(), "certCsr": text(), "serverCertCsr": text() } })
-}
-
-impl EnrollBody {
-    /// Converts the body by its media type.
-    fn offer(self) -> Result<EnrollmentRequest> {
-        if self.body.is_empty() {
-            return Ok(EnrollmentRequest::Nothing);
-        }
-        if self.media != JSON {
-            return Ok(EnrollmentRequest::Text(String::from_utf8_lossy(&self.body).into_owned()));
-        }
-        serde_json::from_slice(&self.body).map(EnrollmentRequest::Object).map_err(|e| Error::Unparseable(e.to_string()))
-    }
 }
 
 /// The issued certificates, always as JSON, which every client accepts.
@@ -128,7 +124,7 @@ pub async fn enroll(call: Call, Query(wanted): Query<EnrollQuery>, sent: EnrollB
     let by_certificate = wanted.method.as_deref() == Some("ca");
     // With method `ca` there is no token; the C SDK sends the id of the authority in its place.
     let token = if by_certificate { None } else { well_formed(wanted.token)? };
-    let (offer, chain) = (sent.offer()?, call.chain());
+    let (offer, chain) = (sent.offer?, call.chain());
     if by_certificate {
         return enrollment::enroll_by_certificate(&call.context(), &chain, &offer).await.map(|()| Enrolled(Issued::default()));
     }

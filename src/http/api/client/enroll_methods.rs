@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::enroll::well_formed;
 use crate::{
-    enrollment::{self, EnrollmentRequest, Issued, Request},
+    enrollment::{self, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request},
     entity::enrollment::Method,
     error::{Error, Refusal, Result},
     http::{
@@ -75,10 +74,6 @@ async fn redeem(call: &Call, text: String, method: Method, offer: EnrollmentRequ
     enrollment::redeem(&call.context(), request).await
 }
 
-fn object(members: serde_json::Value) -> Result<EnrollmentRequest> {
-    serde_json::from_value(members).map(EnrollmentRequest::Object).map_err(|e| Error::Internal(format!("members of an enrollment: {e}")))
-}
-
 /// POST /enroll/ott
 pub async fn ott(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Shown<Issued>> {
     redeem(&call, sent.token, Method::Ott, EnrollmentRequest::Text(sent.client_csr)).await.map(Shown)
@@ -91,14 +86,15 @@ pub async fn ottca(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result
 
 /// POST /enroll/erott
 pub async fn erott(call: Call, Body(sent): Body<ErOttEnrollmentRequest>) -> Result<Shown<Issued>> {
-    let offer = object(json!({ "certCsr": sent.client_csr, "serverCertCsr": sent.server_csr }))?;
-    redeem(&call, sent.token, Method::ErOtt, offer).await.map(Shown)
+    let (cert_csr, server_cert_csr) = (Some(Member::Text(sent.client_csr)), Some(Member::Text(sent.server_csr)));
+    let offer = EnrollmentMembers { cert_csr, server_cert_csr, ..EnrollmentMembers::default() };
+    redeem(&call, sent.token, Method::ErOtt, EnrollmentRequest::Members(offer)).await.map(Shown)
 }
 
 /// POST /enroll/updb
 pub async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<Done> {
-    let offer = object(json!({ "password": sent.password }))?;
-    redeem(&call, of.token, Method::Updb, offer).await.map(|_| Done)
+    let offer = EnrollmentMembers { password: Some(Member::Text(sent.password)), ..EnrollmentMembers::default() };
+    redeem(&call, of.token, Method::Updb, EnrollmentRequest::Members(offer)).await.map(|_| Done)
 }
 
 /// POST /enroll/ca
