@@ -82,7 +82,13 @@ impl ApiTokens {
             let facts = DependencyRecorder::new(tx);
             let Some(token) = facts.linked::<ApiToken>("hash", hash)?.pop() else { return Ok(None) };
             let Some(identity) = facts.find(&token.spec.identity_id)? else { return Ok(None) };
-            let caller = Arc::new(Caller { session: session(&token, secret), identity, queries: Vec::new(), token: Some(token), second_signer: None });
+            let caller = Arc::new(Caller {
+                session: session(&token, secret),
+                identity,
+                queries: Vec::new(),
+                token: Some(token),
+                second_signer: None,
+            });
             if let Some(dependencies) = facts.dependencies() {
                 self.callers.insert(hash, caller.clone(), dependencies, at);
             }

@@ -12,7 +12,7 @@ use overkeep::testing::{
     change::{ChangeContext, Changes, Draft, Lifecycle},
     clock::Timestamp,
     config::Config,
-    entity::{Entity, Facts, FactsExt, Field, Id, Kind, Most, Record, Stateful, Tags},
+    entity::{AmountLimit, Entity, Facts, FactsExt, Field, Id, Kind, Record, Stateful, Tags},
     error::Result,
     http::{Header, Row},
     pki::{AlternativeNames, Keystore, Material},
@@ -171,7 +171,7 @@ impl Stateful for Counted {
 }
 
 impl Entity for Counted {
-    const KIND: Kind = Kind { name: "counted", path: "counted" };
+    const KIND: Kind = Kind { name: "counted", path: "counted", noun: "counted record" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
@@ -190,8 +190,8 @@ fn edits_decode_their_record_once() {
         address: "controller.test:1280".into(),
         identity_enrollment: Duration::from_secs(60),
         router_enrollment: Duration::from_secs(60),
-        members: Most::of(&Config::default().members),
-        client_members: Most::of_clients(&Config::default().members),
+        members: AmountLimit::of(&Config::default().members),
+        client_members: AmountLimit::of_clients(&Config::default().members),
     };
     let store = stores::of(COUNTED).in_memory();
     let changes = Changes::new(store.clone(), context);
