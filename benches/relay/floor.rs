@@ -108,10 +108,7 @@ impl Plain {
     pub async fn carry(&self, connections: usize, bytes: usize) -> f64 {
         let mut pairs = Vec::new();
         for _ in 0..connections {
-            let host = self.open(HOST).await;
-            // The relay must know the host before a client asks for one.
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            pairs.push((self.open(b'd').await, host));
+            pairs.push(self.pair().await);
         }
         let start = Instant::now();
         let carried: Vec<_> =
@@ -121,6 +118,34 @@ impl Plain {
             read.await.unwrap();
         }
         start.elapsed().as_secs_f64()
+    }
+
+    /// The round trips of single bytes between a client and a host, in milliseconds: quiet, and beside the transfer of another pair.
+    pub async fn pings(&self, count: usize) -> [Vec<f64>; 2] {
+        let (mut near, mut far) = self.pair().await;
+        tokio::spawn(async move {
+            let mut byte = [0];
+            while far.read_exact(&mut byte).await.is_ok() && far.write_all(&byte).await.is_ok() && far.flush().await.is_ok() {}
+        });
+        let quiet = round_trips(&mut near, count).await;
+        let (mut from, to) = self.pair().await;
+        let sending = tokio::spawn(async move {
+            let chunk = vec![7; CHUNK];
+            while from.write_all(&chunk).await.is_ok() {}
+        });
+        let reading = tokio::spawn(read(to, usize::MAX));
+        let beside = round_trips(&mut near, count).await;
+        sending.abort();
+        reading.abort();
+        [quiet, beside]
+    }
+
+    /// A client and the host that the relay connects it to.
+    async fn pair(&self) -> (Opened, Opened) {
+        let host = self.open(HOST).await;
+        // The relay must know the host before a client asks for one.
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        (self.open(b'd').await, host)
     }
 
     /// Sends so many bytes to the relay process over one connection.
@@ -145,6 +170,18 @@ async fn write(mut to: Opened, bytes: usize) -> Opened {
     }
     to.flush().await.unwrap();
     to
+}
+
+async fn round_trips(over: &mut Opened, count: usize) -> Vec<f64> {
+    let (mut times, mut byte) = (Vec::with_capacity(count), [1]);
+    for _ in 0..count {
+        let start = Instant::now();
+        over.write_all(&byte).await.unwrap();
+        over.flush().await.unwrap();
+        over.read_exact(&mut byte).await.unwrap();
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times
 }
 
 async fn read(mut from: Opened, bytes: usize) {

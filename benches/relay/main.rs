@@ -3,10 +3,12 @@
 //!
 //! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos`. The router runs as a child
 //! process, so that its CPU time is its own; clients and hosts run in this process and share the cores with it.
-//! `OVERKEEP_BENCH_DIR` names a directory on the disk to use.
+//! `OVERKEEP_BENCH_DIR` names a directory on the disk to use. `OVERKEEP_BENCH_ZITI` names the `ziti` program of a Go router: the parts
+//! `bulk` and `dials` then run a second time over it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
+mod elsewhere;
 mod floor;
 mod parts;
 #[path = "../common/process.rs"]
@@ -57,6 +59,16 @@ fn main() {
     println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "floor", "router", "ratio");
     for (_, part) in parts.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| *word == name)) {
         part(&stage);
+    }
+    drop(stage);
+    if let Some(program) = std::env::var_os("OVERKEEP_BENCH_ZITI") {
+        println!("a Go router in place of the router");
+        let directory = directory.path().join("elsewhere");
+        std::fs::create_dir(&directory).expect("a directory");
+        let stage = Stage::elsewhere(&directory, &PathBuf::from(program));
+        for (_, part) in parts.iter().take(2).filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| *word == name)) {
+            part(&stage);
+        }
     }
 }
 

@@ -25,7 +25,7 @@ const CHUNK: usize = 32 << 10;
 const BULK: usize = 1 << 30;
 const MANY: usize = 50;
 const DIALS: usize = 2000;
-const PINGS: usize = 3000;
+const PINGS: usize = 1000;
 const REQUESTS: usize = 3000;
 const IDLE: usize = 10_000;
 /// Clients that open channels one after the other, and log-ins that are made meanwhile.
@@ -42,7 +42,7 @@ fn cost<T>(stage: &Stage, process: u32, work: impl Future<Output = T>) -> (f64, 
 
 /// Throughput and CPU time of transfers from client to host, over one circuit and over many.
 pub fn bulk(stage: &Stage) {
-    let (plain, router) = (stage.plain.process.id(), stage.target.id());
+    let (plain, router) = (stage.plain.process.id(), stage.router());
     let (_, raw) = cost(stage, plain, stage.plain.fill(BULK));
     for (circuits, what) in [(1, "one circuit"), (MANY, "50 circuits")] {
         let bytes = BULK / circuits / CHUNK * CHUNK;
@@ -113,7 +113,7 @@ async fn probe(sdk: &Sdk) {
 pub fn dials(stage: &Stage) {
     let mut times = Vec::new();
     let mut round_trips = Vec::new();
-    let (_, cpu) = cost(stage, stage.target.id(), async {
+    let (_, cpu) = cost(stage, stage.router(), async {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
         let far = host.sdk.clone();
         let accepting = tokio::spawn(async move {
@@ -154,13 +154,17 @@ pub fn ping(stage: &Stage) {
                 far.send(&message).await;
             }
         });
+        let [plain_quiet, plain_beside] = stage.plain.pings(PINGS).await.map(|times| percentile(times, 0.99));
+        row("a byte to and fro, p99 ms, the plain relay alone", plain_quiet, plain_beside, None);
         let quiet = pings(&mut near).await;
+        row("a byte to and fro, p99 ms, quiet, plain relay as floor", plain_quiet, quiet, None);
         let stop = Arc::new(AtomicBool::new(false));
         let flood = flood(other, other_sink, &stop);
         let beside = pings(&mut near).await;
         stop.store(true, Ordering::Relaxed);
         flood.await.unwrap();
         row("a byte to and fro, p99 ms, beside another channel", quiet, beside, Some(("at most 5", beside <= 5.0 * quiet)));
+        row("the same, the plain relay beside a transfer as floor", plain_beside, beside, None);
         let stop = Arc::new(AtomicBool::new(false));
         let flood = self::flood(bulk, sink, &stop);
         let beside = pings(&mut near).await;

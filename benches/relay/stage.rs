@@ -1,6 +1,6 @@
-//! A controller with its router, a dialing and a hosting identity, and a service without end-to-end encryption.
+//! A controller with a router, a dialing and a hosting identity, and a service without end-to-end encryption.
 
-use std::{path::Path, sync::Arc};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use rustls::{ClientConfig, pki_types::ServerName};
 use serde_json::json;
@@ -8,6 +8,7 @@ use tokio::{net::TcpStream, runtime::Runtime};
 use tokio_rustls::TlsConnector;
 
 use super::{
+    elsewhere::GoRouter,
     floor::Plain,
     sdk::{Conn, Host, Options, Sdk},
     target::{BY_CERTIFICATE, CLIENT, Target, session},
@@ -17,6 +18,8 @@ use super::{
 /// The controller, the relay and the identities.
 pub struct Stage {
     pub runtime: Runtime,
+    /// The router; without one, the controller's own.
+    router: Option<GoRouter>,
     pub target: Target,
     pub plain: Plain,
     pub dialer: User,
@@ -34,7 +37,17 @@ pub struct User {
 
 impl Stage {
     pub fn new(directory: &Path) -> Self {
-        let target = Target::start(directory, &[]);
+        Self::on(Target::start(directory, &[]), None)
+    }
+
+    /// With a Go router instead of the controller's own; `program` is its executable.
+    pub fn elsewhere(directory: &Path, program: &Path) -> Self {
+        let target = Target::start(directory, &[("OVERKEEP_ROUTER_ENABLED", "false")]);
+        let router = GoRouter::start(&target, directory, program);
+        Self::on(target, Some(router))
+    }
+
+    fn on(target: Target, router: Option<GoRouter>) -> Self {
         let service = target.create("/services", &json!({ "name": "measured", "encryptionRequired": false }));
         for right in ["Dial", "Bind"] {
             let policy = json!({
@@ -43,12 +56,22 @@ impl Stage {
             target.create("/service-policies", &policy);
         }
         let [dialer, host] = ["Dial", "Bind"].map(|right| User::new(&target, right, &service));
-        Self { runtime: Runtime::new().unwrap(), target, plain: Plain::start(), dialer, host }
+        Self { runtime: Runtime::new().unwrap(), router, target, plain: Plain::start(), dialer, host }
+    }
+
+    /// The process id of the router.
+    pub fn router(&self) -> u32 {
+        self.router.as_ref().map_or(self.target.id(), |router| router.process.id())
+    }
+
+    /// The address of the router.
+    fn at(&self) -> SocketAddr {
+        self.router.as_ref().map_or(self.target.at, |router| router.at)
     }
 
     /// A channel of a user.
     pub async fn channel(&self, user: &User) -> Sdk {
-        let at = self.target.at;
+        let at = self.at();
         let tcp = TcpStream::connect(at).await.unwrap();
         tcp.set_nodelay(true).unwrap();
         let stream = TlsConnector::from(user.tls.clone()).connect(ServerName::IpAddress(at.ip().into()), tcp).await.unwrap();

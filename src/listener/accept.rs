@@ -87,7 +87,8 @@ impl Acceptor {
     async fn accept(&self, socket: TcpStream) -> io::Result<Option<Stream>> {
         let Some(socket) = plaintext::admitted(socket, self.handshake_timeout).await else { return Ok(None) };
         let permit = self.handshakes.clone().acquire_owned().await.map_err(io::Error::other)?;
-        let (offers, socket) = self.in_time(client_hello::read(socket)).await?;
+        // Boxed: the task lives as long as the connection, and keeps room for all that it awaits without a box.
+        let (offers, socket) = self.in_time(Box::pin(client_hello::read(socket))).await?;
         if is_for_control(&offers) && !self.is_for_router_alone {
             let place = self.place(permit).await?;
             return self.hand_over(&self.control, &self.protocols.control, true, socket, place).await;
@@ -98,7 +99,10 @@ impl Acceptor {
                 let is_sure = self.is_for_router_alone || offers.is_some();
                 self.hand_over(router, &self.protocols.router, is_sure, socket, place).await
             }
-            _ => Ok(Some(Rewind::new(Vec::new(), self.in_time(self.protocols.rest.accept(socket)).await?))),
+            _ => {
+                let stream = self.in_time(Box::pin(async { self.protocols.rest.accept(socket).await })).await?;
+                Ok(Some(Rewind::new(Vec::new(), stream)))
+            }
         }
     }
 

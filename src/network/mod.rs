@@ -74,7 +74,7 @@ pub use self::{
     select::{Strategy, Weight, choose},
     terminator_records::{NewTerminator, TerminatorRecords},
 };
-use crate::{entity::FactsExt, store::CommitFeed};
+use crate::{entity::FactsExt, priority::lower_priority, store::CommitFeed};
 
 /// How long the runtime's threads may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -243,9 +243,12 @@ impl Router {
     }
 }
 
+/// How far the router's threads give way to those of REST: they get a third of the time of a core that both want.
+const NICE: i32 = 5;
+
 /// A runtime for the router only, so that its traffic does not delay REST requests.
 fn threads() -> io::Result<Runtime> {
     let count = AtomicUsize::new(0);
     let name = move || format!("router-{}", count.fetch_add(1, Ordering::Relaxed));
-    runtime::Builder::new_multi_thread().thread_name_fn(name).enable_all().build()
+    runtime::Builder::new_multi_thread().thread_name_fn(name).on_thread_start(|| lower_priority(NICE)).enable_all().build()
 }

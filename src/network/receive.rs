@@ -31,6 +31,9 @@ const HEADERS: usize = 64 << 10;
 /// The maximum length in bytes of the body of a message that is not relayed; a longer message is skipped.
 const BODY: usize = 64 << 10;
 
+/// After relaying this many bytes, a reader lets the other tasks of its thread run.
+const TURN: usize = 64 << 10;
+
 /// After waiting this long for room, a reader may close a stalled channel.
 const RELIEF: Duration = Duration::from_secs(2);
 
@@ -40,11 +43,13 @@ pub struct Receiver<S> {
     channel: Arc<Channel>,
     stream: S,
     waiter: Arc<Notify>,
+    /// Bytes relayed since other tasks of the thread had their turn.
+    relayed: usize,
 }
 
 impl<S: AsyncRead + Unpin> Receiver<S> {
     pub fn new(core: Arc<Core>, channel: Arc<Channel>, stream: S) -> Self {
-        Self { core, channel, stream, waiter: Arc::default() }
+        Self { core, channel, stream, waiter: Arc::default(), relayed: 0 }
     }
 
     /// Reads until the channel ends. Returns why.
@@ -148,7 +153,12 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
         circuit.count(side, frame.body().len());
         self.core.counters.relayed(side, frame.body().len());
+        self.relayed += frame.len();
         reservation.fill(frame);
+        if self.relayed >= TURN {
+            self.relayed = 0;
+            tokio::task::yield_now().await;
+        }
         Ok(())
     }
 
@@ -178,7 +188,8 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
 
     /// Reads and discards bytes.
     async fn pass_over(&mut self, bytes: usize) -> Result<(), Stop> {
-        let (mut left, mut buffer) = (bytes, [0; 4096]);
+        // On the heap, so that the task of an idle channel does not hold it.
+        let (mut left, mut buffer) = (bytes, vec![0; bytes.min(4096)]);
         while left > 0 {
             let limit = left.min(buffer.len());
             let read = self.stream.read(buffer.get_mut(..limit).unwrap_or_default());

@@ -1,0 +1,73 @@
+//! An unmodified Go router beside the controller, with the configuration of `docs/routers.md`.
+
+use std::{
+    fs::File,
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    process::{Child, Command},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::target::{MANAGEMENT, Target};
+
+const DOCUMENT: &str = include_str!("../../docs/routers.md");
+/// It makes a key of 4096 bits, connects and is told of sessions.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A running router; dropping it stops it.
+pub struct GoRouter {
+    pub process: Child,
+    pub at: SocketAddr,
+}
+
+impl GoRouter {
+    /// Enrolls a router with the controller and starts it. Returns when it is online.
+    pub fn start(target: &Target, directory: &Path, program: &Path) -> Self {
+        let everybody = json!({ "semantic": "AnyOf", "edgeRouterRoles": ["#all"] });
+        for (path, roles) in [("/edge-router-policies", "identityRoles"), ("/service-edge-router-policies", "serviceRoles")] {
+            let mut policy = everybody.clone();
+            policy["name"] = roles.into();
+            policy[roles] = json!(["#all"]);
+            target.create(path, &policy);
+        }
+        let path = format!("{MANAGEMENT}/edge-routers/{}", target.create("/edge-routers", &json!({ "name": "far" })));
+        let shown = || -> Value {
+            let answer = target.open().ask("GET", &path, &target.admin, "").expect("a router");
+            serde_json::from_slice::<Value>(&answer.body).expect("JSON")["data"].clone()
+        };
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
+        let template = DOCUMENT.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
+        let configuration = template
+            .replace("{folder}", directory.to_str().expect("a path"))
+            .replace("{controller}", &target.at.to_string())
+            .replace("{name}", "localhost")
+            .replace("{port}", &port.to_string());
+        std::fs::write(directory.join("router.yml"), configuration).expect("a file");
+        std::fs::write(directory.join("token.jwt"), shown()["enrollmentJwt"].as_str().expect("a token")).expect("a file");
+        let log = || File::options().append(true).create(true).open(directory.join("log")).expect("a log");
+        let command = |arguments: &[&str]| {
+            let mut command = Command::new(program);
+            command.arg("router").args(arguments).current_dir(directory).stdout(log()).stderr(log());
+            command
+        };
+        let enrolled = command(&["enroll", "router.yml", "--jwt", "token.jwt"]).status().expect("a status");
+        assert!(enrolled.success(), "the router does not enroll: see {}", directory.join("log").display());
+        let process = command(&["run", "router.yml", "--cli-agent=false"]).spawn().expect("a router");
+        let router = Self { process, at: SocketAddr::from(([127, 0, 0, 1], port)) };
+        let start = Instant::now();
+        while shown()["syncStatus"] != "SYNC_DONE" {
+            assert!(start.elapsed() < PATIENCE, "the router is not online: {}", shown());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        router
+    }
+}
+
+impl Drop for GoRouter {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
