@@ -26,6 +26,7 @@ use crate::{
     clock::Clock,
     config::{Config, Snapshots},
     controller,
+    entity::plural,
     maintenance::{self, closed},
     store::Manifest,
 };
@@ -111,7 +112,7 @@ fn tried(config: &Config, bound: SocketAddr, manifest: &Manifest) -> Result<(boo
     let summary = get(&socket, "/edge/management/v1/summary")?;
     let (mut same, mut other) = (0_u64, Vec::new());
     for (kind, count) in manifest.records().filter(|(kind, _)| !PASSING.contains(kind)) {
-        let now = if kind == "edgeRouter" { summary.get("routers.edge") } else { summary.get(&names(kind)) };
+        let now = if kind == "edgeRouter" { summary.get("routers.edge") } else { summary.get(plural(kind)) };
         match now.and_then(Json::as_u64) {
             Some(now) if now == count => same += count,
             Some(now) => other.push(format!("{kind}: {count} in the snapshot, {now} restored")),
@@ -132,11 +133,6 @@ fn tried(config: &Config, bound: SocketAddr, manifest: &Manifest) -> Result<(boo
         }
     }
     Ok((good, lines))
-}
-
-/// The plural of a kind's name, as the summary has it.
-fn names(kind: &str) -> String {
-    crate::entity::plural(kind)
 }
 
 fn command(config: &Config, command: &Command) -> Result<Outcome, String> {
