@@ -267,7 +267,7 @@ impl Clock {
     }
 
     /// Both readings at this moment.
-    pub fn moment(&self) -> CalendarTime {
+    pub fn calendar_now(&self) -> CalendarTime {
         CalendarTime { steady: self.steady(), shown: self.now() }
     }
 

@@ -173,7 +173,7 @@ impl Jobs {
     /// # Errors
     /// The operating system cannot start a thread.
     pub fn start(self, job_trigger: JobTrigger, inbox: Inbox) -> std::io::Result<Running> {
-        let thread = thread::Builder::new().name("upkeep".into()).spawn(move || self.run(&inbox))?;
+        let thread = thread::Builder::new().name("jobs".into()).spawn(move || self.run(&inbox))?;
         Ok(Running { job_trigger, thread: Some(thread) })
     }
 
@@ -242,7 +242,7 @@ impl Jobs {
     /// Deletes one batch of tombstoned records, or all of them. Returns whether there may be more.
     fn clear(&self, everything: bool) -> bool {
         loop {
-            let more = tell("deleting ended records", self.store.clear_ended(self.settings.sweep_batch)).unwrap_or(false);
+            let more = tell("deleting ended records", self.store.remove_deleted(self.settings.sweep_batch)).unwrap_or(false);
             if !(more && everything) {
                 return more;
             }

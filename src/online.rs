@@ -111,16 +111,16 @@ mod tests {
 
     #[test]
     fn identities_count_their_channels() {
-        let (online, told) = (Online::default(), Arc::new(Mutex::new(0)));
-        let count = told.clone();
+        let (online, notified) = (Online::default(), Arc::new(Mutex::new(0)));
+        let count = notified.clone();
         online.subscribe(move |_| *count.lock().unwrap() += 1);
         assert!(!online.identity("ann"));
         online.channel_opened("ann");
         online.channel_opened("ann");
         online.channel_closed("ann");
-        assert!(online.identity("ann") && *told.lock().unwrap() == 1);
+        assert!(online.identity("ann") && *notified.lock().unwrap() == 1);
         online.channel_closed("ann");
         online.channel_closed("ann");
-        assert!(!online.identity("ann") && *told.lock().unwrap() == 2);
+        assert!(!online.identity("ann") && *notified.lock().unwrap() == 2);
     }
 }

@@ -64,9 +64,9 @@ impl Checker {
             return Ok(());
         }
         let shortened = exceeds(body, &mut { LOOKED_AT }).then(|| beginning(body));
-        let mut told = ViolationList::default();
+        let mut list = ViolationList::default();
         for violation in self.validator.iter_errors(shortened.as_ref().unwrap_or(body)) {
-            told.add(self::told(&violation, &self.schema, Of::Body));
+            list.add(errors_of(&violation, &self.schema, Of::Body));
         }
         let behind = || {
             Error::invalid(
@@ -75,7 +75,7 @@ impl Checker {
                 "",
             )
         };
-        Err(Error::several(told.errors()).unwrap_or_else(behind))
+        Err(Error::several(list.errors()).unwrap_or_else(behind))
     }
 
     /// Checks config data. Every violation is an [`Error::Invalid`]; a missing or unknown member is one of `(root)`.
@@ -84,10 +84,11 @@ impl Checker {
     /// The violations; for large data only the first.
     pub fn check_data(&self, data: &Json) -> Result<()> {
         let Err(first) = self.validator.validate(data) else { return Ok(()) };
-        let told = |violation: &ValidationError<'_>| told(violation, &self.schema, Of::Data).into_iter().map(|(_, error)| error);
-        let mut errors: Vec<Error> = told(&first).collect();
+        let data_errors =
+            |violation: &ValidationError<'_>| errors_of(violation, &self.schema, Of::Data).into_iter().map(|(_, error)| error);
+        let mut errors: Vec<Error> = data_errors(&first).collect();
         if !exceeds(data, &mut { LOOKED_AT }) {
-            for error in self.validator.iter_errors(data).flat_map(|violation| told(&violation).collect::<Vec<_>>()) {
+            for error in self.validator.iter_errors(data).flat_map(|violation| data_errors(&violation).collect::<Vec<_>>()) {
                 if !errors.contains(&error) && errors.len() < TOLD {
                     errors.push(error);
                 }
@@ -164,7 +165,7 @@ enum Matter {
 }
 
 /// The errors of a violation: one, unless the body has several types.
-fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Vec<(Matter, Error)> {
+fn errors_of(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Vec<(Matter, Error)> {
     let path = dotted(violation.instance_path().as_str());
     match violation.kind() {
         Broken::OneOfNotValid { context } if of == Of::Body => variant(context, schema, path),
@@ -201,7 +202,7 @@ fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String)
     let tag = forms.iter().flatten().find(|v| matches!(v.kind(), Broken::Constant { .. }));
     let form = forms.iter().find(tagged).into_iter().flatten();
     let of_form = |(matter, error)| (if matter == Matter::Rule { Matter::RuleOfForm } else { matter }, error);
-    let broken: Vec<_> = form.flat_map(|violation| told(violation, schema, Of::Body)).map(of_form).collect();
+    let broken: Vec<_> = form.flat_map(|violation| errors_of(violation, schema, Of::Body)).map(of_form).collect();
     if !broken.is_empty() {
         return broken;
     }

@@ -141,8 +141,8 @@ fn begin(store: &Store) -> Result<u64> {
 impl Progress {
     /// Processes changes for about this long. Returns whether there are more.
     fn round(&mut self, long: Duration) -> Result<bool> {
-        let told = self.tell_some(long);
-        if let Err(error) = &told {
+        let result = self.record_some(long);
+        if let Err(error) = &result {
             // The engine may be ahead of what was written.
             self.engine = None;
             if matches!(error, Error::Damaged { kind: "history", .. }) {
@@ -150,10 +150,10 @@ impl Progress {
                 self.seen = self.store.read(|tx| tx.history_end())?;
             }
         }
-        told
+        result
     }
 
-    fn tell_some(&mut self, long: Duration) -> Result<bool> {
+    fn record_some(&mut self, long: Duration) -> Result<bool> {
         let Found { gone, rows, end } = self.store.read(|tx| some(tx, self.seen))?;
         if gone > self.seen {
             // Changes whose rows were dropped from the history are skipped.
@@ -161,20 +161,20 @@ impl Progress {
         }
         let (names, is_full) = (names(&rows), rows.len() >= ROWS);
         let limit = if is_full || self.is_behind { FEW } else { MAX_LISTED };
-        let (mut shares, mut told, mut seen) = (shares(rows, limit).into_iter(), Vec::new(), end);
+        let (mut shares, mut entries, mut seen) = (shares(rows, limit).into_iter(), Vec::new(), end);
         let begun = Instant::now();
         while let Some(share) = shares.next() {
             let engine = self.engine()?;
             let back = engine.follow(&share.rows);
             let gains = self.store.read(|tx| Ok(share.gains(&back, |subject, id| named(tx, &names, subject, id))))?;
             let last = gains.last;
-            told.extend(share.told(gains));
+            entries.extend(share.entry(gains));
             if begun.elapsed() > long && shares.len() > 0 {
                 seen = last;
                 break;
             }
         }
-        self.note(seen, told)?;
+        self.note(seen, entries)?;
         self.is_behind = is_full || seen < end;
         Ok(self.is_behind)
     }
@@ -197,10 +197,10 @@ impl Progress {
     }
 
     /// Writes the results and the position.
-    fn note(&mut self, seen: u64, told: Vec<(Author, HistoryEntry)>) -> Result<()> {
-        if !told.is_empty() || seen.saturating_sub(self.noted) > PASSED {
+    fn note(&mut self, seen: u64, entries: Vec<(Author, HistoryEntry)>) -> Result<()> {
+        if !entries.is_empty() || seen.saturating_sub(self.noted) > PASSED {
             self.store.write_blocking(move |tx| {
-                told.into_iter().try_for_each(|(author, entry)| tx.tell_of(author, entry))?;
+                entries.into_iter().try_for_each(|(author, entry)| tx.tell_of(author, entry))?;
                 tx.set_setting(SETTING, Some(&seen.to_le_bytes()))
             })?;
             self.noted = seen;
@@ -317,7 +317,7 @@ impl Share {
     }
 
     /// The row to write; `None` if access did not change.
-    fn told(self, gains: AccessChange) -> Option<(Author, HistoryEntry)> {
+    fn entry(self, gains: AccessChange) -> Option<(Author, HistoryEntry)> {
         let subject = self.subject().filter(|_| !gains.is_none())?;
         let entry = HistoryEntry {
             action: Action::Access,
@@ -359,8 +359,8 @@ fn named(tx: &Read<'_>, names: &Names, subject: Subject, id: &str) -> Named {
         // A record that cannot be read has no name; the damage is reported elsewhere.
         tx.find(&Id::from_text(id)).ok().flatten().map(|record| name(&record.spec).clone())
     }
-    let told = names.get(&(subject, id.to_owned())).cloned();
-    let name = told.or_else(|| match subject {
+    let known = names.get(&(subject, id.to_owned())).cloned();
+    let name = known.or_else(|| match subject {
         Subject::Identity => stored::<Identity>(tx, id, |identity| &identity.name),
         Subject::Service => stored::<Service>(tx, id, |service| &service.name),
         Subject::EdgeRouter => stored::<EdgeRouter>(tx, id, |router| &router.name),

@@ -30,19 +30,19 @@ pub(super) enum RowFacts {
 
 /// The names of the kinds whose rows can affect access.
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
-    ENGINE_ROLES.into_iter().filter(|(_, side)| !matches!(side, EngineRole::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
+    ENGINE_ROLES.into_iter().filter(|(_, role)| !matches!(role, EngineRole::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
 }
 
 /// A row reduced to the members that affect access; `None` if there are none.
 pub(super) fn telling(mut row: HistoryRow) -> Option<HistoryRow> {
     let of_policy = matches!(engine_role(&row.kind)?, EngineRole::Policy(_));
-    let says = |member: &str| match member {
+    let matters = |member: &str| match member {
         ROLES => !of_policy,
         SEMANTIC | RIGHT => of_policy,
         _ => LISTS.iter().any(|(list, _)| *list == member),
     };
     for members in [&mut row.before, &mut row.after].into_iter().flatten() {
-        members.retain(|member, _| says(member));
+        members.retain(|member, _| matters(member));
     }
     let is_silent = row.action == Action::Update && [&row.before, &row.after].into_iter().flatten().all(Map::is_empty);
     let is_change = matches!(row.action, Action::Create | Action::Update | Action::Delete);
@@ -50,8 +50,8 @@ pub(super) fn telling(mut row: HistoryRow) -> Option<HistoryRow> {
 }
 
 /// The update for an engine that knows one side of a row to its other side.
-pub(super) fn delta(engine: &Engine, row: &HistoryRow, moment: RowFacts) -> Option<Delta> {
-    let members = match moment {
+pub(super) fn delta(engine: &Engine, row: &HistoryRow, facts: RowFacts) -> Option<Delta> {
+    let members = match facts {
         RowFacts::Before => row.before.as_ref(),
         RowFacts::After => row.after.as_ref(),
     };
@@ -61,7 +61,7 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, moment: RowFacts) -> Opti
             let roles = match members.map(|members| read::<Roles>(members, ROLES)) {
                 // The row of a created or deleted record has only the members with a value.
                 Some(None) if row.action == Action::Update => return None,
-                told => told.map(|roles| feed::texts(&roles.unwrap_or_default())),
+                lists => lists.map(|roles| feed::texts(&roles.unwrap_or_default())),
             };
             Some(Delta::Subject { subject, id, roles })
         }

@@ -40,8 +40,8 @@ impl Engine {
     fn lacking(&self, index: &PolicyIndex, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<NearMiss> {
         let subject = |(subject, id)| self.all.of(subject).subject(self.row(subject, id)?);
         let (id, roles) = subject(there)?;
-        let because = index.side(there.0)?.because(policy, id, roles)?;
-        let list = index.side(missing.0).and_then(|side: &RoleIndex| side.list(policy))?;
+        let because = index.role_index(there.0)?.because(policy, id, roles)?;
+        let list = index.role_index(missing.0).and_then(|side: &RoleIndex| side.list(policy))?;
         let (_, held) = subject(missing)?;
         Some(NearMiss {
             policy: index.names().text(policy)?.clone(),

@@ -38,14 +38,14 @@ struct Observer {
     fingerprint: u64,
     changed_at: Option<u64>,
     /// The latest time ever returned, even the caller's own: the next one must be later, whatever the clock does.
-    told: u64,
+    last_answer: u64,
     /// The identity's own roles changed and were not considered yet.
     own_change: Option<u64>,
 }
 
 impl Observer {
     fn move_to(&mut self, at: u64) {
-        let last = self.told.max(self.changed_at.unwrap_or_default());
+        let last = self.last_answer.max(self.changed_at.unwrap_or_default());
         self.changed_at = Some(at.max(last + 1));
     }
 }
@@ -115,7 +115,7 @@ impl Observers {
     pub fn tell(&mut self, identity: u32, otherwise: u64) -> u64 {
         let Some(observer) = self.observers.get_mut(&identity) else { return otherwise };
         let answer = observer.changed_at.unwrap_or(otherwise);
-        observer.told = observer.told.max(answer);
+        observer.last_answer = observer.last_answer.max(answer);
         answer
     }
 }

@@ -15,7 +15,7 @@ const PAIRS: usize = 64;
 
 pub(super) struct PolicyIndex {
     names: Names,
-    sides: Vec<(Subject, RoleIndex)>,
+    role_indexes: Vec<(Subject, RoleIndex)>,
 }
 
 /// The key of subjects that are matched by the same policies: their attributes, and the id if a policy names it.
@@ -51,16 +51,16 @@ impl Populations {
 }
 
 impl PolicyIndex {
-    pub fn new(sides: &[Subject]) -> PolicyIndex {
-        PolicyIndex { names: Names::default(), sides: sides.iter().map(|subject| (*subject, RoleIndex::default())).collect() }
+    pub fn new(role_indexes: &[Subject]) -> PolicyIndex {
+        PolicyIndex { names: Names::default(), role_indexes: role_indexes.iter().map(|subject| (*subject, RoleIndex::default())).collect() }
     }
 
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    pub fn side(&self, subject: Subject) -> Option<&RoleIndex> {
-        self.sides.iter().find(|(of, _)| *of == subject).map(|(_, side)| side)
+    pub fn role_index(&self, subject: Subject) -> Option<&RoleIndex> {
+        self.role_indexes.iter().find(|(of, _)| *of == subject).map(|(_, role_index)| role_index)
     }
 
     /// Stores a policy. Returns its row, and whether any list changed.
@@ -68,14 +68,14 @@ impl PolicyIndex {
         let is_new = self.names.row(id).is_none();
         let policy = self.names.intern(id);
         let mut changed = is_new;
-        for (subject, side) in &mut self.sides {
+        for (subject, role_index) in &mut self.role_indexes {
             let population = all.of_mut(*subject);
             let entries = lists.iter().find(|(of, _)| of == subject).map_or(&[][..], |(_, entries)| entries);
             let list = List::parse(semantic, entries, |name| population.list(name));
-            changed |= side.list(policy) != Some(&list);
+            changed |= role_index.list(policy) != Some(&list);
             // The new list is added before the old one is removed, so that an attribute in both keeps its row.
-            let before = side.remove(policy);
-            side.put(policy, list, population);
+            let before = role_index.remove(policy);
+            role_index.put(policy, list, population);
             unlist(before, population);
         }
         (policy, changed)
@@ -83,7 +83,8 @@ impl PolicyIndex {
 
     /// The semantic and role lists of a policy.
     pub fn lists(&self, policy: u32, all: &Populations) -> Option<(Semantic, Lists)> {
-        let lists: Option<Vec<_>> = self.sides.iter().map(|(subject, side)| Some((*subject, side.list(policy)?))).collect();
+        let lists: Option<Vec<_>> =
+            self.role_indexes.iter().map(|(subject, role_index)| Some((*subject, role_index.list(policy)?))).collect();
         let lists = lists?;
         let semantic = lists.first()?.1.semantic();
         let entries = |(subject, list): (Subject, &List)| (subject, list.entries(|attribute| all.of(subject).attribute_name(attribute)));
@@ -95,14 +96,14 @@ impl PolicyIndex {
     pub fn class(&self, subject: Subject, row: u32, all: &Populations) -> Option<SubjectClass> {
         let population = all.of(subject);
         let id = population.names().text(row)?;
-        let named = self.side(subject).is_some_and(|side| side.names(id));
+        let named = self.role_index(subject).is_some_and(|role_index| role_index.names(id));
         Some((population.roles(row)?.clone(), named.then(|| id.clone())))
     }
 
     pub fn remove(&mut self, id: &str, all: &mut Populations) -> Option<u32> {
         let policy = self.names.row(id)?;
-        for (subject, side) in &mut self.sides {
-            unlist(side.remove(policy), all.of_mut(*subject));
+        for (subject, role_index) in &mut self.role_indexes {
+            unlist(role_index.remove(policy), all.of_mut(*subject));
         }
         self.names.release(policy);
         Some(policy)
@@ -110,13 +111,13 @@ impl PolicyIndex {
 
     /// The policies that match a subject on its side.
     pub fn of(&self, subject: Subject, row: u32, all: &Populations) -> RoaringBitmap {
-        let of = |side: &RoleIndex| all.of(subject).subject(row).map(|(id, roles)| side.of(id, roles));
-        self.side(subject).and_then(of).unwrap_or_default()
+        let of = |role_index: &RoleIndex| all.of(subject).subject(row).map(|(id, roles)| role_index.of(id, roles));
+        self.role_index(subject).and_then(of).unwrap_or_default()
     }
 
     /// The subjects that at least one of the policies matches on one side.
     pub fn members(&self, policies: &RoaringBitmap, subject: Subject, all: &Populations) -> RoaringBitmap {
-        self.side(subject).map(|side| side.members(policies, all.of(subject))).unwrap_or_default()
+        self.role_index(subject).map(|role_index| role_index.members(policies, all.of(subject))).unwrap_or_default()
     }
 
     /// Whether any policy matches both subjects. Gives the same answer as [`PolicyIndex::linking`], but if few bitmaps
@@ -150,25 +151,25 @@ impl PolicyIndex {
 
     fn end<'a>(&'a self, (subject, row): (Subject, u32), all: &'a Populations) -> Option<End<'a>> {
         let (id, roles) = all.of(subject).subject(row)?;
-        Some(End { side: self.side(subject)?, id, roles })
+        Some(End { role_index: self.role_index(subject)?, id, roles })
     }
 }
 
 /// A subject, and the side on which policies may match it.
 #[derive(Clone, Copy)]
 struct End<'a> {
-    side: &'a RoleIndex,
+    role_index: &'a RoleIndex,
     id: &'a str,
     roles: &'a [u32],
 }
 
 impl<'a> End<'a> {
     fn proposals(self) -> Vec<&'a RoaringBitmap> {
-        self.side.proposals(self.id, self.roles)
+        self.role_index.proposals(self.id, self.roles)
     }
 
     fn because(self, policy: u32) -> Option<Because<'a>> {
-        self.side.because(policy, self.id, self.roles)
+        self.role_index.because(policy, self.id, self.roles)
     }
 }
 

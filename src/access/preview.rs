@@ -53,14 +53,14 @@ impl Difference {
         let count_pairs = |of: &Relation, PairCount { pairs, who, what }: &PairCount<Arc<str>>| {
             Ok(PairCount { pairs: *pairs, who: counted(of.who, who)?, what: counted(of.what, what)? })
         };
-        let turn = |of: &Relation, turn: &Changes<Arc<str>>| {
-            Ok(Changes { gained: count_pairs(of, &turn.gained)?, lost: count_pairs(of, &turn.lost)? })
+        let changes_of = |of: &Relation, changes_of: &Changes<Arc<str>>| {
+            Ok(Changes { gained: count_pairs(of, &changes_of.gained)?, lost: count_pairs(of, &changes_of.lost)? })
         };
         Ok(Difference {
-            dial: turn(&DIAL, &self.dial)?,
-            bind: turn(&BIND, &self.bind)?,
-            identity_routers: turn(&IDENTITY_ROUTERS, &self.identity_routers)?,
-            service_routers: turn(&SERVICE_ROUTERS, &self.service_routers)?,
+            dial: changes_of(&DIAL, &self.dial)?,
+            bind: changes_of(&BIND, &self.bind)?,
+            identity_routers: changes_of(&IDENTITY_ROUTERS, &self.identity_routers)?,
+            service_routers: changes_of(&SERVICE_ROUTERS, &self.service_routers)?,
         })
     }
 }
@@ -189,12 +189,12 @@ impl<'n> Preview<'n> {
         let is_any = self.parts.iter().any(|part| part.gained.count > 0);
         let gained = if is_any { gained(&engine.as_if(self.delta)) } else { gained(engine) };
         let ([dial, bind, of_identities, of_services], [no_dial, no_bind, not_of_identities, not_of_services]) = (gained, lost);
-        let turn = |gained, lost| Changes { gained, lost };
+        let changes_of = |gained, lost| Changes { gained, lost };
         Difference {
-            dial: turn(dial, no_dial),
-            bind: turn(bind, no_bind),
-            identity_routers: turn(of_identities, not_of_identities),
-            service_routers: turn(of_services, not_of_services),
+            dial: changes_of(dial, no_dial),
+            bind: changes_of(bind, no_bind),
+            identity_routers: changes_of(of_identities, not_of_identities),
+            service_routers: changes_of(of_services, not_of_services),
         }
     }
 

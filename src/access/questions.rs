@@ -53,7 +53,8 @@ impl Engine {
     /// Up to `limit` policies that give a right, where any one is enough; those without posture checks come first.
     /// `None` if there is no right. If no posture check exists, the list is empty, because no policy can require one.
     pub fn grants(&self, identity: &str, service: &str, right: Right, limit: usize) -> Option<Vec<PolicyGrant>> {
-        let Some(asking) = self.service_policies.side(PostureCheck).map(RoleIndex::listing).filter(|_| self.count(PostureCheck) > 0) else {
+        let Some(asking) = self.service_policies.role_index(PostureCheck).map(RoleIndex::listing).filter(|_| self.count(PostureCheck) > 0)
+        else {
             return self.may(identity, service, right).then(Vec::new);
         };
         let of_right = self.types.of(right);
@@ -132,7 +133,7 @@ impl Engine {
     /// subjects there.
     pub fn reaches_everything(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> bool {
         let policies = self.policies_matching(kind, from, id);
-        self.index(kind).side(to).is_some_and(|side| !side.everyone().is_disjoint(&policies))
+        self.index(kind).role_index(to).is_some_and(|side| !side.everyone().is_disjoint(&policies))
     }
 
     /// The policies of a kind that match a subject.
@@ -209,7 +210,7 @@ impl Engine {
 
     /// The posture checks that a service policy requires, in order of id.
     pub(super) fn checks(&self, policy: u32) -> Vec<Arc<str>> {
-        if !self.service_policies.side(PostureCheck).is_some_and(|side| side.listing().contains(policy)) {
+        if !self.service_policies.role_index(PostureCheck).is_some_and(|side| side.listing().contains(policy)) {
             return Vec::new();
         }
         let checks = self.service_policies.members(&[policy].into(), PostureCheck, &self.all);

@@ -170,7 +170,7 @@ impl Evaluated {
 /// The identity's policies, grouped by type and set of posture checks. Most have no checks; they are split off at once.
 fn alternatives(identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
     let mine = policies.of(Subject::Identity, identity, all);
-    let asking = policies.side(Subject::PostureCheck).map(|side| side.listing().clone()).unwrap_or_default();
+    let asking = policies.role_index(Subject::PostureCheck).map(|side| side.listing().clone()).unwrap_or_default();
     let mut alternatives = BTreeMap::<_, RoaringBitmap>::new();
     for right in [Right::Dial, Right::Bind] {
         let mine = &mine & types.of(right);

@@ -55,8 +55,8 @@ impl Engine {
             }
             Delta::Policy { kind, id, .. } => {
                 let index = self.index(*kind);
-                let said = index.names().row(id).and_then(|row| Some((row, index.lists(row, &self.all)?)));
-                let policy = said.map(|(row, (semantic, lists))| {
+                let known = index.names().row(id).and_then(|row| Some((row, index.lists(row, &self.all)?)));
+                let policy = known.map(|(row, (semantic, lists))| {
                     let right = self.types.right(row).filter(|_| *kind == PolicyKind::Service);
                     Policy { kind: *kind, semantic, right, lists }
                 });

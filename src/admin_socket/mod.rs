@@ -261,9 +261,9 @@ pub fn found(report: &Report) -> Outcome {
     if report.findings.is_empty() {
         return Outcome::Done(std::iter::once("nothing is wrong".to_owned()).chain(notes).collect());
     }
-    let told = |finding: &Finding| format!("{}{}", if finding.fixed { "mended: " } else { "" }, finding.description);
+    let line_of = |finding: &Finding| format!("{}{}", if finding.fixed { "repaired: " } else { "" }, finding.description);
     let more = report.more.then(|| "and more".into());
-    let lines = report.findings.iter().map(told).chain(more).chain(notes).collect();
+    let lines = report.findings.iter().map(line_of).chain(more).chain(notes).collect();
     if report.findings.iter().all(|finding| finding.fixed) { Outcome::Done(lines) } else { Outcome::Problems(lines) }
 }
 
@@ -280,9 +280,9 @@ fn useless(tokens: &[UnusableFiles]) -> Vec<String> {
         };
         format!("  {}: {} for {}, until {expires_at}: {why}", enrollment.id, method.as_str(), enrollment.spec.subject())
     };
-    let said = "the tokens of these enrollments are no longer usable; POST /edge/management/v1/enrollments/{id}/refresh issues a new \
+    let hint = "the tokens of these enrollments are no longer usable; POST /edge/management/v1/enrollments/{id}/refresh issues a new \
         token, to be handed out instead:";
-    std::iter::once(said.to_owned()).chain(tokens.iter().map(line)).collect()
+    std::iter::once(hint.to_owned()).chain(tokens.iter().map(line)).collect()
 }
 
 /// Makes an auth policy allow passwords, if `may_change`. Returns what was changed.

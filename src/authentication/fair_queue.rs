@@ -179,7 +179,7 @@ mod tests {
     impl Fates {
         fn job(&self, name: &str) -> Job {
             let (fates, name) = (self.clone(), name.to_owned());
-            Box::new(move |turn| fates.0.lock().unwrap().push((name, turn)))
+            Box::new(move |outcome| fates.0.lock().unwrap().push((name, outcome)))
         }
 
         fn taken(&self) -> Vec<(String, JobOutcome)> {
@@ -207,9 +207,9 @@ mod tests {
                 waiting.push(&flood(asked), fates.job("flood"));
             }
             waiting.pop().unwrap()(JobOutcome::Now);
-            for (name, turn) in fates.taken() {
-                served += usize::from(name == "honest" && turn == JobOutcome::Now);
-                refused |= name == "honest" && turn == JobOutcome::Never;
+            for (name, outcome) in fates.taken() {
+                served += usize::from(name == "honest" && outcome == JobOutcome::Now);
+                refused |= name == "honest" && outcome == JobOutcome::Never;
             }
         }
         (served, refused)

@@ -48,7 +48,7 @@ struct Source {
     endpoint: String,
     written_at: Timestamp,
     state: Mutex<State>,
-    turn: tokio::sync::Mutex<()>,
+    fetching: tokio::sync::Mutex<()>,
     /// One permit per waiting request.
     places: Semaphore,
 }
@@ -102,7 +102,7 @@ impl KeySets {
             endpoint: endpoint.to_owned(),
             written_at: signer.updated_at,
             state: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
+            fetching: tokio::sync::Mutex::default(),
             places: Semaphore::new(self.0.settings.waiting),
         });
         sources.insert(signer.id.to_string(), source.clone());
@@ -117,7 +117,7 @@ impl KeySets {
 
     /// Fetches a set, unless the last attempt is recent.
     async fn fetch(&self, source: &Source, now: Timestamp) {
-        let _turn = source.turn.lock().await;
+        let _fetching = source.fetching.lock().await;
         if !source.is_due(now, &self.0.settings) {
             return;
         }

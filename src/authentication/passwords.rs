@@ -121,10 +121,10 @@ impl Passwords {
 
     async fn queued<T: Send + 'static>(&self, asker: &Asker, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let job = move |turn: JobOutcome| {
+        let job = move |outcome: JobOutcome| {
             // The caller may have gone.
             if !reply.is_closed() {
-                drop(reply.send((turn == JobOutcome::Now).then(work)));
+                drop(reply.send((outcome == JobOutcome::Now).then(work)));
             }
         };
         self.queue.0.push(asker, Box::new(job));

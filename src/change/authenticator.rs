@@ -78,12 +78,12 @@ fn end_sessions(change: &Change<'_, '_>, id: &Id<Authenticator>, spared: Option<
     const FIELD: &str = "authenticator";
     if let Some(spared) = spared
         && let Some(mut session) = change.find(spared)?
-        && change.would_end::<ApiSession>(FIELD, id.as_str())?
+        && change.would_write_tombstone::<ApiSession>(FIELD, id.as_str())?
     {
         session.state.era = change.era()?.saturating_add(1);
         change.put(session)?;
     }
-    let ended = change.few_or_end::<ApiSession>(FIELD, id.as_str())?;
+    let ended = change.few_or_tombstone::<ApiSession>(FIELD, id.as_str())?;
     ended.iter().filter(|session| Some(&session.id) != spared).try_for_each(|session| change.delete(&session.id))
 }
 

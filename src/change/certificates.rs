@@ -105,9 +105,9 @@ impl Certificates {
     /// Something cannot be issued, stored or read; the previous state stays.
     pub fn renew_due(&self, now: Timestamp) -> Result<()> {
         self.reload(now);
-        let told = self.notice(now);
+        let result = self.notice(now);
         self.renew(now)?;
-        told
+        result
     }
 
     /// Renews what is due and what does not name all hosts. The leaves served before and after are recorded.

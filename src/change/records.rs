@@ -107,7 +107,7 @@ impl Change<'_, '_> {
     /// # Errors
     /// As in [`Change::delete`].
     pub fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
-        self.tx.few_or_end::<E>(field, value)?.iter().try_for_each(|record| self.delete_record(record))
+        self.tx.few_or_tombstone::<E>(field, value)?.iter().try_for_each(|record| self.delete_record(record))
     }
 
     /// The rules for every write of a record: those of all kinds, then those of its own.

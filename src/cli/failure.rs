@@ -87,6 +87,6 @@ pub(super) fn print(lines: &[String]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match lines.iter().try_for_each(|line| writeln!(out, "{line}")) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        told => told,
+        other => other,
     }
 }

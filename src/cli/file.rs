@@ -98,7 +98,7 @@ impl Check {
         let config = self.which.config(environment)?;
         let look = |file: &Path| {
             let passphrase = config.passphrase()?;
-            watched(|watch| closed::check(file, passphrase.as_ref(), watch)).map(|seen| told(&seen))
+            watched(|watch| closed::check(file, passphrase.as_ref(), watch)).map(|seen| outcome(&seen))
         };
         match &self.file {
             Some(file) => judged(look(file)),
@@ -134,7 +134,7 @@ impl Restore {
         let config = self.which.config(environment)?;
         let passphrase = config.passphrase().map_err(|e| e.to_string())?;
         if self.verify_only {
-            return judged(watched(|watch| closed::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| told(&seen)));
+            return judged(watched(|watch| closed::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| outcome(&seen)));
         }
         let (data, now) = (config.data, Clock::system().now());
         // Also if its file was moved away: the controller still writes to that file.
@@ -142,13 +142,13 @@ impl Restore {
         if socket::answers(&beside) {
             return Err(format!("{} is in use by another process, which answers at {}", data.display(), beside.display()).into());
         }
-        judged(watched(|watch| closed::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)).map(|(seen, aside)| {
-            let mut lines = match told(&seen) {
+        judged(watched(|watch| closed::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)).map(|(seen, backup)| {
+            let mut lines = match outcome(&seen) {
                 Outcome::Done(lines) => lines,
                 problems @ Outcome::Problems(_) => return problems,
             };
             lines.push(format!("{} now has the content of the snapshot", data.display()));
-            lines.extend(aside.map(|aside| format!("what was there before is {}", aside.display())));
+            lines.extend(backup.map(|backup| format!("what was there before is {}", backup.display())));
             lines.extend(forget_password(&data));
             Outcome::Done(lines)
         }))
@@ -183,7 +183,7 @@ fn forget_password(data: &Path) -> Option<String> {
 /// Runs a command in the running controller, or else the same work on its file.
 pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
     match asked(config, command) {
-        Some(told) => Ok(told?),
+        Some(outcome) => Ok(outcome?),
         None => judged_of(&config.data, closed(&config.data)),
     }
 }
@@ -205,7 +205,7 @@ pub fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
 }
 
 /// The findings of a check of a closed file.
-fn told(seen: &Found) -> Outcome {
+fn outcome(seen: &Found) -> Outcome {
     let of = seen.manifest.as_ref().map(describe).into_iter().flatten();
     match found(&seen.report) {
         Outcome::Done(lines) => Outcome::Done(of.chain(lines).collect()),

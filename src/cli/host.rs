@@ -182,13 +182,13 @@ pub fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, Strin
 }
 
 fn done(config: &Config, command: Command) -> Acted {
-    if let Some(told) = asked(config, &command) {
-        return Ok(told?);
+    if let Some(outcome) = asked(config, &command) {
+        return Ok(outcome?);
     }
     // A missing data file must not be created.
     config.data.metadata().map_err(|e| format!("data: {}: {e}", config.data.display()))?;
     let host = controller::host(config, &command).map_err(|e| e.to_string())?;
-    let told = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());
+    let outcome = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());
     host.store.close();
-    Ok(told?)
+    Ok(outcome?)
 }

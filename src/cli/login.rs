@@ -85,9 +85,9 @@ impl Login {
             let code = self.code.clone().ok_or_else(|| Failure::of("a second factor is required: give a one-time code with --code"))?;
             asked(&context, "POST", "/authenticate/mfa", Vec::new(), Some(json!({ "code": code })))?;
         }
-        let path = context.keep()?;
-        let told = format!("logged in to {} as {}; the session is kept in {}", context.url, context.user, path.display());
-        Ok(Outcome::Done(vec![format!("authority: {shown}"), told]))
+        let path = context.save()?;
+        let message = format!("logged in to {} as {}; the session is kept in {}", context.url, context.user, path.display());
+        Ok(Outcome::Done(vec![format!("authority: {shown}"), message]))
     }
 
     /// The certificate authorities to trust, in PEM, and their fingerprints.
@@ -124,13 +124,13 @@ impl Logout {
     /// # Errors
     /// There is no login, or the file cannot be deleted.
     pub fn act(self) -> Acted {
-        let context = Context::kept()?.ok_or_else(|| Failure::of("there is no login: use overkeep login first"))?;
+        let context = Context::load()?.ok_or_else(|| Failure::of("there is no login: use overkeep login first"))?;
         if ApiTokens::is_one(&context.token) {
-            Context::forget()?;
+            Context::delete()?;
             return Ok(Outcome::Done(vec![format!("the login to {} is deleted; its API token stays valid", context.url)]));
         }
         let ended = asked(&context, "DELETE", "/current-api-session", Vec::new(), None);
-        Context::forget()?;
+        Context::delete()?;
         let line = match ended {
             Ok(_) => format!("logged out of {}", context.url),
             Err(_) => format!("the login to {} is deleted; its session could not be ended", context.url),
@@ -149,9 +149,9 @@ fn kept_token(url: String, ca: String, shown: String) -> Acted {
     let mut context = Context { url, user: String::new(), ca, token: token.to_string() };
     let session = asked(&context, "GET", "/current-api-session", Vec::new(), None)?;
     context.user = session.pointer("/identity/name").and_then(Json::as_str).unwrap_or_default().to_owned();
-    let path = context.keep()?;
-    let told = format!("the API token of {} for {} is kept in {}", context.user, context.url, path.display());
-    Ok(Outcome::Done(vec![format!("authority: {shown}"), told]))
+    let path = context.save()?;
+    let message = format!("the API token of {} for {} is kept in {}", context.user, context.url, path.display());
+    Ok(Outcome::Done(vec![format!("authority: {shown}"), message]))
 }
 
 fn asked(context: &Context, method: &str, path: &str, query: Vec<(String, String)>, body: Option<Json>) -> Result<Json, Failure> {

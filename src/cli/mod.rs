@@ -128,7 +128,7 @@ pub fn act<E: Display>(
     } else {
         let grammar = api::grammar()?;
         let matches = api::command(CommandLine::command(), &grammar).try_get_matches_from(arguments).map_err(Failure::Usage)?;
-        if let Some((operation, matches)) = api::meant(&grammar, &matches) {
+        if let Some((operation, matches)) = api::chosen_operation(&grammar, &matches) {
             return api::act(&grammar, operation, matches, environment);
         }
         CommandLine::from_arg_matches(&matches).map_err(Failure::Usage)?

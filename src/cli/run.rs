@@ -203,7 +203,7 @@ fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String
 fn unknown_variable(name: &str, names: &BTreeMap<String, (&str, &Value)>) -> String {
     let letters = |name: &str| name.replace('_', "");
     match names.keys().find(|known| letters(known) == letters(&name.to_ascii_uppercase())) {
-        Some(meant) => format!("there is no such setting, and it is ignored; {meant} is one"),
+        Some(chosen_operation) => format!("there is no such setting, and it is ignored; {chosen_operation} is one"),
         None => "there is no such setting, and it is ignored; controller.toml lists all keys".into(),
     }
 }

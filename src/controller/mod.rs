@@ -243,7 +243,7 @@ fn listener(sockets: Vec<TcpListener>, router_socket: Option<TcpListener>, tls: 
     }
 }
 
-fn rest(front: Arc<Dispatcher>, http: &config::Http) -> RestListener {
+fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
     let patience = Patience {
         head: http.client_timeout.duration(),
         unread: http.unread_timeout.duration(),
@@ -253,7 +253,7 @@ fn rest(front: Arc<Dispatcher>, http: &config::Http) -> RestListener {
         streams: http.max_streams,
     };
     let bounds = Bounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total };
-    RestListener::new(front, patience, bounds, Shutdown::default())
+    RestListener::new(dispatcher, patience, bounds, Shutdown::default())
 }
 
 /// The socket for commands on the host. A file system without sockets does not prevent a start.
@@ -304,17 +304,17 @@ fn listen(
     router: Option<RouterSide>,
     control: RouterSide,
 ) -> Result<(listener::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
-    let (tell, told) = mpsc::channel();
+    let (started, starting) = mpsc::channel();
     let run = move || {
         System::new().block_on(async move {
             let stopping = rest.stopping.clone();
             let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), router, control)?;
-            drop(tell.send(running));
+            drop(started.send(running));
             server.await
         })
     };
     let thread = std::thread::Builder::new().name("server".into()).spawn(run).map_err(|e| NotStarted(format!("server: {e}")))?;
-    match told.recv() {
+    match starting.recv() {
         Ok(running) => Ok((running, thread)),
         Err(_) => Err(NotStarted("server: it ended before it was listening".into())),
     }

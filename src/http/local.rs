@@ -47,31 +47,31 @@ pub enum LocalPart {
     Piece(Vec<u8>),
 }
 
-/// Answers a request on this thread. `tell` receives the parts and returns whether the client still listens.
+/// Answers a request on this thread. `on_part` receives the parts and returns whether the client still listens.
 ///
 /// # Errors
 /// The runtime cannot start, or the body of the answer ends with an error.
-pub fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, tell: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
+pub fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, on_part: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
     let runtime = Runtime::new().map_err(|e| Error::Internal(format!("a runtime: {e}")))?;
     runtime.block_on(async {
         let reply = match answered(dispatcher, request).await {
             Ok(reply) => reply,
             Err(fault) => error::reply(&fault, &dispatcher.request_id()),
         };
-        told(reply, tell).await
+        write_reply(reply, on_part).await
     })
 }
 
-async fn told(reply: Reply, tell: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
-    if !tell(LocalPart::Head { status: reply.status, media: reply.media.into() }) {
+async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
+    if !on_part(LocalPart::Head { status: reply.status, media: reply.media.into() }) {
         return Ok(());
     }
     match reply.body {
-        Content::Whole(body) => drop(tell(LocalPart::Piece(body.into()))),
-        Content::Constant(text) => drop(tell(LocalPart::Piece(text.plain().into()))),
+        Content::Whole(body) => drop(on_part(LocalPart::Piece(body.into()))),
+        Content::Constant(text) => drop(on_part(LocalPart::Piece(text.plain().into()))),
         Content::Pieces(mut pieces, _) => {
             while let Some(piece) = pieces.next().await {
-                if !tell(LocalPart::Piece(piece?)) {
+                if !on_part(LocalPart::Piece(piece?)) {
                     break;
                 }
             }

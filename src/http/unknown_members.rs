@@ -59,14 +59,14 @@ pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
         .take(LIMIT)
         .map(|name| Unknown { path: format!("query.{}", shortened(&name)), known: known().cloned().collect() })
         .collect();
-    told(unknown, query)
+    report(unknown, query)
 }
 
 /// The paths of unknown members.
 ///
 /// # Errors
 /// There are some, and the query asks for rejection.
-pub fn told(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
+pub fn report(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
     if !unknown.is_empty() && is_asked(query)? {
         Error::all(unknown.into_iter().map(|one| Err(one.refused())))?;
         return Ok(Vec::new());

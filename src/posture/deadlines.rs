@@ -139,10 +139,10 @@ mod tests {
             presences in prop::collection::vec((prop::option::of(0_u64..300), prop::option::of(0_u64..300)), 1..8),
             steps in prop::collection::vec(1_u64..100, 1..12),
         ) {
-            let moment = |seconds: u64| CalendarTime::at(at(seconds));
+            let time = |seconds: u64| CalendarTime::at(at(seconds));
             let presences: Vec<Presence> = presences
                 .into_iter()
-                .map(|(passed, woken)| Presence { passed_at: passed.map(moment), woken_at: woken.map(moment), unlocked_at: None })
+                .map(|(passed, woken)| Presence { passed_at: passed.map(time), woken_at: woken.map(time), unlocked_at: None })
                 .collect();
             let ends = |presence: &Presence| {
                 let codes = presence.passed_at.into_iter().flat_map(|passed| {

@@ -58,8 +58,8 @@ pub struct Presence {
 
 impl Endpoint {
     /// Stores an answer given in an API session. At most `processes` answers about processes are kept; then the oldest are dropped.
-    pub fn take(&mut self, api_session: &str, response: Response, moment: CalendarTime, processes: usize) {
-        let at = moment.shown;
+    pub fn take(&mut self, api_session: &str, response: Response, time: CalendarTime, processes: usize) {
+        let at = time.shown;
         match response {
             Response::Os { id, os_type, version, build } => {
                 self.os = Some(Answered { check: id, at, what: Os { os_type, version, build } });
@@ -77,8 +77,8 @@ impl Endpoint {
             }
             Response::EndpointState { woken, unlocked, .. } => {
                 let presence = self.sessions.entry(api_session.to_owned()).or_default();
-                presence.woken_at = if woken { Some(moment) } else { presence.woken_at };
-                presence.unlocked_at = if unlocked { Some(moment) } else { presence.unlocked_at };
+                presence.woken_at = if woken { Some(time) } else { presence.woken_at };
+                presence.unlocked_at = if unlocked { Some(time) } else { presence.unlocked_at };
             }
         }
     }

@@ -117,7 +117,7 @@ impl Criteria {
     fn of(timeout: i64, evidence: &Evidence) -> Self {
         let Presence { passed_at, woken_at, unlocked_at } = evidence.presence;
         let remaining = passed_at.map_or(0, |at| left(timeout, at, evidence.now));
-        let shown = |moment: Option<CalendarTime>| moment.map(|moment| moment.shown);
+        let shown = |time: Option<CalendarTime>| time.map(|time| time.shown);
         Self {
             passed_mfa_at: shown(passed_at),
             woken_at: shown(woken_at),

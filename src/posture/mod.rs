@@ -130,7 +130,7 @@ impl Posture {
     /// A text or a list is too long; the store cannot be read.
     pub fn take(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, responses: Vec<Response>) -> Result<()> {
         responses.iter().try_for_each(|response| response.check(self.limits.max_text_bytes))?;
-        let (now, processes) = (self.clock.moment(), self.limits.processes);
+        let (now, processes) = (self.clock.calendar_now(), self.limits.processes);
         let begins_a_time = responses.iter().any(|response| matches!(response, Response::EndpointState { .. }));
         with(&self.memory, |memory| {
             let endpoint = memory.endpoint(identity.as_str());
@@ -151,7 +151,7 @@ impl Posture {
     pub fn evidence(&self, identity: &str, api_session: Option<&str>) -> Evidence {
         let endpoint = self.endpoint(identity);
         let presence = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
-        Evidence { endpoint, presence, ..Evidence::none(self.clock.moment()) }
+        Evidence { endpoint, presence, ..Evidence::none(self.clock.calendar_now()) }
     }
 
     /// [`Judge::rule_on`] with this evidence.
@@ -266,7 +266,7 @@ fn on_commit(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Eve
             with(memory, |memory| memory.forget_session(session.spec.identity_id.as_str(), session.id.as_str()));
         }
         Some((Some(old), Some(new))) if old.state.passed_at != new.state.passed_at => {
-            let (identity, now) = (new.spec.identity_id.as_str(), clock.moment());
+            let (identity, now) = (new.spec.identity_id.as_str(), clock.calendar_now());
             with(memory, |memory| {
                 memory.endpoint(identity).sessions.entry(new.id.to_string()).or_default().passed_at = Some(now);
                 memory.schedule(identity, new.id.as_str(), now.steady());

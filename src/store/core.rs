@@ -57,12 +57,12 @@ pub struct Core {
 }
 
 impl Core {
-    pub fn read<T>(&self, turn: Option<&ScanPermit<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    pub fn read<T>(&self, permit: Option<&ScanPermit<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let asked = || {
             let database = self.database()?;
             let transaction = database.begin_read().map_err(|e| Error::Storage(e.to_string()))?;
             let rows = Reading::new(transaction, &self.names);
-            ask(&Read { rows: &rows, context: &self.context, now: self.clock.now(), turn })
+            ask(&Read { rows: &rows, context: &self.context, now: self.clock.now(), permit })
         };
         // redb may panic on a page that was damaged after the file was opened.
         catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|panic| Err(panicked("a read", &*panic)))
@@ -80,8 +80,8 @@ impl Core {
     /// Replaces a database that failed by the state that was flushed last. It is for reading; what is written to it
     /// stays in memory.
     pub fn reopen(&self) -> Result<(), OpenError> {
-        let aside = self.backend.set_overlay().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
-        let database = open::again(aside, &self.path, self.cache, &self.names)?;
+        let overlay = self.backend.set_overlay().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
+        let database = open::again(overlay, &self.path, self.cache, &self.names)?;
         let old = self.database.swap(Some(Arc::new(database)));
         // The failed database may be in any state, so that dropping it may panic.
         drop(catch_unwind(AssertUnwindSafe(|| drop(old))));
@@ -90,7 +90,7 @@ impl Core {
 
     /// The view that a job has of the transaction of its group.
     pub fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
-        let read = Read { rows, context: &self.context, now: self.clock.now(), turn: None };
+        let read = Read { rows, context: &self.context, now: self.clock.now(), permit: None };
         Tx::new(read, rows, author)
     }
 
@@ -118,8 +118,8 @@ impl Core {
     pub fn publish(&self, events: &[Event]) {
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         for (_, listener) in listeners.iter() {
-            let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(events)));
-            if told.is_err() {
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(events)));
+            if result.is_err() {
                 tracing::error!("a listener for changes panicked; its state may be stale");
             }
         }

@@ -45,7 +45,7 @@ impl Event {
     }
 
     /// An index entry that was repaired without a change to its record. It only invalidates caches.
-    pub(super) fn mended(kind: Kind, id: &str, prefix: &[u8]) -> Self {
+    pub(super) fn repaired(kind: Kind, id: &str, prefix: &[u8]) -> Self {
         Self { kind, id: id.to_owned(), old: None, new: None, tombstone: None, dependencies: vec![Dependency::of_value(prefix)] }
     }
 

@@ -87,7 +87,7 @@ impl Store {
     ) -> Result<A> {
         let author = self.1.clone();
         let run = move |read: &Read<'_>| {
-            let rows = DryRun::on(read.rows, read.turn);
+            let rows = DryRun::on(read.rows, read.permit);
             let tx = Tx::new(Read { rows: &rows, ..*read }, &rows, author);
             work(&tx)?;
             look(read, tx.events.into_inner())

@@ -96,8 +96,8 @@ impl OpenStore {
         };
         let new = core.read(None, filled).map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() })? == 0;
         tracing::debug!(path = %path.display(), "opened the data file; all pages are intact");
-        let turns = ScanLimit::new(options.scans, options.scan_queue);
-        let inner = Inner { core, jobs: RwLock::default(), writer: Mutex::default(), turns, new };
+        let scan_limit = ScanLimit::new(options.scans, options.scan_queue);
+        let inner = Inner { core, jobs: RwLock::default(), writer: Mutex::default(), scan_limit, new };
         Ok(Self { reader: Reader(Arc::new(inner)), queue: options.queue, group: options.group, retry: options.retry })
     }
 

@@ -38,7 +38,7 @@ pub(super) struct Inner {
     pub(super) core: Arc<Core>,
     pub(super) jobs: RwLock<Option<SyncSender<Job>>>,
     pub(super) writer: Mutex<Option<JoinHandle<()>>>,
-    pub(super) turns: ScanLimit,
+    pub(super) scan_limit: ScanLimit,
     pub(super) new: bool,
 }
 
@@ -93,10 +93,10 @@ impl Reader {
     /// # Errors
     /// The error of `ask`; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
     pub async fn scan<T: Send + 'static>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
-        let (core, turns) = (self.0.core.clone(), self.0.turns.clone());
+        let (core, scan_limit) = (self.0.core.clone(), self.0.scan_limit.clone());
         let waiting = Waiting(Arc::default());
         let abandoned = waiting.0.clone();
-        let asked = tokio::task::spawn_blocking(move || core.read(Some(&ScanPermit::among(&turns, &abandoned)), ask));
+        let asked = tokio::task::spawn_blocking(move || core.read(Some(&ScanPermit::among(&scan_limit, &abandoned)), ask));
         asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
     }
 

@@ -274,7 +274,7 @@ fn exit_status_tells_problems_and_repairs() {
     kept.ends("restore --verify-only broken", 3, "lacks the");
     kept.ends("restore broken", 3, "lacks the");
     assert!(kept.bytes("data") == broken);
-    kept.ends("repair", 0, "mended: ");
+    kept.ends("repair", 0, "repaired: ");
     assert!(kept.bytes("data.before-repair") == broken, "the file must be copied first");
     kept.ends("check", 0, "nothing is wrong");
 
@@ -323,7 +323,7 @@ fn repair_can_drop_unreadable_records() {
     let refused = kept.start_with(None).err().expect("the rights cannot be computed").to_string();
     assert!(refused.contains("servicePolicy torn is damaged") && refused.contains("overkeep repair --drop-unreadable"), "{refused}");
     kept.ends("repair", 3, "torn is damaged");
-    kept.ends("repair --drop-unreadable", 0, "mended: the stored servicePolicy torn is damaged");
+    kept.ends("repair --drop-unreadable", 0, "repaired: the stored servicePolicy torn is damaged");
     kept.ends("check data.before-repair", 3, "torn is damaged");
     kept.ends("check", 0, "nothing is wrong");
     let controller = kept.start();
@@ -337,7 +337,7 @@ fn running_controller_repairs_its_file() {
     kept.tamper("data", "index", |rows| drop(rows.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap()));
     let controller = kept.start();
     kept.ends("check", 3, "a row of the index cannot be read");
-    kept.ends("repair", 0, "mended: a row of the index");
+    kept.ends("repair", 0, "repaired: a row of the index");
     kept.ends("check", 0, "nothing is wrong");
     fs::rename(kept.path("data.before-repair"), kept.path("kept")).unwrap();
     kept.ends("repair", 0, "nothing is wrong");

@@ -108,7 +108,7 @@ fn every_operation_has_a_command() {
             let operation = grammar.operations.iter().find(same).unwrap();
             let line = line_of(&command, Some(name), operation);
             let matches = command.clone().try_get_matches_from(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
-            let (meant, _) = api::meant(&grammar, &matches).unwrap();
+            let (meant, _) = api::chosen_operation(&grammar, &matches).unwrap();
             assert_eq!((meant.interface, meant.method, &meant.path), (name, row.method, &row.path), "{line:?}");
             reached += 1;
         }
@@ -130,7 +130,7 @@ fn short_forms_mean_the_first_interface() {
     for operation in first.into_values() {
         let line = line_of(&command, None, operation);
         let matches = command.clone().try_get_matches_from(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
-        let (meant, _) = api::meant(&grammar, &matches).unwrap();
+        let (meant, _) = api::chosen_operation(&grammar, &matches).unwrap();
         assert_eq!((meant.interface, meant.method, &meant.path), (operation.interface, operation.method, &operation.path), "{line:?}");
     }
 }

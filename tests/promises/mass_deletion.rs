@@ -92,7 +92,7 @@ fn left(data: &Path) -> (u64, u64, u64) {
 
 /// Deletes everything that was ended, about `most` records at a time.
 fn clear(store: &Store, most: usize) {
-    while store.clear_ended(most).unwrap() {}
+    while store.remove_deleted(most).unwrap() {}
 }
 
 /// An identity with very many sessions, and the credentials that these depend on.
@@ -245,7 +245,7 @@ fn renewal_ends_many_session_certificates() {
     let (_directory, store) = with_ann();
     let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", &SHOWN.1)?.len())).unwrap();
     assert_eq!(found(&store), MANY);
-    let left = store.write_blocking(|tx| tx.few_or_end::<SessionCertificate>("fingerprint", &SHOWN.1)).unwrap();
+    let left = store.write_blocking(|tx| tx.few_or_tombstone::<SessionCertificate>("fingerprint", &SHOWN.1)).unwrap();
     assert_eq!(left.len(), 0, "they are too many for one transaction");
     let count = |tx: &Read<'_>| Ok((tx.count::<SessionCertificate>()?, tx.count::<ApiSession>()?));
     assert_eq!((found(&store), store.read(count).unwrap().0), (0, MANY as u64), "the transaction does not wait for the deletion");
@@ -262,7 +262,7 @@ fn renewal_ends_many_session_certificates() {
         store.write_blocking(open).unwrap();
     };
     let of_ann = |store: &Store| {
-        let few = store.write_blocking(|tx| tx.few_or_end::<ApiSession>("identity", "ann")).unwrap();
+        let few = store.write_blocking(|tx| tx.few_or_tombstone::<ApiSession>("identity", "ann")).unwrap();
         few.into_iter().map(|one| one.id.into_text()).collect::<Vec<_>>()
     };
     for n in 0..2 {
@@ -272,7 +272,7 @@ fn renewal_ends_many_session_certificates() {
         assert_eq!(standing.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), [format!("new-{n}")]);
     }
     // A deletion in between must not delete the rest of the others a second time.
-    assert!(store.clear_ended(MANY).unwrap());
+    assert!(store.remove_deleted(MANY).unwrap());
     let half = store.read(count).unwrap().1;
     assert!((2..200).contains(&half), "{half}");
     assert_eq!(of_ann(&store), ["new-1"]);
@@ -337,7 +337,7 @@ fn cached_identity_ends_with_sessions() {
         (made.unwrap(), cache.find("ann").unwrap()["hasApiSession"].clone())
     };
     assert_eq!(cached_view(), (0, json!(true)));
-    assert!(store.write_blocking(|tx| tx.few_or_end::<ApiSession>("identity", "ann")).unwrap().is_empty());
+    assert!(store.write_blocking(|tx| tx.few_or_tombstone::<ApiSession>("identity", "ann")).unwrap().is_empty());
     assert!(cache.find("ann").is_none(), "the cached view showed sessions that have ended");
     assert_eq!(cached_view().1, json!(false));
     clear(&store, 50);

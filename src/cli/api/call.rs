@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::{
     grammar::{Grammar, Operation},
-    members::{self, Member, at, put, usual},
+    members::{self, Member, at, default_value, put},
     names::Names,
     request::{JSON, Request},
     tree::{enrollment_methods, is_named, members_of, segments, takes_several},
@@ -104,7 +104,7 @@ fn fill(body: &mut Json, operation: &Operation, matches: &ArgMatches, all: &[Mem
     if operation.verb == "create" && (body.is_object() || body.is_null()) {
         for member in all {
             if at(body, &member.path).is_none()
-                && let Some(value) = usual(member)
+                && let Some(value) = default_value(member)
             {
                 put(body, &member.path, value);
             }

@@ -39,11 +39,11 @@ impl Context {
         Ok(base.join("overkeep").join("context.json"))
     }
 
-    /// The kept login; `None` if there is none.
+    /// The stored login; `None` if there is none.
     ///
     /// # Errors
     /// The file cannot be read, or has another format.
-    pub fn kept() -> Result<Option<Self>, Failure> {
+    pub fn load() -> Result<Option<Self>, Failure> {
         let Ok(path) = Self::path() else { return Ok(None) };
         let refused = |error: String| Failure::of(format!("{}: {error}; overkeep login writes a new one", path.display()));
         match fs::read_to_string(&path) {
@@ -53,7 +53,7 @@ impl Context {
         }
     }
 
-    /// The kept login with what the variables `OVERKEEP_URL`, `OVERKEEP_CA` (a file) and `OVERKEEP_TOKEN` (an API token) set; they are
+    /// The stored login with what the variables `OVERKEEP_URL`, `OVERKEEP_CA` (a file) and `OVERKEEP_TOKEN` (an API token) set; they are
     /// enough without a login. `None` if there is neither.
     ///
     /// # Errors
@@ -63,15 +63,15 @@ impl Context {
             let found = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_string_lossy().into_owned());
             found.filter(|value| !value.trim().is_empty())
         };
-        let (kept, Some(token)) = (Self::kept()?, set("OVERKEEP_TOKEN")) else { return Self::kept() };
+        let (stored, Some(token)) = (Self::load()?, set("OVERKEEP_TOKEN")) else { return Self::load() };
         let missing =
             || Failure::of("OVERKEEP_TOKEN: set OVERKEEP_URL and OVERKEEP_CA, the file of the authority, too, or use overkeep login");
         let read = |path: String| text_of(Path::new(&path)).map_err(|error| Failure::of(format!("OVERKEEP_CA: {path}: {error}")));
         let url = set("OVERKEEP_URL").map(|url| url.trim_end_matches('/').to_owned());
-        let kept = kept.filter(|kept| url.as_ref().is_none_or(|url| *url == kept.url));
+        let stored = stored.filter(|stored| url.as_ref().is_none_or(|url| *url == stored.url));
         let ca = set("OVERKEEP_CA").map(read).transpose()?;
-        let url = url.or_else(|| kept.as_ref().map(|kept| kept.url.clone())).ok_or_else(missing)?;
-        let ca = ca.or_else(|| kept.map(|kept| kept.ca)).ok_or_else(missing)?;
+        let url = url.or_else(|| stored.as_ref().map(|stored| stored.url.clone())).ok_or_else(missing)?;
+        let ca = ca.or_else(|| stored.map(|stored| stored.ca)).ok_or_else(missing)?;
         Ok(Some(Self { url, user: String::new(), ca, token: token.trim().to_owned() }))
     }
 
@@ -79,7 +79,7 @@ impl Context {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn keep(&self) -> Result<PathBuf, Failure> {
+    pub fn save(&self) -> Result<PathBuf, Failure> {
         let path = Self::path()?;
         let text = serde_json::to_string_pretty(self).map_err(Failure::of)?;
         let new = path.with_extension(format!("{}.new", std::process::id()));
@@ -103,7 +103,7 @@ impl Context {
     ///
     /// # Errors
     /// The file cannot be deleted.
-    pub fn forget() -> Result<(), Failure> {
+    pub fn delete() -> Result<(), Failure> {
         let path = Self::path()?;
         fs::remove_file(&path).map_err(|error| Failure::of(format!("{}: {error}", path.display())))
     }

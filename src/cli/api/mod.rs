@@ -47,7 +47,7 @@ pub fn command(program: Command, grammar: &Grammar) -> Command {
 }
 
 /// The operation of a parsed command line, and its flags.
-pub fn meant<'g, 'm>(grammar: &'g Grammar, matches: &'m ArgMatches) -> Option<(&'g Operation, &'m ArgMatches)> {
+pub fn chosen_operation<'g, 'm>(grammar: &'g Grammar, matches: &'m ArgMatches) -> Option<(&'g Operation, &'m ArgMatches)> {
     let (mut words, mut at) = (Vec::new(), matches);
     while let Some((word, below)) = at.subcommand() {
         words.push(word);
@@ -61,7 +61,7 @@ pub fn meant<'g, 'm>(grammar: &'g Grammar, matches: &'m ArgMatches) -> Option<(&
 /// # Errors
 /// One line: a flag is invalid, the controller does not answer, or it rejects the request.
 pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<(), Failure> {
-    let transport = way(matches, environment)?;
+    let transport = transport(matches, environment)?;
     let mut names = Names::new(grammar, &transport);
     let format = matches.get_one::<String>("output").map(String::as_str);
     let wants_page =
@@ -78,7 +78,7 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
         if is_preview && format.is_none() {
             output::preview(&answer.data()).iter().try_for_each(|line| print(line))?;
         } else {
-            told(&transport, operation, matches, &path, &answer, format)?;
+            print_answer(&transport, operation, matches, &path, &answer, format)?;
         }
     }
     Ok(())
@@ -86,7 +86,7 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
 
 /// The controller to talk to: that of this host if its data file or configuration is named, else that of the last login, else that of the
 /// default data file.
-fn way(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
+fn transport(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
     reach(Which::of(path("config"), path("data")), environment)
 }
@@ -135,7 +135,7 @@ fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure>
 }
 
 /// Prints the answer of an operation.
-fn told(
+fn print_answer(
     transport: &Transport,
     operation: &Operation,
     matches: &ArgMatches,

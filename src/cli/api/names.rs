@@ -98,8 +98,8 @@ impl<'a> Names<'a> {
     /// The kind that a member refers to, and whether by roles: from the row, or from the member's name.
     fn kind(&self, operation: &Operation, member: &Member) -> Option<(String, bool)> {
         let path = member.path.join(".");
-        let said = operation.references.iter().find(|(field, _)| *field == path).map(|(_, kind)| format!("/{kind}"));
-        if let Some(kind) = said.filter(|kind| self.grammar.has(operation.interface, "GET", kind)) {
+        let described = operation.references.iter().find(|(field, _)| *field == path).map(|(_, kind)| format!("/{kind}"));
+        if let Some(kind) = described.filter(|kind| self.grammar.has(operation.interface, "GET", kind)) {
             return Some((kind, false));
         }
         let last = member.path.last()?;

@@ -49,10 +49,10 @@ fn name(entry: &Json) -> String {
 
 /// The width of the terminal in characters; `None` for a file.
 fn width() -> Option<usize> {
-    let told = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let is_terminal = std::io::stdout().is_terminal();
     let measured = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    told.or_else(|| is_terminal.then(measured).flatten()).filter(|width| *width > 0)
+    columns.or_else(|| is_terminal.then(measured).flatten()).filter(|width| *width > 0)
 }
 
 /// A list as a table. The columns are id, name, texts and lists of texts, then other members, as far as they fit. Columns without any value

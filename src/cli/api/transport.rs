@@ -60,8 +60,8 @@ impl Transport {
         match self {
             Self::Remote(remote) => {
                 let (agent, context) = remote.as_ref();
-                let told = https::ask(agent, &context.url, &context.token, request, &mut take);
-                told.map_err(|error| Failure::of(one_line(&format!("{}: {error}", context.url))))?;
+                let result = https::ask(agent, &context.url, &context.token, request, &mut take);
+                result.map_err(|error| Failure::of(one_line(&format!("{}: {error}", context.url))))?;
                 Ok(answer)
             }
             Self::Host(path) => match request::ask(path, local(request), &mut take) {

@@ -231,12 +231,12 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 /// The flags of the program itself.
 fn own(operation: &Operation) -> Vec<Arg> {
     let output = Arg::new("output").short('o').long("output").value_name("FORMAT").value_parser(PossibleValuesParser::new(FORMATS));
-    let usual = if operation.verb == "list" { "table" } else { "yaml" };
+    let default_format = if operation.verb == "list" { "table" } else { "yaml" };
     let path = |name: &'static str, help: &'static str| {
         file(name, help).value_parser(value_parser!(std::path::PathBuf)).help_heading("Controller")
     };
     vec![
-        output.help(format!("Format of the answer [default: {usual}]")),
+        output.help(format!("Format of the answer [default: {default_format}]")),
         switch("quiet", "Print nothing if a change succeeds").short('q'),
         path("data", "The data file of the controller on this host [env: OVERKEEP_DATA; default: overkeep.redb]"),
         path("config", "Read the configuration of the controller on this host from this file [env: OVERKEEP_CONFIG]"),

@@ -65,7 +65,7 @@ struct Accounts {
 /// The last search for connections to close.
 struct Looked {
     at: Option<Instant>,
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
     /// Connections closed since the last log line.
     cut: usize,
 }
@@ -79,7 +79,7 @@ impl MemoryLedger {
             held: AtomicUsize::new(0),
             next: AtomicU64::new(0),
             accounts: Mutex::default(),
-            looked: Mutex::new(Looked { at: None, told: None, cut: 0 }),
+            looked: Mutex::new(Looked { at: None, logged_at: None, cut: 0 }),
             waiters: Waiters::default(),
             readers: Waiters::default(),
         }))
@@ -135,14 +135,14 @@ impl MemoryLedger {
             state.cut.notify_one();
             looked.cut += 1;
         }
-        if looked.told.is_none_or(|told| told.elapsed() >= QUIET) {
+        if looked.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= QUIET) {
             let bound = self.0.bounds.total;
             tracing::warn!(
                 connections = looked.cut,
                 bound,
                 "clients leave too much unread; connections whose clients read nothing were closed"
             );
-            looked.told = Some(Instant::now());
+            looked.logged_at = Some(Instant::now());
             looked.cut = 0;
         }
     }

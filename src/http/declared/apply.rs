@@ -144,7 +144,7 @@ fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, J
 fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Json) -> Result<Option<ObjectChange>> {
     let name = name_of(item);
     let object = |action, members| Some(ObjectChange { action, entity: of.kind.path, name: name.to_owned(), members });
-    let draft = names.meant(of, item.clone())?;
+    let draft = names.to_ids(of, item.clone())?;
     let Some(stored) = (of.find)(change, name)? else {
         let whole = (of.whole)(draft.clone())?;
         let id = (of.create)(change, draft)?;
@@ -158,7 +158,7 @@ fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Jso
     if whole == stored.draft {
         return Ok(None);
     }
-    let (before, after) = (names.shown(of, stored.draft)?, names.shown(of, whole.clone())?);
+    let (before, after) = (names.to_names(of, stored.draft)?, names.to_names(of, whole.clone())?);
     (of.replace)(change, &stored.id, whole)?;
     Ok(object(Action::Update, differences(&before, &after)))
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{error::Result, store::Read};
 
-/// The network that a transaction shows. It has a list for every kind, even an empty one.
+/// The network in a transaction. It has a list for every kind, even an empty one.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -26,7 +26,7 @@ pub fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<String, Json
         })?;
         records.sort_by(|(one, _), (other, _)| one.cmp(other));
         let required = required(&one.schema);
-        let shown = records.into_iter().map(|(_, draft)| names.shown(one, brief(one, &required, draft)));
+        let shown = records.into_iter().map(|(_, draft)| names.to_names(one, brief(one, &required, draft)));
         network.insert(one.kind.path.into(), shown.collect::<Result<_>>()?);
     }
     Ok(network)

@@ -13,7 +13,7 @@ use crate::{
     store::Read,
 };
 
-/// Takes one record after the other.
+/// Is called with one record after the other.
 pub type DeclaredVisitor<'v> = &'v mut dyn FnMut(DeclaredRecord) -> Result<()>;
 
 /// A kind whose records occur in a network document: requests can replace a whole record, and each record has a unique name.

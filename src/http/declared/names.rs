@@ -20,7 +20,7 @@ pub struct Names<'n> {
 }
 
 impl<'n> Names<'n> {
-    /// The names that a transaction shows; empty cache.
+    /// The names in a transaction; the cache is empty.
     pub fn of(kinds: &'n DeclaredKinds, read: &'n Read<'n>) -> Self {
         Self { kinds, read, names: RefCell::default(), ids: RefCell::default() }
     }
@@ -29,7 +29,7 @@ impl<'n> Names<'n> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn shown(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
+    pub fn to_names(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
         for (place, kind) in &of.references {
             rewrite(&mut draft, *place, &mut |id| self.name(*kind, id))?;
         }
@@ -40,7 +40,7 @@ impl<'n> Names<'n> {
     ///
     /// # Errors
     /// A name does not exist, or a record cannot be read.
-    pub fn meant(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
+    pub fn to_ids(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
         for (place, kind) in &of.references {
             rewrite(&mut draft, *place, &mut |name| {
                 let found = self.id(*kind, name)?;

@@ -52,7 +52,7 @@ impl Store {
     pub fn check(&self, watch: &Progress) -> Result<Report> {
         let faults = self.inspect(watch, TOLD + 1)?;
         let mut report = Report::default();
-        report.tell(faults.into_iter().map(|fault| fault.description).chain(self.lost()).map(unmended));
+        report.tell(faults.into_iter().map(|fault| fault.description).chain(self.lost()).map(unrepaired));
         Ok(report)
     }
 
@@ -65,14 +65,14 @@ impl Store {
         let mut report = Report::default();
         loop {
             let faults = self.inspect(watch, COLLECTED)?;
-            let turn = |fault: &Fault| fault.remedy.turn(unreadable);
-            let next = faults.iter().filter_map(turn).min();
-            let (wanted, others): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(|fault| next.is_some() && turn(fault) == next);
-            let (mended, left) = self.mend(wanted, watch)?;
-            let is_over = mended.is_empty();
-            report.tell(mended.into_iter().map(|fault| (fault.mended(), true)));
+            let order = |fault: &Fault| fault.remedy.order(unreadable);
+            let next = faults.iter().filter_map(order).min();
+            let (wanted, others): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(|fault| next.is_some() && order(fault) == next);
+            let (repaired, left) = self.repair_faults(wanted, watch)?;
+            let is_over = repaired.is_empty();
+            report.tell(repaired.into_iter().map(|fault| (fault.repaired(), true)));
             if is_over {
-                report.tell(left.into_iter().chain(others).map(|fault| fault.description).chain(self.lost()).map(unmended));
+                report.tell(left.into_iter().chain(others).map(|fault| fault.description).chain(self.lost()).map(unrepaired));
                 return Ok(report);
             }
         }
@@ -114,17 +114,17 @@ impl Store {
     }
 
     /// Repairs faults. Returns those repaired and those not.
-    fn mend(&self, faults: Vec<Fault>, watch: &Progress) -> Result<(Vec<Fault>, Vec<Fault>)> {
-        let (mut mended, mut left) = (Vec::new(), Vec::new());
+    fn repair_faults(&self, faults: Vec<Fault>, watch: &Progress) -> Result<(Vec<Fault>, Vec<Fault>)> {
+        let (mut repaired, mut left) = (Vec::new(), Vec::new());
         let mut faults = faults.into_iter();
         loop {
             let batch: Vec<Fault> = faults.by_ref().take(BATCH).collect();
             if batch.is_empty() {
-                return Ok((mended, left));
+                return Ok((repaired, left));
             }
             let remedies = batch.iter().map(|fault| fault.remedy.clone()).collect();
             for (fault, fixed) in batch.into_iter().zip(self.apply(remedies, watch)?) {
-                if fixed { mended.push(fault) } else { left.push(fault) }
+                if fixed { repaired.push(fault) } else { left.push(fault) }
             }
         }
     }
@@ -147,6 +147,6 @@ fn lost(at: u64) -> String {
     format!("the disk no longer holds what was written at byte {at} of the file")
 }
 
-fn unmended(description: String) -> (String, bool) {
+fn unrepaired(description: String) -> (String, bool) {
     (description, false)
 }

@@ -39,7 +39,7 @@ pub enum Remedy {
 impl Remedy {
     /// The order of application; `None` if it is not applied. The end of the history comes first, because every other
     /// repair appends to it.
-    pub fn turn(&self, unreadable: Unreadable) -> Option<u8> {
+    pub fn order(&self, unreadable: Unreadable) -> Option<u8> {
         match self {
             Self::None => None,
             Self::End | Self::Record { .. } if unreadable == Unreadable::Stays => None,
@@ -87,7 +87,7 @@ fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
         let missing = tx.bytes(Table::Index, &own.key)?.as_ref() != Some(&own.row);
         if missing && holder(tx, entry, place, id, &own)?.is_none() {
             tx.rows.insert(Table::Index, &own.key, &own.row)?;
-            tx.events.borrow_mut().extend(own.key.get(..own.prefix).map(|prefix| Event::mended(entry.kind, id, prefix)));
+            tx.events.borrow_mut().extend(own.key.get(..own.prefix).map(|prefix| Event::repaired(entry.kind, id, prefix)));
         }
     }
     Ok(())
@@ -99,7 +99,7 @@ fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
         tx.rows.remove(Table::Index, key)?;
         let known = index::parts(key, &row).and_then(|(code, id)| {
             let (place, _) = tx.context.registry.field(code)?;
-            Some(Event::mended(tx.context.registry.entry(place).ok()?.kind, id, key.get(..key.len() - id.len())?))
+            Some(Event::repaired(tx.context.registry.entry(place).ok()?.kind, id, key.get(..key.len() - id.len())?))
         });
         tx.events.borrow_mut().extend(known);
     }

@@ -45,20 +45,20 @@ pub struct ScanPermit<'t> {
     /// Set when the caller is gone.
     abandoned: &'t AtomicBool,
     /// `None` for a scan that never waits.
-    turns: Option<&'t ScanLimit>,
+    scan_limit: Option<&'t ScanLimit>,
     rows: Cell<u64>,
     held: RefCell<Option<[OwnedSemaphorePermit; 2]>>,
 }
 
 impl<'t> ScanPermit<'t> {
     /// A scan that may have to wait.
-    pub fn among(turns: &'t ScanLimit, abandoned: &'t AtomicBool) -> Self {
-        Self { turns: Some(turns), ..Self::free(abandoned) }
+    pub fn among(scan_limit: &'t ScanLimit, abandoned: &'t AtomicBool) -> Self {
+        Self { scan_limit: Some(scan_limit), ..Self::free(abandoned) }
     }
 
     /// A scan that never waits.
     pub fn free(abandoned: &'t AtomicBool) -> Self {
-        Self { abandoned, turns: None, rows: Cell::new(0), held: RefCell::default() }
+        Self { abandoned, scan_limit: None, rows: Cell::new(0), held: RefCell::default() }
     }
 
     /// Called before each row is read or written. After the first thousand rows it waits for a permit.
@@ -94,12 +94,12 @@ impl<'t> ScanPermit<'t> {
             return Ok(());
         }
         self.rows.set(FEW + 1);
-        self.turns.map_or(Ok(()), |turns| self.wait(turns))
+        self.scan_limit.map_or(Ok(()), |scan_limit| self.wait(scan_limit))
     }
 
-    fn wait(&self, turns: &ScanLimit) -> Result<()> {
-        let admitted = turns.admitted.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY_AFTER })?;
-        let running = Handle::current().block_on(turns.running.clone().acquire_owned()).map_err(|_| closed())?;
+    fn wait(&self, scan_limit: &ScanLimit) -> Result<()> {
+        let admitted = scan_limit.admitted.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY_AFTER })?;
+        let running = Handle::current().block_on(scan_limit.running.clone().acquire_owned()).map_err(|_| closed())?;
         *self.held.borrow_mut() = Some([admitted, running]);
         Ok(())
     }

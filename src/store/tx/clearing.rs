@@ -1,4 +1,4 @@
-//! Clearing away records that were ended together: some at a time, each part in a transaction of its own.
+//! Removal of the records under tombstones, in batches, each in a transaction of its own.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -24,25 +24,25 @@ struct DeletionBatch {
 
 impl Read<'_> {
     /// The batches of one removal step: records of the first tombstones, up to the first with another author.
-    fn shares(&self, limit: usize) -> Result<Vec<DeletionBatch>> {
-        let (mut shares, mut left) = (Vec::<DeletionBatch>::new(), limit);
+    fn batches(&self, limit: usize) -> Result<Vec<DeletionBatch>> {
+        let (mut batches, mut left) = (Vec::<DeletionBatch>::new(), limit);
         self.scan(Table::Endings, ALL, &mut |prefix, row| {
             let tombstone = Pending::of(prefix, row)?;
-            if shares.first().is_some_and(|first| first.tombstone.note.by != tombstone.note.by) {
+            if batches.first().is_some_and(|first| first.tombstone.note.by != tombstone.note.by) {
                 return Ok(ControlFlow::Break(()));
             }
-            let ids = self.left_of(&tombstone, left)?;
+            let ids = self.remaining_ids(&tombstone, left)?;
             let is_all = ids.len() < left;
             left = left.saturating_sub(ids.len().max(1));
-            shares.push(DeletionBatch { tombstone, ids, is_all });
+            batches.push(DeletionBatch { tombstone, ids, is_all });
             Ok(flow(left > 0))
         })?;
-        Ok(shares)
+        Ok(batches)
     }
 
     /// Up to `limit` records that a tombstone covers. A record that cannot be read is left out and kept, so that the
     /// damage stays visible.
-    fn left_of(&self, pending: &Pending, limit: usize) -> Result<Vec<String>> {
+    fn remaining_ids(&self, pending: &Pending, limit: usize) -> Result<Vec<String>> {
         let (mut left, end) = (Vec::new(), index::after(&pending.prefix));
         let Some((place, entry)) = pending.kind(self) else { return Ok(left) };
         self.scan(Table::Index, (Bound::Included(&pending.prefix), Bound::Excluded(&end)), &mut |key, _| {
@@ -60,8 +60,8 @@ impl Read<'_> {
 impl Tx<'_> {
     /// Removes the records of these batches, with their dependents, until about `limit` are removed. A tombstone without
     /// records left is removed, unless a newer one replaced it meanwhile.
-    fn clear(&self, shares: &[DeletionBatch], limit: usize) -> Result<()> {
-        for DeletionBatch { tombstone, ids, is_all } in shares {
+    fn clear(&self, batches: &[DeletionBatch], limit: usize) -> Result<()> {
+        for DeletionBatch { tombstone, ids, is_all } in batches {
             if let Some((place, entry)) = tombstone.kind(self) {
                 for id in ids {
                     if self.events.borrow().len() >= limit {
@@ -72,7 +72,7 @@ impl Tx<'_> {
                     }
                 }
             }
-            if *is_all && self.ended_behind(&tombstone.prefix)? == tombstone.era {
+            if *is_all && self.tombstone_epoch(&tombstone.prefix)? == tombstone.era {
                 self.rows.remove(Table::Endings, &tombstone.prefix)?;
             }
         }
@@ -86,10 +86,10 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn clear_ended(&self, limit: usize) -> Result<bool> {
-        let shares = self.read(|read| read.shares(limit))?;
-        let Some(first) = shares.first() else { return Ok(false) };
+    pub fn remove_deleted(&self, limit: usize) -> Result<bool> {
+        let batches = self.read(|read| read.batches(limit))?;
+        let Some(first) = batches.first() else { return Ok(false) };
         let ender = self.by(first.tombstone.note.by.clone());
-        ender.write_blocking(move |tx| tx.clear(&shares, limit)).map(|()| true)
+        ender.write_blocking(move |tx| tx.clear(&batches, limit)).map(|()| true)
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
         // A dependent record that is damaged is kept, so that the damage stays visible.
         if at == 0 { removed? } else { tx.unless_damaged(removed).map(|_| ())? }
     }
-    plan.endings.into_iter().try_for_each(|(place, field, value)| tx.end(registry.entry(place)?.kind, field, &value))
+    plan.endings.into_iter().try_for_each(|(place, field, value)| tx.write_tombstone(registry.entry(place)?.kind, field, &value))
 }
 
 fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {

@@ -22,7 +22,7 @@ type Change = Option<Vec<u8>>;
 pub struct DryRun<'r> {
     below: &'r dyn Rows,
     /// Rows written are counted like rows read.
-    turn: Option<&'r ScanPermit<'r>>,
+    permit: Option<&'r ScanPermit<'r>>,
     changes: RefCell<HashMap<Table, BTreeMap<Vec<u8>, Change>>>,
     /// The changes in the order written.
     log: RefCell<Vec<Undo>>,
@@ -55,12 +55,12 @@ impl Way {
 
 impl<'r> DryRun<'r> {
     /// No changes yet.
-    pub fn on(below: &'r dyn Rows, turn: Option<&'r ScanPermit<'r>>) -> Self {
-        Self { below, turn, changes: RefCell::default(), log: RefCell::default() }
+    pub fn on(below: &'r dyn Rows, permit: Option<&'r ScanPermit<'r>>) -> Self {
+        Self { below, permit, changes: RefCell::default(), log: RefCell::default() }
     }
 
     fn change(&self, table: Table, key: &[u8], change: Change) -> Result<()> {
-        self.turn.map_or(Ok(()), ScanPermit::step)?;
+        self.permit.map_or(Ok(()), ScanPermit::step)?;
         let before = self.changes.borrow_mut().entry(table).or_default().insert(key.to_vec(), change);
         self.log.borrow_mut().push(Undo { table, key: key.to_vec(), before });
         Ok(())

@@ -28,7 +28,7 @@ pub struct Edit {
     pub targets: Vec<NewTarget>,
     pub event: Option<Event>,
     /// What the history tells of it.
-    pub told: Option<HistoryEntry>,
+    pub history_entry: Option<HistoryEntry>,
 }
 
 /// An id that a record newly refers to.
@@ -56,10 +56,10 @@ impl Edit {
         // If several values are taken, they are reported in the order of the kind's fields.
         added.sort_by_key(|entry| E::FIELDS.iter().position(|field| field.name == entry.field));
         let row = Some(codec::encode(&new)?);
-        let told = told(old.as_ref(), Some(&new), by_system)?;
+        let history_entry = history_entry(old.as_ref(), Some(&new), by_system)?;
         let (id, added) = (new.id.to_string(), added.into_iter().map(named::<E>).collect::<Vec<_>>());
         let event = Event::new(old, Some(new), removed.iter().chain(added.iter().map(|(entry, _)| entry)));
-        Ok(Self { kind: E::KIND, id, row, removed, added, targets, event, told })
+        Ok(Self { kind: E::KIND, id, row, removed, added, targets, event, history_entry })
     }
 
     /// The change that a record goes.
@@ -68,9 +68,9 @@ impl Edit {
     /// [`Error::Internal`] if a member has no JSON form, which is a defect.
     pub fn delete<E: Entity>(old: Record<E>, by_system: bool) -> Result<Self> {
         let (id, removed) = (old.id.to_string(), index::entries(&old));
-        let told = told(Some(&old), None, by_system)?;
+        let history_entry = history_entry(Some(&old), None, by_system)?;
         let event = Event::new(Some(old), None, removed.iter());
-        Ok(Self { kind: E::KIND, id, row: None, removed, added: Vec::new(), targets: Vec::new(), event, told })
+        Ok(Self { kind: E::KIND, id, row: None, removed, added: Vec::new(), targets: Vec::new(), event, history_entry })
     }
 }
 
@@ -94,7 +94,7 @@ fn new_targets<E: Entity>(old: Option<&Record<E>>, new: &Record<E>) -> Vec<NewTa
     targets
 }
 
-fn told<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, by_system: bool) -> Result<Option<HistoryEntry>> {
+fn history_entry<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, by_system: bool) -> Result<Option<HistoryEntry>> {
     if by_system && new.or(old).is_some_and(E::is_unlogged) { Ok(None) } else { HistoryEntry::of(old, new) }
 }
 

@@ -19,7 +19,7 @@ pub struct Read<'t> {
     pub(crate) context: &'t Context,
     pub(crate) now: Timestamp,
     /// The limit, if this is a scan.
-    pub(crate) turn: Option<&'t ScanPermit<'t>>,
+    pub(crate) permit: Option<&'t ScanPermit<'t>>,
 }
 
 impl Read<'_> {
@@ -200,8 +200,8 @@ impl Read<'_> {
 
     /// Called before a scan of every record of a kind.
     pub(crate) fn before_all<E: Entity>(&self) -> Result<()> {
-        let Some(turn) = self.turn else { return Ok(()) };
-        turn.before(self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))?)
+        let Some(permit) = self.permit else { return Ok(()) };
+        permit.before(self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))?)
     }
 
     /// Called before work that costs as much as reading so many records: it is limited like a scan.
@@ -209,11 +209,11 @@ impl Read<'_> {
     /// # Errors
     /// [`Error::Busy`] if too many wait; [`Error::Internal`] if the caller is gone.
     pub fn before(&self, records: u64) -> Result<()> {
-        self.turn.map_or(Ok(()), |turn| turn.before(records))
+        self.permit.map_or(Ok(()), |permit| permit.before(records))
     }
 
     pub(crate) fn step(&self) -> Result<()> {
-        self.turn.map_or(Ok(()), ScanPermit::step)
+        self.permit.map_or(Ok(()), ScanPermit::step)
     }
 }
 
@@ -248,7 +248,7 @@ impl Facts for Read<'_> {
     }
 
     fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
-        self.ended_behind(&index::prefix(kind, field, value.as_bytes()))
+        self.tombstone_epoch(&index::prefix(kind, field, value.as_bytes()))
     }
 
     fn any_ended(&self) -> Result<bool> {

@@ -77,7 +77,7 @@ impl Read<'_> {
     }
 
     /// The epoch of the tombstone for the records whose index keys have this prefix; zero if there is none.
-    pub(crate) fn ended_behind(&self, prefix: &[u8]) -> Result<Epoch> {
+    pub(crate) fn tombstone_epoch(&self, prefix: &[u8]) -> Result<Epoch> {
         let mut era = 0;
         self.rows.get(Table::Endings, prefix, &mut |row| {
             era = row.first_chunk().map(|era| Epoch::from_le_bytes(*era)).ok_or_else(unreadable)?;
@@ -103,20 +103,20 @@ impl Tx<'_> {
     /// tombstone are never returned.
     ///
     /// # Errors
-    /// The file cannot be read or written. The file cannot be read or written.
-    pub fn few_or_end<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {
+    /// The file cannot be read or written.
+    pub fn few_or_tombstone<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {
         match self.few::<E>(field, value)? {
             Some(few) => few.into_iter().filter_map(|id| self.find_readable(&Id::from_text(id)).transpose()).collect(),
-            None => self.end(E::KIND, field, value).map(|()| Vec::new()),
+            None => self.write_tombstone(E::KIND, field, value).map(|()| Vec::new()),
         }
     }
 
-    /// Whether [`Tx::few_or_end`] would write a tombstone. A record that must survive it has to be of the epoch that it
+    /// Whether [`Tx::few_or_tombstone`] would write a tombstone. A record that must survive it has to be of the epoch that it
     /// begins, which is the next one.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn would_end<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
+    pub fn would_write_tombstone<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
         Ok(self.few::<E>(field, value)?.is_none())
     }
 
@@ -125,7 +125,7 @@ impl Tx<'_> {
         self.few_ids(E::KIND, field, value, limit)
     }
 
-    pub(crate) fn end(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {
+    pub(crate) fn write_tombstone(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {
         let era = self.era()?.saturating_add(1);
         self.set_setting(ERA, Some(&era.to_le_bytes()))?;
         let note = TombstoneRecord { kind: kind.name.into(), by: Author::clone(&self.author.borrow()) };

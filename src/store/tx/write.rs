@@ -131,7 +131,7 @@ impl Tx<'_> {
 
     /// Carries out a change of one record, after it was checked against the others.
     fn apply(&self, edit: Edit) -> Result<()> {
-        let Edit { kind, id, row, removed, added, targets, event, told } = edit;
+        let Edit { kind, id, row, removed, added, targets, event, history_entry } = edit;
         targets.iter().try_for_each(|target| self.check_target(kind, &id, target))?;
         for entry in &removed {
             self.rows.remove(Table::Index, &entry.key)?;
@@ -145,7 +145,7 @@ impl Tx<'_> {
             Some(row) => self.rows.insert(table, id.as_bytes(), &row)?,
             None => self.rows.remove(table, id.as_bytes())?,
         }
-        told.map_or(Ok(()), |entry| self.tell(entry))?;
+        history_entry.map_or(Ok(()), |entry| self.tell(entry))?;
         self.events.borrow_mut().extend(event);
         Ok(())
     }
@@ -183,11 +183,11 @@ impl Tx<'_> {
 
     /// Undoes everything that `act` did if it fails.
     pub(crate) fn whole(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
-        let (mark, told) = (self.rows.mark(), self.events.borrow().len());
+        let (mark, events) = (self.rows.mark(), self.events.borrow().len());
         let done = act();
         if done.is_err() {
             self.rows.rollback(mark)?;
-            self.events.borrow_mut().truncate(told);
+            self.events.borrow_mut().truncate(events);
         }
         done
     }

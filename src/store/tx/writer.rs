@@ -74,8 +74,8 @@ pub fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration) -> st
         loop {
             match jobs.recv_timeout(retry) {
                 Ok(first) => {
-                    let (answers, told) = (Vec::new(), Vec::new());
-                    let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), open: alone < ALONE, answers, told };
+                    let (answers, events) = (Vec::new(), Vec::new());
+                    let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), open: alone < ALONE, answers, events };
                     let shared = group.run(first, &mut recovery) > 1;
                     alone = if shared { 0 } else { ALONE.min(alone + 1) };
                 }
@@ -97,7 +97,7 @@ struct Group<'w> {
     open: bool,
     answers: Vec<Answer>,
     /// The events of each job whose writes stay.
-    told: Vec<Vec<Event>>,
+    events: Vec<Vec<Event>>,
 }
 
 impl Group<'_> {
@@ -117,7 +117,7 @@ impl Group<'_> {
             self.core.metrics.failures.inc();
         }
         match &committed {
-            Ok(()) => self.told.iter().for_each(|events| self.core.publish(events)),
+            Ok(()) => self.events.iter().for_each(|events| self.core.publish(events)),
             Err(e) => self.answers.extend(first.map(|job| (job.run)(Err(e.clone())).answer)),
         }
         let jobs = self.answers.len();
@@ -170,7 +170,7 @@ impl Group<'_> {
             self.answers.push(answer);
             if kept {
                 written |= rows.keep();
-                self.told.push(tx.events.into_inner());
+                self.events.push(tx.events.into_inner());
             } else {
                 rows.rollback(0)?;
             }

@@ -17,7 +17,7 @@ use crate::{
         extractor::{Extractor, Query},
         media_type::{essence, not_taken},
         openapi::operation::{BodyShape, JSON, Operation, Schemas},
-        unknown_members::{told, unknown},
+        unknown_members::{report, unknown},
     },
 };
 
@@ -76,7 +76,7 @@ impl Extractor for EnrollBody {
         // Parsed as any JSON first, because unknown members are reported.
         let offer = match serde_json::from_slice::<Map<String, Json>>(&incoming.body).map(Json::Object) {
             Ok(json) => {
-                incoming.unknown.extend(told(unknown(&json, &members()), incoming.query)?);
+                incoming.unknown.extend(report(unknown(&json, &members()), incoming.query)?);
                 body::read(json).map(EnrollmentRequest::Members)
             }
             Err(e) => Err(Error::Unparseable(e.to_string())),

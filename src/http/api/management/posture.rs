@@ -112,7 +112,7 @@ impl SessionData {
     fn new(id: &str, presence: Presence, sdk: &SdkInfo) -> Self {
         let Presence { passed_at, woken_at, unlocked_at } = presence;
         let since = |event: Option<CalendarTime>| passed_at.map(|passed| event.is_none_or(|at| at <= passed));
-        let shown = |moment: Option<CalendarTime>| moment.map(|moment| moment.shown);
+        let shown = |time: Option<CalendarTime>| time.map(|time| time.shown);
         let mfa = PassedMfa {
             api_session_id: id.to_owned(),
             passed_mfa: passed_at.is_some(),

@@ -125,7 +125,7 @@ impl Reader {
             }
             let rows = self.state.store.read(|tx| tx.history_after(self.last, SOME))?;
             if !rows.is_empty() {
-                return self.told(&rows).map(Some);
+                return self.text_of(&rows).map(Some);
             }
             tokio::select! {
                 () = self.out.closed() => return Ok(None),
@@ -145,7 +145,7 @@ impl Reader {
         Ok(caller.is_some_and(|caller| caller.queries.is_empty() && caller.is_admin()))
     }
 
-    fn told(&mut self, rows: &[HistoryRow]) -> Result<String> {
+    fn text_of(&mut self, rows: &[HistoryRow]) -> Result<String> {
         let mut text = String::new();
         for row in rows {
             if row.sequence != self.last + 1 {
