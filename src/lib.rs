@@ -42,6 +42,9 @@
 //! * **Partly authenticated callers**: a session with open `AuthQuery`s; rows say `Partial` where that is enough.
 //! * **Bodies that are not JSON**: an argument type that describes its media types, as in `http/api/client/enroll.rs`.
 
+// What is only for this crate is `pub(crate)`; tests, benches and the program have no outside.
+#![warn(unreachable_pub)]
+
 mod access;
 mod admin_socket;
 mod authentication;

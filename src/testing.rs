@@ -42,9 +42,23 @@ pub mod entity {
         Controller, Counted, Credential, Demand, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch, ExternalIdClaim,
         ExternalJwtSigner, Facts, FactsExt, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Mfa, OnDelete, PairCount, Pairs,
         PolicyType, PostureCheck, Record, Reference, Roles, RouterLink, Seen, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
-        Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words, api_session, auth_policy, builtin,
-        enrollment, external_id_claim, external_jwt_signer, history, mfa,
+        Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words, builtin, external_id_claim, history,
     };
+    pub mod api_session {
+        pub use crate::entity::api_session::State;
+    }
+    pub mod auth_policy {
+        pub use crate::entity::auth_policy::Updb;
+    }
+    pub mod enrollment {
+        pub use crate::entity::enrollment::Method;
+    }
+    pub mod external_jwt_signer {
+        pub use crate::entity::external_jwt_signer::TargetToken;
+    }
+    pub mod mfa {
+        pub use crate::entity::mfa::{Purpose, Used};
+    }
 }
 pub mod error {
     pub use crate::error::{Error, Refusal, Result};
