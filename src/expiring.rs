@@ -20,7 +20,7 @@ use crate::{
 /// The kind of an expiring thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ExpiringKind {
+pub(crate) enum ExpiringKind {
     /// A certificate of this controller.
     ControllerCertificate,
     IdentityCertificate,
@@ -33,7 +33,7 @@ pub enum ExpiringKind {
 
 impl ExpiringKind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::ControllerCertificate,
         Self::IdentityCertificate,
         Self::EdgeRouterCertificate,
@@ -44,7 +44,7 @@ impl ExpiringKind {
     ];
 
     /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::ControllerCertificate => "controller-certificate",
             Self::IdentityCertificate => "identity-certificate",
@@ -60,7 +60,7 @@ impl ExpiringKind {
 /// A certificate or an enrollment that expires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Expiring {
+pub(crate) struct Expiring {
     /// What expires.
     pub kind: ExpiringKind,
     /// The id of the record, or of the identity that has the credential. The role of a certificate of this controller.
@@ -75,7 +75,7 @@ pub struct Expiring {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn expiring(read: &Read<'_>, keystore: &Keystore, before: Timestamp) -> Result<Vec<Expiring>> {
+pub(crate) fn expiring(read: &Read<'_>, keystore: &Keystore, before: Timestamp) -> Result<Vec<Expiring>> {
     let mut found = Found { before, list: Vec::new() };
     for (role, certificate) in keystore.certificates() {
         let ends_at = Timestamp::from_seconds(certificate.not_after());
@@ -147,7 +147,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_NAMES: usize = 10;
 
 /// Once an hour reads what expires soon and sets the gauges; logs it once a day.
-pub struct ExpiryNotice {
+pub(crate) struct ExpiryNotice {
     gauges: Gauges,
     read_at: Option<Instant>,
     logged_at: Option<Instant>,
@@ -155,7 +155,7 @@ pub struct ExpiryNotice {
 
 impl ExpiryNotice {
     /// Sets these gauges.
-    pub fn new(gauges: Gauges) -> Self {
+    pub(crate) fn new(gauges: Gauges) -> Self {
         Self { gauges, read_at: None, logged_at: None }
     }
 
@@ -163,7 +163,7 @@ impl ExpiryNotice {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn update(&mut self, store: &Store, keystore: &Keystore, now: Timestamp, is_forced: bool) -> Result<()> {
+    pub(crate) fn update(&mut self, store: &Store, keystore: &Keystore, now: Timestamp, is_forced: bool) -> Result<()> {
         let is_due = |last: Option<Instant>, interval| last.is_none_or(|last| last.elapsed() >= interval);
         if !is_forced && !is_due(self.read_at, READ_INTERVAL) {
             return Ok(());

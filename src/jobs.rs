@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The components that the jobs work on.
-pub struct Jobs {
+pub(crate) struct Jobs {
     pub store: Store,
     pub changes: Changes,
     pub sessions: Sessions,
@@ -114,19 +114,19 @@ const WAITING: usize = 4096;
 
 /// Wakes the jobs thread. Cheap to clone.
 #[derive(Clone)]
-pub struct JobTrigger {
+pub(crate) struct JobTrigger {
     messages: SyncSender<JobMessage>,
     missed: Arc<AtomicBool>,
 }
 
 /// The receiving end of a [`JobTrigger`].
-pub struct Inbox {
+pub(crate) struct Inbox {
     messages: Receiver<JobMessage>,
     missed: Arc<AtomicBool>,
 }
 
 /// Makes a [`JobTrigger`] and its inbox.
-pub fn job_trigger() -> (JobTrigger, Inbox) {
+pub(crate) fn job_trigger() -> (JobTrigger, Inbox) {
     let (sender, messages) = sync_channel(WAITING);
     let missed = Arc::<AtomicBool>::default();
     (JobTrigger { messages: sender, missed: missed.clone() }, Inbox { messages, missed })
@@ -134,14 +134,14 @@ pub fn job_trigger() -> (JobTrigger, Inbox) {
 
 impl JobTrigger {
     /// Requests a review of sessions. Never waits.
-    pub fn review(&self, trigger: Trigger) {
+    pub(crate) fn review(&self, trigger: Trigger) {
         if self.messages.try_send(JobMessage::Review(trigger)).is_err() {
             self.missed.store(true, Ordering::Release);
         }
     }
 
     /// Wakes the jobs when records are ended, so that they are deleted soon.
-    pub fn follow(&self, store: &OpenStore) {
+    pub(crate) fn follow(&self, store: &OpenStore) {
         let messages = self.messages.clone();
         store.subscribe(Phase::React, move |events| {
             if events.iter().any(|event| event.tombstone.is_some()) {
@@ -162,7 +162,7 @@ struct Woken {
 }
 
 /// Jobs that run until this is dropped.
-pub struct Running {
+pub(crate) struct Running {
     job_trigger: JobTrigger,
     thread: Option<JoinHandle<()>>,
 }
@@ -172,7 +172,7 @@ impl Jobs {
     ///
     /// # Errors
     /// The operating system cannot start a thread.
-    pub fn start(self, job_trigger: JobTrigger, inbox: Inbox) -> std::io::Result<Running> {
+    pub(crate) fn start(self, job_trigger: JobTrigger, inbox: Inbox) -> std::io::Result<Running> {
         let thread = thread::Builder::new().name("jobs".into()).spawn(move || self.run(&inbox))?;
         Ok(Running { job_trigger, thread: Some(thread) })
     }
@@ -371,7 +371,7 @@ fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
 
 impl Running {
     /// Runs every job now and waits until that is done.
-    pub fn round(&self) {
+    pub(crate) fn round(&self) {
         let (asked, done) = mpsc::channel();
         drop(self.job_trigger.messages.send(JobMessage::Round(asked)));
         // Nothing is sent: `recv` returns when the jobs drop the sender.

@@ -19,7 +19,7 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 use crate::config::{Format, Log};
 
 /// Changes the level of a running log. The format stays.
-pub type Change = Box<dyn Fn(&Log) -> Result<(), String> + Send + Sync>;
+pub(crate) type Change = Box<dyn Fn(&Log) -> Result<(), String> + Send + Sync>;
 
 static CHANGE: OnceLock<Change> = OnceLock::new();
 
@@ -27,7 +27,7 @@ static CHANGE: OnceLock<Change> = OnceLock::new();
 ///
 /// # Errors
 /// The level is malformed, or a log was started before; one line.
-pub fn start(log: &Log) -> Result<(), String> {
+pub(crate) fn start(log: &Log) -> Result<(), String> {
     let (subscriber, change) = changeable(log, io::stderr().is_terminal(), io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|error| format!("the log cannot be started: {error}"))?;
     drop(CHANGE.set(change));
@@ -38,7 +38,7 @@ pub fn start(log: &Log) -> Result<(), String> {
 ///
 /// # Errors
 /// The level is malformed; one line.
-pub fn change(log: &Log) -> Result<(), String> {
+pub(crate) fn change(log: &Log) -> Result<(), String> {
     CHANGE.get().map_or(Ok(()), |change| change(log))
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-pub use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
+pub(crate) use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     registry::{Registry, Unit},

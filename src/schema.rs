@@ -288,7 +288,7 @@ fn named(path: String) -> String {
 }
 
 /// A value as errors show it: strings without quotes, lists without commas, at most [`SHOWN`] characters.
-pub fn shown(value: &Json) -> String {
+pub(crate) fn shown(value: &Json) -> String {
     shortened(&text(value))
 }
 

@@ -282,7 +282,7 @@ fn touched_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
 }
 
 /// The ids of kind `to` that policies connect with a record of kind `from`, in ascending order.
-pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
+pub(crate) fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
     let (Some(from), Some(to)) = (engine_role(from.name), engine_role(to.name)) else { return Vec::new() };
     access.ask(|engine| {
         let named = match (from, to) {
@@ -317,7 +317,7 @@ pub(super) const ENGINE_ROLES: [(Kind, EngineRole); 7] = [
 ];
 
 /// The kind of subject with this name, if it is one.
-pub fn subject(kind: &str) -> Option<Subject> {
+pub(crate) fn subject(kind: &str) -> Option<Subject> {
     if let EngineRole::Subject(subject) = engine_role(kind)? { Some(subject) } else { None }
 }
 

@@ -43,14 +43,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use access_audit::AccessAudit;
-pub use assertion::{Assertion, Selection, Violation};
+pub(crate) use assertion::{Assertion, Selection, Violation};
 pub use engine::Engine;
-pub use feed::{Access, related, subject};
-pub use names::Named;
-pub use near_miss::NearMiss;
+pub use feed::Access;
+pub(crate) use feed::{related, subject};
+pub(crate) use names::Named;
+pub(crate) use near_miss::NearMiss;
 pub use preview::{Changes, Difference};
 pub use questions::{GrantReason, PolicyGrant, Reason};
-pub use rights::Rights;
+pub(crate) use rights::Rights;
 pub use what_if::Delta;
 
 /// The kinds of records that policies are about. Each kind has its own dense rows.
@@ -95,7 +96,7 @@ pub enum PolicyKind {
 }
 
 /// The role list of each side of a policy: `#attribute`, `#all` and `@id`.
-pub type Lists = Vec<(Subject, Vec<String>)>;
+pub(crate) type Lists = Vec<(Subject, Vec<String>)>;
 
 /// The content of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

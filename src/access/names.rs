@@ -15,24 +15,24 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub fn row(&self, text: &str) -> Option<u32> {
+    pub(crate) fn row(&self, text: &str) -> Option<u32> {
         self.rows.get(text).copied()
     }
 
-    pub fn text(&self, row: u32) -> Option<&Arc<str>> {
+    pub(crate) fn text(&self, row: u32) -> Option<&Arc<str>> {
         self.texts.get(row as usize)?.as_ref()
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    pub fn in_order(&self) -> impl Iterator<Item = (u32, &Arc<str>)> {
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (u32, &Arc<str>)> {
         self.rows.iter().map(|(text, row)| (*row, text))
     }
 
     /// The row of a text; a new one if it has none.
-    pub fn intern(&mut self, text: &str) -> u32 {
+    pub(crate) fn intern(&mut self, text: &str) -> u32 {
         if let Some(row) = self.row(text) {
             return row;
         }
@@ -43,7 +43,7 @@ impl Names {
         row
     }
 
-    pub fn release(&mut self, row: u32) {
+    pub(crate) fn release(&mut self, row: u32) {
         if let Some(text) = self.texts.get_mut(row as usize).and_then(Option::take) {
             self.rows.remove(&text);
             self.free.push(row);

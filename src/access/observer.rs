@@ -51,18 +51,18 @@ impl Observer {
 }
 
 impl Observers {
-    pub fn rights_changed(&mut self, now: u64) {
+    pub(crate) fn rights_changed(&mut self, now: u64) {
         self.step += 1;
         self.rights = Change { step: self.step, at: now };
     }
 
-    pub fn roles_changed(&mut self, identity: u32, now: u64) {
+    pub(crate) fn roles_changed(&mut self, identity: u32, now: u64) {
         if let Some(observer) = self.observers.get_mut(&identity) {
             observer.own_change = Some(now);
         }
     }
 
-    pub fn touch(&mut self, what: (Subject, u32), now: u64) {
+    pub(crate) fn touch(&mut self, what: (Subject, u32), now: u64) {
         self.forget_touch(what);
         self.step += 1;
         self.touched.insert(self.step, Touch { what, at: now });
@@ -70,24 +70,24 @@ impl Observers {
     }
 
     /// Must be called when a row is freed, because another subject may get it.
-    pub fn forget_touch(&mut self, what: (Subject, u32)) {
+    pub(crate) fn forget_touch(&mut self, what: (Subject, u32)) {
         if let Some(step) = self.latest.remove(&what) {
             self.touched.remove(&step);
         }
     }
 
-    pub fn forget(&mut self, identity: u32) {
+    pub(crate) fn forget(&mut self, identity: u32) {
         self.observers.remove(&identity);
     }
 
-    pub fn is_settled(&self, identity: u32) -> bool {
+    pub(crate) fn is_settled(&self, identity: u32) -> bool {
         self.observers.get(&identity).is_some_and(|observer| observer.seen == self.step && observer.own_change.is_none())
     }
 
     /// Records what the identity is shown now, and moves its time if that differs from before.
     ///
     /// A change of rights is dated by the last change of any rights, which is not before its own and not after now.
-    pub fn settle(&mut self, identity: u32, rights: &Rights) {
+    pub(crate) fn settle(&mut self, identity: u32, rights: &Rights) {
         let first_sight = || Observer { seen: self.step, fingerprint: rights.fingerprint(), ..Observer::default() };
         let observer = self.observers.entry(identity).or_insert_with(first_sight);
         if observer.seen == self.step && observer.own_change.is_none() {
@@ -105,14 +105,14 @@ impl Observers {
     }
 
     /// Sets the time of an identity for which [`Observers::settle`] was called.
-    pub fn move_to(&mut self, identity: u32, at: u64) {
+    pub(crate) fn move_to(&mut self, identity: u32, at: u64) {
         if let Some(observer) = self.observers.get_mut(&identity) {
             observer.move_to(at);
         }
     }
 
     /// The time of an identity for which [`Observers::settle`] was called.
-    pub fn tell(&mut self, identity: u32, otherwise: u64) -> u64 {
+    pub(crate) fn tell(&mut self, identity: u32, otherwise: u64) -> u64 {
         let Some(observer) = self.observers.get_mut(&identity) else { return otherwise };
         let answer = observer.changed_at.unwrap_or(otherwise);
         observer.last_answer = observer.last_answer.max(answer);

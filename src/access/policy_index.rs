@@ -31,7 +31,7 @@ pub(super) struct Populations {
 }
 
 impl Populations {
-    pub fn of(&self, subject: Subject) -> &Population {
+    pub(crate) fn of(&self, subject: Subject) -> &Population {
         match subject {
             Subject::Identity => &self.identities,
             Subject::Service => &self.services,
@@ -40,7 +40,7 @@ impl Populations {
         }
     }
 
-    pub fn of_mut(&mut self, subject: Subject) -> &mut Population {
+    pub(crate) fn of_mut(&mut self, subject: Subject) -> &mut Population {
         match subject {
             Subject::Identity => &mut self.identities,
             Subject::Service => &mut self.services,
@@ -51,11 +51,11 @@ impl Populations {
 }
 
 impl PolicyIndex {
-    pub fn new(role_indexes: &[Subject]) -> PolicyIndex {
+    pub(crate) fn new(role_indexes: &[Subject]) -> PolicyIndex {
         PolicyIndex { names: Names::default(), role_indexes: role_indexes.iter().map(|subject| (*subject, RoleIndex::default())).collect() }
     }
 
-    pub fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &Names {
         &self.names
     }
 
@@ -64,7 +64,7 @@ impl PolicyIndex {
     }
 
     /// Stores a policy. Returns its row, and whether any list changed.
-    pub fn put(&mut self, id: &str, semantic: Semantic, lists: &Lists, all: &mut Populations) -> (u32, bool) {
+    pub(crate) fn put(&mut self, id: &str, semantic: Semantic, lists: &Lists, all: &mut Populations) -> (u32, bool) {
         let is_new = self.names.row(id).is_none();
         let policy = self.names.intern(id);
         let mut changed = is_new;
@@ -82,7 +82,7 @@ impl PolicyIndex {
     }
 
     /// The semantic and role lists of a policy.
-    pub fn lists(&self, policy: u32, all: &Populations) -> Option<(Semantic, Lists)> {
+    pub(crate) fn lists(&self, policy: u32, all: &Populations) -> Option<(Semantic, Lists)> {
         let lists: Option<Vec<_>> =
             self.role_indexes.iter().map(|(subject, role_index)| Some((*subject, role_index.list(policy)?))).collect();
         let lists = lists?;
@@ -93,14 +93,14 @@ impl PolicyIndex {
 
     /// The class of a subject. Subjects of one class are matched by the same policies: they have the same attributes,
     /// and no policy names one of them by id.
-    pub fn class(&self, subject: Subject, row: u32, all: &Populations) -> Option<SubjectClass> {
+    pub(crate) fn class(&self, subject: Subject, row: u32, all: &Populations) -> Option<SubjectClass> {
         let population = all.of(subject);
         let id = population.names().text(row)?;
         let named = self.role_index(subject).is_some_and(|role_index| role_index.names(id));
         Some((population.roles(row)?.clone(), named.then(|| id.clone())))
     }
 
-    pub fn remove(&mut self, id: &str, all: &mut Populations) -> Option<u32> {
+    pub(crate) fn remove(&mut self, id: &str, all: &mut Populations) -> Option<u32> {
         let policy = self.names.row(id)?;
         for (subject, role_index) in &mut self.role_indexes {
             unlist(role_index.remove(policy), all.of_mut(*subject));
@@ -110,19 +110,19 @@ impl PolicyIndex {
     }
 
     /// The policies that match a subject on its side.
-    pub fn of(&self, subject: Subject, row: u32, all: &Populations) -> RoaringBitmap {
+    pub(crate) fn of(&self, subject: Subject, row: u32, all: &Populations) -> RoaringBitmap {
         let of = |role_index: &RoleIndex| all.of(subject).subject(row).map(|(id, roles)| role_index.of(id, roles));
         self.role_index(subject).and_then(of).unwrap_or_default()
     }
 
     /// The subjects that at least one of the policies matches on one side.
-    pub fn members(&self, policies: &RoaringBitmap, subject: Subject, all: &Populations) -> RoaringBitmap {
+    pub(crate) fn members(&self, policies: &RoaringBitmap, subject: Subject, all: &Populations) -> RoaringBitmap {
         self.role_index(subject).map(|role_index| role_index.members(policies, all.of(subject))).unwrap_or_default()
     }
 
     /// Whether any policy matches both subjects. Gives the same answer as [`PolicyIndex::linking`], but if few bitmaps
     /// are proposed on both sides, they are not united.
-    pub fn links(&self, one: (Subject, u32), other: (Subject, u32), among: &RoaringBitmap, all: &Populations) -> bool {
+    pub(crate) fn links(&self, one: (Subject, u32), other: (Subject, u32), among: &RoaringBitmap, all: &Populations) -> bool {
         let Some((near, far)) = self.end(one, all).zip(self.end(other, all)) else { return false };
         let (ones, others) = (near.proposals(), far.proposals());
         if ones.len() * others.len() > PAIRS {
@@ -135,7 +135,7 @@ impl PolicyIndex {
 
     /// The policies that match both subjects, with the reason for each: the one evaluator behind permission, lists and
     /// explanations. Lazy, so that permission costs no more than finding the first policy.
-    pub fn linking<'a>(
+    pub(crate) fn linking<'a>(
         &'a self,
         one: (Subject, u32),
         other: (Subject, u32),

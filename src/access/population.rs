@@ -33,60 +33,60 @@ struct Attribute {
 }
 
 impl Population {
-    pub fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &Names {
         &self.names
     }
 
-    pub fn everyone(&self) -> &RoaringBitmap {
+    pub(crate) fn everyone(&self) -> &RoaringBitmap {
         &self.everyone
     }
 
-    pub fn row(&self, id: &str) -> Option<u32> {
+    pub(crate) fn row(&self, id: &str) -> Option<u32> {
         self.names.row(id)
     }
 
-    pub fn roles(&self, row: u32) -> Option<&Arc<[u32]>> {
+    pub(crate) fn roles(&self, row: u32) -> Option<&Arc<[u32]>> {
         self.roles.get(row as usize)?.as_ref()
     }
 
     /// The names of a subject's attributes.
-    pub fn attributes_of(&self, id: &str) -> Option<Vec<String>> {
+    pub(crate) fn attributes_of(&self, id: &str) -> Option<Vec<String>> {
         let roles = self.roles(self.row(id)?)?;
         Some(roles.iter().filter_map(|attribute| self.attribute_name(*attribute)).map(ToString::to_string).collect())
     }
 
     /// Id and roles, which is all that the match rule needs.
-    pub fn subject(&self, row: u32) -> Option<(&Arc<str>, &[u32])> {
+    pub(crate) fn subject(&self, row: u32) -> Option<(&Arc<str>, &[u32])> {
         Some((self.names.text(row)?, self.roles(row)?))
     }
 
-    pub fn carriers(&self, attribute: u32) -> Option<&RoaringBitmap> {
+    pub(crate) fn carriers(&self, attribute: u32) -> Option<&RoaringBitmap> {
         self.carried.get(attribute as usize).map(|attribute| &attribute.carriers)
     }
 
     /// The subjects that carry an attribute, by its name.
-    pub fn carriers_of(&self, name: &str) -> RoaringBitmap {
+    pub(crate) fn carriers_of(&self, name: &str) -> RoaringBitmap {
         self.attributes.row(name).and_then(|attribute| self.carriers(attribute)).cloned().unwrap_or_default()
     }
 
-    pub fn attribute_name(&self, attribute: u32) -> Option<&Arc<str>> {
+    pub(crate) fn attribute_name(&self, attribute: u32) -> Option<&Arc<str>> {
         self.attributes.text(attribute)
     }
 
     /// The attributes that a subject carries, in order of name.
-    pub fn attributes_in_use(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn attributes_in_use(&self) -> impl Iterator<Item = &Arc<str>> {
         let in_use = |attribute: u32| self.carriers(attribute).is_some_and(|carriers| !carriers.is_empty());
         self.attributes.in_order().filter(move |(attribute, _)| in_use(*attribute)).map(|(_, name)| name)
     }
 
     /// A number for a set of subjects that does not depend on row numbers, which may be reused. It is a sum of keyed
     /// hashes: two sets collide with probability 2^-64, and nobody outside can search for a collision.
-    pub fn fingerprint(&self, rows: &RoaringBitmap) -> u64 {
+    pub(crate) fn fingerprint(&self, rows: &RoaringBitmap) -> u64 {
         rows.iter().filter_map(|row| self.tokens.get(row as usize)).fold(0, |sum, token| sum.wrapping_add(*token))
     }
 
     /// Stores a subject. Returns its row, and whether anything changed.
-    pub fn put(&mut self, id: &str, attributes: &[String]) -> (u32, bool) {
+    pub(crate) fn put(&mut self, id: &str, attributes: &[String]) -> (u32, bool) {
         let row = self.names.intern(id);
         let is_new = self.everyone.insert(row);
         let mut after: Vec<u32> = attributes.iter().map(|name| self.attributes.intern(name)).collect();
@@ -104,7 +104,7 @@ impl Population {
         (row, is_new || !same)
     }
 
-    pub fn remove(&mut self, id: &str) -> Option<u32> {
+    pub(crate) fn remove(&mut self, id: &str) -> Option<u32> {
         let row = self.names.row(id)?;
         if let Some(before) = self.roles.get_mut(row as usize).and_then(Option::take) {
             self.drop_roles(row, &before, &[]);
@@ -115,13 +115,13 @@ impl Population {
     }
 
     /// The row of an attribute for a role list; valid until `unlist`.
-    pub fn list(&mut self, name: &str) -> u32 {
+    pub(crate) fn list(&mut self, name: &str) -> u32 {
         let attribute = self.attributes.intern(name);
         at(&mut self.carried, attribute, |listed| listed.listings += 1);
         attribute
     }
 
-    pub fn unlist(&mut self, attribute: u32) {
+    pub(crate) fn unlist(&mut self, attribute: u32) {
         if let Some(listed) = self.carried.get_mut(attribute as usize) {
             listed.listings = listed.listings.saturating_sub(1);
         }

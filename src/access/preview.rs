@@ -143,7 +143,7 @@ impl Engine {
 
 impl<'n> Preview<'n> {
     /// Starts a preview of changes that are [`in_order`].
-    pub fn new(engine: &mut Engine, delta: &'n [Delta]) -> Self {
+    pub(crate) fn new(engine: &mut Engine, delta: &'n [Delta]) -> Self {
         let rows = rows(engine, delta);
         let mut gone: HashMap<Subject, RoaringBitmap> = HashMap::new();
         for (delta, row) in delta.iter().zip(&rows) {
@@ -159,13 +159,13 @@ impl<'n> Preview<'n> {
     }
 
     /// The number of changes and subjects known to be left.
-    pub fn remaining(&self) -> u64 {
+    pub(crate) fn remaining(&self) -> u64 {
         let loose = |part: &Part| part.loose.iter().map(RoaringBitmap::len).sum::<u64>();
         self.unseen.len() as u64 + self.parts.iter().map(loose).sum::<u64>()
     }
 
     /// Does one step; the last one names the subjects found.
-    pub fn step(&mut self, engine: &mut Engine, limit: usize) -> Step {
+    pub(crate) fn step(&mut self, engine: &mut Engine, limit: usize) -> Step {
         if engine.generation != self.generation {
             return Step::Stale;
         }

@@ -54,7 +54,7 @@ pub(super) struct Types {
 }
 
 impl Types {
-    pub fn of(&self, right: Right) -> &RoaringBitmap {
+    pub(crate) fn of(&self, right: Right) -> &RoaringBitmap {
         match right {
             Right::Dial => &self.dial,
             Right::Bind => &self.bind,
@@ -62,7 +62,7 @@ impl Types {
     }
 
     /// Returns whether the type changed.
-    pub fn set(&mut self, policy: u32, right: Right) -> bool {
+    pub(crate) fn set(&mut self, policy: u32, right: Right) -> bool {
         let (to, from) = match right {
             Right::Dial => (&mut self.dial, &mut self.bind),
             Right::Bind => (&mut self.bind, &mut self.dial),
@@ -72,11 +72,11 @@ impl Types {
     }
 
     /// The type of a service policy.
-    pub fn right(&self, policy: u32) -> Option<Right> {
+    pub(crate) fn right(&self, policy: u32) -> Option<Right> {
         [Right::Dial, Right::Bind].into_iter().find(|right| self.of(*right).contains(policy))
     }
 
-    pub fn clear(&mut self, policy: u32) {
+    pub(crate) fn clear(&mut self, policy: u32) {
         self.dial.remove(policy);
         self.bind.remove(policy);
     }
@@ -119,16 +119,16 @@ impl<K: Eq + Hash, V> Memo<K, V> {
 }
 
 impl Evaluated {
-    pub fn forget_rights(&mut self) {
+    pub(crate) fn forget_rights(&mut self) {
         self.rights.0.clear();
     }
 
-    pub fn forget_reaches(&mut self) {
+    pub(crate) fn forget_reaches(&mut self) {
         self.reaches.0.clear();
     }
 
     /// The edge routers that policies of a kind connect with an identity or a service.
-    pub fn reach(&mut self, subject: Subject, row: u32, policies: &PolicyIndex, all: &Populations) -> Option<Arc<RoaringBitmap>> {
+    pub(crate) fn reach(&mut self, subject: Subject, row: u32, policies: &PolicyIndex, all: &Populations) -> Option<Arc<RoaringBitmap>> {
         let class = (subject, policies.class(subject, row, all)?);
         self.reaches.find(&class).or_else(|| {
             let routers = policies.members(&policies.of(subject, row, all), Subject::EdgeRouter, all);
@@ -136,7 +136,7 @@ impl Evaluated {
         })
     }
 
-    pub fn of(&mut self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
+    pub(crate) fn of(&mut self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
         let class = policies.class(Subject::Identity, identity, all)?;
         self.rights.find(&class).or_else(|| {
             let rights = self.evaluate(identity, policies, types, all);

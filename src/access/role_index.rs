@@ -44,11 +44,11 @@ impl Entry {
 }
 
 impl RoleIndex {
-    pub fn list(&self, policy: u32) -> Option<&List> {
+    pub(crate) fn list(&self, policy: u32) -> Option<&List> {
         Some(&self.lists.get(policy as usize)?.as_ref()?.list)
     }
 
-    pub fn put(&mut self, policy: u32, list: List, population: &Population) {
+    pub(crate) fn put(&mut self, policy: u32, list: List, population: &Population) {
         let entry = Entry::new(list, population);
         for attribute in entry.handles() {
             self.by_attribute.entry(*attribute).or_default().insert(policy);
@@ -65,7 +65,7 @@ impl RoleIndex {
         at(&mut self.lists, policy, |place| *place = Some(entry));
     }
 
-    pub fn remove(&mut self, policy: u32) -> Option<List> {
+    pub(crate) fn remove(&mut self, policy: u32) -> Option<List> {
         let entry = self.lists.get_mut(policy as usize)?.take()?;
         for attribute in entry.handles() {
             strike(&mut self.by_attribute, attribute, policy);
@@ -79,33 +79,33 @@ impl RoleIndex {
     }
 
     /// Whether any list names this id.
-    pub fn names(&self, id: &str) -> bool {
+    pub(crate) fn names(&self, id: &str) -> bool {
         self.by_id.contains_key(id)
     }
 
     /// The policies whose list is not empty.
-    pub fn listing(&self) -> &RoaringBitmap {
+    pub(crate) fn listing(&self) -> &RoaringBitmap {
         &self.listing
     }
 
     /// The policies whose list has `#all`.
-    pub fn everyone(&self) -> &RoaringBitmap {
+    pub(crate) fn everyone(&self) -> &RoaringBitmap {
         &self.everyone
     }
 
     /// The policies that may match the subject, possibly with duplicates. No other policy matches it.
-    pub fn proposals(&self, id: &str, roles: &[u32]) -> Vec<&RoaringBitmap> {
+    pub(crate) fn proposals(&self, id: &str, roles: &[u32]) -> Vec<&RoaringBitmap> {
         let by_role = roles.iter().filter_map(|attribute| self.by_attribute.get(attribute));
         by_role.chain(self.by_id.get(id)).chain([&self.everyone]).collect()
     }
 
     /// Why a policy matches the subject; `None` if it does not.
-    pub fn because(&self, policy: u32, id: &str, roles: &[u32]) -> Option<Because<'_>> {
+    pub(crate) fn because(&self, policy: u32, id: &str, roles: &[u32]) -> Option<Because<'_>> {
         self.list(policy)?.because(id, roles)
     }
 
     /// The policies that match the subject.
-    pub fn of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
+    pub(crate) fn of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
         let mut policies = self.proposals(id, roles).union();
         policies.retain(|policy| self.because(policy, id, roles).is_some());
         policies
@@ -113,7 +113,7 @@ impl RoleIndex {
 
     /// The subjects that at least one of the policies matches: the rule of `List::because` for all subjects at once.
     /// Lists repeat each other, so that their entries are collected first and looked up once.
-    pub fn members(&self, policies: &RoaringBitmap, population: &Population) -> RoaringBitmap {
+    pub(crate) fn members(&self, policies: &RoaringBitmap, population: &Population) -> RoaringBitmap {
         let (mut any_of, mut all_of, mut ids) = (RoaringBitmap::new(), HashSet::new(), RoaringBitmap::new());
         for list in policies.iter().filter_map(|policy| self.list(policy)) {
             if list.everyone() {

@@ -24,7 +24,7 @@ pub(super) enum Because<'a> {
 
 impl List {
     /// Entries that start with neither `#` nor `@` are ignored; the entity decides whether it accepts them.
-    pub fn parse(semantic: Semantic, entries: &[String], mut attribute: impl FnMut(&str) -> u32) -> List {
+    pub(crate) fn parse(semantic: Semantic, entries: &[String], mut attribute: impl FnMut(&str) -> u32) -> List {
         let (mut everyone, mut ids, mut attributes) = (false, Vec::new(), Vec::new());
         for entry in entries {
             match (entry.as_str(), entry.strip_prefix('#'), entry.strip_prefix('@')) {
@@ -43,7 +43,7 @@ impl List {
 
     /// The match rule. `roles` must be sorted. Ids and `#all` are alternatives to the attributes under either semantic.
     /// An empty list matches nobody, also under AllOf.
-    pub fn because(&self, id: &str, roles: &[u32]) -> Option<Because<'_>> {
+    pub(crate) fn because(&self, id: &str, roles: &[u32]) -> Option<Because<'_>> {
         if self.ids.binary_search_by(|listed| (**listed).cmp(id)).is_ok() {
             return Some(Because::Id);
         }
@@ -58,40 +58,40 @@ impl List {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.everyone && self.ids.is_empty() && self.attributes.is_empty()
     }
 
     /// The list as text entries.
-    pub fn entries<'n>(&self, name: impl Fn(u32) -> Option<&'n Arc<str>>) -> Vec<String> {
+    pub(crate) fn entries<'n>(&self, name: impl Fn(u32) -> Option<&'n Arc<str>>) -> Vec<String> {
         let attributes = self.attributes.iter().filter_map(|attribute| name(*attribute)).map(|name| format!("#{name}"));
         let ids = self.ids.iter().map(|id| format!("@{id}"));
         self.everyone.then(|| "#all".into()).into_iter().chain(attributes).chain(ids).collect()
     }
 
-    pub fn semantic(&self) -> Semantic {
+    pub(crate) fn semantic(&self) -> Semantic {
         self.semantic
     }
 
-    pub fn everyone(&self) -> bool {
+    pub(crate) fn everyone(&self) -> bool {
         self.everyone
     }
 
-    pub fn ids(&self) -> &[Arc<str>] {
+    pub(crate) fn ids(&self) -> &[Arc<str>] {
         &self.ids
     }
 
-    pub fn attributes(&self) -> &[u32] {
+    pub(crate) fn attributes(&self) -> &[u32] {
         &self.attributes
     }
 
     /// The attributes of which any one is enough.
-    pub fn any_of(&self) -> &[u32] {
+    pub(crate) fn any_of(&self) -> &[u32] {
         if self.semantic == Semantic::AnyOf { &self.attributes } else { &[] }
     }
 
     /// The attributes that are needed together.
-    pub fn all_of(&self) -> &[u32] {
+    pub(crate) fn all_of(&self) -> &[u32] {
         if self.semantic == Semantic::AllOf { &self.attributes } else { &[] }
     }
 }

@@ -11,12 +11,12 @@ use std::{
 /// The longest socket path in bytes that every system accepts.
 const MAX_SOCKET_PATH: usize = 90;
 /// The time after which either side gives up on the other.
-pub const IO_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const IO_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval of progress lines.
-pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A path to an open file by its descriptor number: it stays valid when the file is renamed.
-pub fn descriptor_path(file: &File) -> PathBuf {
+pub(crate) fn descriptor_path(file: &File) -> PathBuf {
     Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
 }
 
@@ -31,11 +31,11 @@ fn with_short_path<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> 
     }
 }
 
-pub fn connect(path: &Path) -> io::Result<UnixStream> {
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     with_short_path(path, |path| UnixStream::connect(path))
 }
 
-pub fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
+pub(crate) fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
     let mut text = String::new();
     stream.read_line(&mut text)?;
     Ok(text)

@@ -235,20 +235,20 @@ fn problems_if_damaged(result: Result<Outcome>) -> Result<Outcome> {
 }
 
 /// The lines about a snapshot that was made.
-pub fn copied(manifest: &Manifest, to: &Path) -> Vec<String> {
+pub(crate) fn copied(manifest: &Manifest, to: &Path) -> Vec<String> {
     let [what, hash] = describe(manifest);
     vec![format!("{} holds {what}", to.display()), hash]
 }
 
 /// The content of a snapshot, and on a line of its own its hash.
-pub fn describe(manifest: &Manifest) -> [String; 2] {
+pub(crate) fn describe(manifest: &Manifest) -> [String; 2] {
     let records = manifest.records().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ");
     let Manifest { format, release, made_at, hash, .. } = manifest;
     [format!("the state of {made_at}, format {format} of release {release}: {records}"), format!("sha256 of the content: {hash}")]
 }
 
 /// The lines about a verified history. Without a fault they include the last row, as it is to be noted.
-pub fn verified_lines(Verified { rows, last, faults }: &Verified) -> Outcome {
+pub(crate) fn verified_lines(Verified { rows, last, faults }: &Verified) -> Outcome {
     if faults.is_empty() {
         return Outcome::Done(vec![format!("nothing is wrong with {rows} rows; the last is {last}")]);
     }
@@ -256,7 +256,7 @@ pub fn verified_lines(Verified { rows, last, faults }: &Verified) -> Outcome {
 }
 
 /// The lines about a checked or repaired file.
-pub fn found(report: &Report) -> Outcome {
+pub(crate) fn found(report: &Report) -> Outcome {
     let notes = report.notes.iter().map(|note| format!("note: {note}"));
     if report.findings.is_empty() {
         return Outcome::Done(std::iter::once("nothing is wrong".to_owned()).chain(notes).collect());

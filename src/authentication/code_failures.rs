@@ -105,14 +105,14 @@ impl Default for Shown {
 }
 
 /// The wrong codes of all identities.
-pub struct WrongCodes {
+pub(crate) struct WrongCodes {
     failures: Mutex<FailureTable<Shown>>,
     limits: config::Codes,
 }
 
 impl WrongCodes {
     /// Starts with no wrong codes.
-    pub fn new(limits: &config::Codes) -> Self {
+    pub(crate) fn new(limits: &config::Codes) -> Self {
         Self { failures: Mutex::new(FailureTable::new(limits.remembered)), limits: limits.clone() }
     }
 
@@ -122,7 +122,7 @@ impl WrongCodes {
     ///
     /// # Errors
     /// [`Error::Busy`] if the limit is reached, before the code is judged; the errors of `judge`.
-    pub fn judge<T>(
+    pub(crate) fn judge<T>(
         &self,
         identity: &str,
         attempt: &Attempt,
@@ -145,12 +145,12 @@ impl WrongCodes {
     ///
     /// # Errors
     /// [`Error::Busy`].
-    pub fn admit(&self, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
+    pub(crate) fn admit(&self, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
         self.refuse(&self.lock(), identity, attempt, now)
     }
 
     /// Forgets the wrong codes of an identity.
-    pub fn forget(&self, identity: &str) {
+    pub(crate) fn forget(&self, identity: &str) {
         self.lock().forget(identity);
     }
 

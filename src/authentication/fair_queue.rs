@@ -26,7 +26,7 @@ pub struct Asker {
 
 /// Whether a job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobOutcome {
+pub(crate) enum JobOutcome {
     Now,
     /// Dropped in favour of other jobs.
     Never,
@@ -35,7 +35,7 @@ pub enum JobOutcome {
 type Job = Box<dyn FnOnce(JobOutcome) + Send>;
 
 /// The network of an address: an IPv4 address itself, or the first 64 bits of an IPv6 address, which one customer has.
-pub fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         address => address,
@@ -43,7 +43,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 /// The jobs that wait for a thread.
-pub struct FairQueue {
+pub(crate) struct FairQueue {
     state: Mutex<State>,
     arrived: Condvar,
     limit: usize,
@@ -118,12 +118,12 @@ impl State {
 
 impl FairQueue {
     /// A queue for at most `limit` jobs.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { state: Mutex::default(), arrived: Condvar::new(), limit, hasher: RandomState::new() }
     }
 
     /// Adds a job. A full queue drops one job, which may be this one.
-    pub fn push(&self, asker: &Asker, job: Job) {
+    pub(crate) fn push(&self, asker: &Asker, job: Job) {
         let by = [self.hasher.hash_one(asker.address.map(network)), self.hasher.hash_one(&asker.name)];
         let mut state = self.lock();
         let arrival = state.arrivals;
@@ -138,7 +138,7 @@ impl FairQueue {
     }
 
     /// Waits for the next job; `None` after [`FairQueue::close`].
-    pub fn pop(&self) -> Option<Job> {
+    pub(crate) fn pop(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
             if state.is_closed {
@@ -152,7 +152,7 @@ impl FairQueue {
     }
 
     /// Ends the threads and drops the waiting jobs.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
         let left = std::mem::take(&mut state.jobs);

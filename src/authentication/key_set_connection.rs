@@ -20,14 +20,14 @@ use ureq::{
 use crate::pki::ServerVerifier;
 
 /// Adds TLS to a connection if the address is https.
-pub struct TlsConnector(Arc<ClientConfig>);
+pub(crate) struct TlsConnector(Arc<ClientConfig>);
 
 impl TlsConnector {
     /// Trusts servers whose certificates chain to `trusted`.
     ///
     /// # Errors
     /// The crypto provider supports no TLS version, which is a defect.
-    pub fn new(trusted: &[CertificateDer<'_>]) -> Result<Self, rustls::Error> {
+    pub(crate) fn new(trusted: &[CertificateDer<'_>]) -> Result<Self, rustls::Error> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .dangerous()
@@ -64,7 +64,7 @@ impl fmt::Debug for TlsConnector {
 }
 
 /// A connection with TLS.
-pub struct TlsTransport {
+pub(crate) struct TlsTransport {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,
 }

@@ -32,7 +32,7 @@ const NO_ADDRESS: &str = "its JWKS endpoint is not an http or https URL";
 
 /// The cached key sets. Cheap to clone.
 #[derive(Clone)]
-pub struct KeySets(Arc<Inner>);
+pub(crate) struct KeySets(Arc<Inner>);
 
 struct Inner {
     settings: config::KeySets,
@@ -63,7 +63,7 @@ struct State {
 
 impl KeySets {
     /// Starts with an empty cache.
-    pub fn new(settings: config::KeySets) -> Self {
+    pub(crate) fn new(settings: config::KeySets) -> Self {
         let fetches = Semaphore::new(settings.fetches);
         Self(Arc::new(Inner { settings, agent: OnceLock::new(), fetches, sources: Mutex::default() }))
     }
@@ -73,7 +73,13 @@ impl KeySets {
     ///
     /// # Errors
     /// [`Error::Busy`] if too many requests wait for this signer's keys: their bodies are not read yet, and they would occupy connections.
-    pub async fn key(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str, id: &str, now: Timestamp) -> Result<Option<Verifier>> {
+    pub(crate) async fn key(
+        &self,
+        signer: &Record<ExternalJwtSigner>,
+        endpoint: &str,
+        id: &str,
+        now: Timestamp,
+    ) -> Result<Option<Verifier>> {
         let source = self.source(signer, endpoint);
         let settings = &self.0.settings;
         if let Some((key, age)) = source.find(id, now, settings) {

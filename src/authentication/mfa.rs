@@ -12,7 +12,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn of(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
+pub(crate) fn of(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
     find(tx, identity)?.ok_or_else(|| missing(Mfa::KIND, identity))
 }
 
@@ -20,7 +20,7 @@ pub fn of(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn verified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
+pub(crate) fn verified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
     of(tx, identity).and_then(|mfa| in_state(mfa, true))
 }
 
@@ -28,7 +28,7 @@ pub fn verified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn is_enrolled(tx: &Read<'_>, identity: &Id<Identity>) -> Result<bool> {
+pub(crate) fn is_enrolled(tx: &Read<'_>, identity: &Id<Identity>) -> Result<bool> {
     Ok(find(tx, identity)?.is_some_and(|mfa| mfa.spec.is_verified))
 }
 
@@ -36,7 +36,7 @@ pub fn is_enrolled(tx: &Read<'_>, identity: &Id<Identity>) -> Result<bool> {
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn unverified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
+pub(crate) fn unverified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
     of(tx, identity).and_then(|mfa| in_state(mfa, false))
 }
 
@@ -53,7 +53,7 @@ fn in_state(mfa: Record<Mfa>, verified: bool) -> Result<Record<Mfa>> {
 ///
 /// # Errors
 /// [`Error::Unauthorized`].
-pub fn may_set_up(caller: &Caller) -> Result<()> {
+pub(crate) fn may_set_up(caller: &Caller) -> Result<()> {
     if caller.queries.iter().any(AuthQuery::is_token) { Err(Error::Unauthorized { anonymous: false }) } else { Ok(()) }
 }
 
@@ -61,7 +61,7 @@ pub fn may_set_up(caller: &Caller) -> Result<()> {
 ///
 /// # Errors
 /// [`Refusal::MfaExists`].
-pub fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>) -> Result<Id<Mfa>> {
+pub(crate) fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>) -> Result<Id<Mfa>> {
     if find(change, identity)?.is_some() {
         return Err(Error::Refused(Refusal::MfaExists));
     }
@@ -74,7 +74,7 @@ pub fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>) -
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; the factor stays unverified. [`Error::NotFound`].
-pub fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
+pub(crate) fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
     let mut mfa = unverified(change, &session.spec.identity_id)?;
     codes.judge(&mut mfa, attempt, Purpose::Verify, change.now())?;
     mfa.spec.is_verified = true;
@@ -86,7 +86,7 @@ pub fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSessio
 ///
 /// # Errors
 /// [`Refusal::MfaNotEnrolled`], [`Refusal::MfaInvalidToken`].
-pub fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
+pub(crate) fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
     let mfa = find(change, &session.spec.identity_id)?.filter(|mfa| mfa.spec.is_verified);
     let mut mfa = mfa.ok_or(Error::Refused(Refusal::MfaNotEnrolled))?;
     codes.judge(&mut mfa, attempt, Purpose::Enter, change.now())?;
@@ -98,7 +98,7 @@ pub fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
-pub fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<Record<Mfa>> {
+pub(crate) fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<Record<Mfa>> {
     let mut mfa = verified(change, identity)?;
     codes.judge(&mut mfa, attempt, Purpose::Show, change.now())?;
     change.put(mfa.clone())?;
@@ -109,7 +109,7 @@ pub fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, att
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
-pub fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
+pub(crate) fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
     let mut mfa = verified(change, identity)?;
     codes.judge(&mut mfa, attempt, Purpose::Renew, change.now())?;
     codes.renew(&mut mfa.spec)?;
@@ -120,7 +120,7 @@ pub fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, at
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
-pub fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
+pub(crate) fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
     let mut mfa = of(change, identity)?;
     if mfa.spec.is_verified {
         codes.judge(&mut mfa, attempt, Purpose::Remove, change.now())?;
@@ -132,7 +132,7 @@ pub fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, a
 ///
 /// # Errors
 /// [`Error::NotFound`]: the identity does not exist.
-pub fn take_away(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()> {
+pub(crate) fn take_away(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()> {
     change.get(identity)?;
     find(change, identity)?.map_or(Ok(()), |mfa| change.delete(&mfa.id))
 }

@@ -12,8 +12,8 @@ pub mod codes;
 mod fair_queue;
 mod key_set_connection;
 mod key_sets;
-pub mod login;
-pub mod mfa;
+pub(crate) mod login;
+pub(crate) mod mfa;
 mod password_failures;
 mod passwords;
 mod proof;
@@ -21,17 +21,18 @@ mod refusals;
 mod session_quota;
 mod sessions;
 mod tokens;
-pub mod trust;
+pub(crate) mod trust;
 
-pub use api_tokens::ApiTokens;
+pub(crate) use api_tokens::ApiTokens;
 pub use code_failures::Attempt;
 pub use codes::Codes;
-pub use fair_queue::{Asker, network};
+pub use fair_queue::Asker;
+pub(crate) use fair_queue::network;
 pub use password_failures::FailureCount;
 pub use passwords::Passwords;
-pub use proof::{fingerprints_of, holds, holds_fingerprint};
-pub use refusals::{BIND, DIAL, Refusals, Refused};
-pub use session_quota::SessionSlot;
+pub(crate) use proof::{fingerprints_of, holds, holds_fingerprint};
+pub(crate) use refusals::{BIND, DIAL, Refusals, Refused};
+pub(crate) use session_quota::SessionSlot;
 pub use sessions::Sessions;
 pub use tokens::Tokens;
 
@@ -85,7 +86,7 @@ impl Caller {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn administrators(tx: &Read<'_>) -> Result<Vec<Record<Identity>>> {
+pub(crate) fn administrators(tx: &Read<'_>) -> Result<Vec<Record<Identity>>> {
     let mut found = Vec::new();
     tx.each_readable::<Identity>(|identity| {
         found.extend(identity.is_admin().then_some(identity));

@@ -8,7 +8,7 @@ use std::{
 use crate::clock::Timestamp;
 
 /// A value per identity that failed, for a bounded number of identities.
-pub struct FailureTable<V> {
+pub(crate) struct FailureTable<V> {
     entries: HashMap<String, (Timestamp, V)>,
     /// At most this many; then the identity without a failure for the longest time is forgotten.
     limit: usize,
@@ -16,12 +16,12 @@ pub struct FailureTable<V> {
 
 impl<V: Default> FailureTable<V> {
     /// An empty table for at most `limit` identities.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { entries: HashMap::new(), limit }
     }
 
     /// The value of an identity, created if missing; `now` is its last use.
-    pub fn note(&mut self, identity: &str, now: Timestamp) -> &mut V {
+    pub(crate) fn note(&mut self, identity: &str, now: Timestamp) -> &mut V {
         if self.entries.len() >= self.limit && !self.entries.contains_key(identity) {
             let quiet = self.entries.iter().min_by_key(|(_, (at, _))| *at).map(|(identity, _)| identity.clone());
             quiet.and_then(|quiet| self.entries.remove(&quiet));
@@ -32,12 +32,12 @@ impl<V: Default> FailureTable<V> {
     }
 
     /// The value of an identity, if it has one.
-    pub fn find(&self, identity: &str) -> Option<&V> {
+    pub(crate) fn find(&self, identity: &str) -> Option<&V> {
         self.entries.get(identity).map(|(_, noted)| noted)
     }
 
     /// Forgets an identity.
-    pub fn forget(&mut self, identity: &str) {
+    pub(crate) fn forget(&mut self, identity: &str) {
         self.entries.remove(identity);
     }
 }
@@ -52,17 +52,17 @@ pub enum FailureCount {
 }
 
 /// The number of consecutive wrong passwords, and whether they were too many.
-pub struct WrongPasswords(Mutex<FailureTable<(i64, bool)>>);
+pub(crate) struct WrongPasswords(Mutex<FailureTable<(i64, bool)>>);
 
 impl WrongPasswords {
     /// Counts for at most `remembered` identities.
-    pub fn new(remembered: usize) -> Self {
+    pub(crate) fn new(remembered: usize) -> Self {
         Self(Mutex::new(FailureTable::new(remembered)))
     }
 
     /// Counts a password. `limit` consecutive wrong ones are too many; 0 means no limit. After too many every password counts as wrong until
     /// the identity is forgotten, so that a correct guess made in parallel is not accepted.
-    pub fn count(&self, identity: &str, right: bool, limit: i64, now: Timestamp) -> FailureCount {
+    pub(crate) fn count(&self, identity: &str, right: bool, limit: i64, now: Timestamp) -> FailureCount {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, too_many) = failures.find(identity).copied().unwrap_or((0, false));
         if right && !too_many {
@@ -76,7 +76,7 @@ impl WrongPasswords {
     }
 
     /// Forgets the wrong passwords of an identity.
-    pub fn forget(&self, identity: &str) {
+    pub(crate) fn forget(&self, identity: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).forget(identity);
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn holds(tx: &Read<'_>, session: &Record<ApiSession>, leaf: &Certificate) -> Result<bool> {
+pub(crate) fn holds(tx: &Read<'_>, session: &Record<ApiSession>, leaf: &Certificate) -> Result<bool> {
     holds_fingerprint(tx, session, &leaf.fingerprint())
 }
 
@@ -20,7 +20,7 @@ pub fn holds(tx: &Read<'_>, session: &Record<ApiSession>, leaf: &Certificate) ->
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn holds_fingerprint(tx: &Read<'_>, session: &Record<ApiSession>, fingerprint: &str) -> Result<bool> {
+pub(crate) fn holds_fingerprint(tx: &Read<'_>, session: &Record<ApiSession>, fingerprint: &str) -> Result<bool> {
     let certificates = tx.linked::<SessionCertificate>("fingerprint", fingerprint)?;
     if certificates.iter().any(|certificate| certificate.spec.api_session_id == session.id) {
         return Ok(true);
@@ -33,7 +33,7 @@ pub fn holds_fingerprint(tx: &Read<'_>, session: &Record<ApiSession>, fingerprin
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn fingerprints_of(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Vec<String>> {
+pub(crate) fn fingerprints_of(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Vec<String>> {
     let authenticators = tx.linked::<Authenticator>("identity", session.spec.identity_id.as_str())?;
     let mut fingerprints: Vec<String> =
         authenticators.iter().filter_map(|authenticator| authenticator.spec.credential.fingerprint().map(Into::into)).collect();

@@ -26,9 +26,9 @@ const REST: Duration = Duration::from_secs(60);
 const LIMIT: usize = 16;
 
 /// A dial at the router.
-pub const DIAL: &str = "dial";
+pub(crate) const DIAL: &str = "dial";
 /// A request at the router to host a service.
-pub const BIND: &str = "bind";
+pub(crate) const BIND: &str = "bind";
 /// Several dials and binds.
 const TRAFFIC: &str = "traffic";
 
@@ -77,7 +77,7 @@ impl Refused {
 pub struct Refusals(Arc<Mutex<RefusalTables>>, RefusalCounter);
 
 /// All rejections since the start, by what was rejected.
-pub type RefusalCounter = Family<MethodLabel, Counter>;
+pub(crate) type RefusalCounter = Family<MethodLabel, Counter>;
 
 #[derive(Default)]
 struct RefusalTables {

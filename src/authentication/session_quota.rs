@@ -19,7 +19,7 @@ const RETRY: u32 = 60;
 
 /// The session counts of all identities. Cheap to clone.
 #[derive(Clone)]
-pub struct SessionQuota {
+pub(crate) struct SessionQuota {
     /// The limit per identity.
     limit: usize,
     counts: Arc<Mutex<HashMap<String, Count>>>,
@@ -45,7 +45,7 @@ impl Count {
 
 impl SessionQuota {
     /// Allows `limit` sessions per identity.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, counts: Arc::default() }
     }
 
@@ -53,7 +53,7 @@ impl SessionQuota {
     ///
     /// # Errors
     /// [`Error::Busy`]: the limit is reached.
-    pub fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
+    pub(crate) fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.with(identity, |count| {
             if count.open + count.coming >= self.limit {
                 return Err(Error::Busy { retry_after: RETRY });
@@ -64,12 +64,12 @@ impl SessionQuota {
     }
 
     /// Counts a session that an identity opened in an epoch.
-    pub fn opened(&self, identity: &Id<Identity>, era: Epoch) {
+    pub(crate) fn opened(&self, identity: &Id<Identity>, era: Epoch) {
         self.found(identity, era, 0);
     }
 
     /// Counts a session found at the start; the identity's sessions of epochs before `since` were ended.
-    pub fn found(&self, identity: &Id<Identity>, era: Epoch, since: Epoch) {
+    pub(crate) fn found(&self, identity: &Id<Identity>, era: Epoch, since: Epoch) {
         self.with(identity, |count| {
             count.since = count.since.max(since);
             *count.of(era) += 1;
@@ -77,7 +77,7 @@ impl SessionQuota {
     }
 
     /// Removes a deleted session from the counts.
-    pub fn deleted(&self, identity: &Id<Identity>, era: Epoch) {
+    pub(crate) fn deleted(&self, identity: &Id<Identity>, era: Epoch) {
         self.with(identity, |count| {
             let of = count.of(era);
             *of = of.saturating_sub(1);
@@ -85,7 +85,7 @@ impl SessionQuota {
     }
 
     /// Releases the slots of all sessions of an identity from epochs before this one.
-    pub fn ended(&self, identity: &Id<Identity>, era: Epoch) {
+    pub(crate) fn ended(&self, identity: &Id<Identity>, era: Epoch) {
         self.with(identity, |count| {
             if count.since < era {
                 count.since = era;

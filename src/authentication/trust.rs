@@ -9,7 +9,7 @@ use crate::{
 
 /// How strictly a chain is checked.
 #[derive(Debug, Clone, Copy)]
-pub struct Judgement {
+pub(crate) struct Judgement {
     pub purpose: Purpose,
     pub leaf_dates: LeafDates,
     /// Unix seconds.
@@ -18,18 +18,18 @@ pub struct Judgement {
 
 impl Judgement {
     /// For a login: a certificate of any purpose; the auth policy decides about its dates.
-    pub fn of_login(now: i64) -> Self {
+    pub(crate) fn of_login(now: i64) -> Self {
         Self { purpose: Purpose::Any, leaf_dates: LeafDates::Ignore, now }
     }
 
     /// For an enrollment: the certificate must be for clients and within its dates.
-    pub fn of_enrollment(now: i64) -> Self {
+    pub(crate) fn of_enrollment(now: i64) -> Self {
         Self { purpose: Purpose::Client, leaf_dates: LeafDates::Enforce, now }
     }
 }
 
 /// Whether this controller's own authority issued a chain (leaf first).
-pub fn is_ours(keystore: &Keystore, chain: &[Certificate], how: Judgement) -> bool {
+pub(crate) fn is_ours(keystore: &Keystore, chain: &[Certificate], how: Judgement) -> bool {
     let authority = keystore.authority();
     let cas = authority.cas();
     let Judgement { purpose, leaf_dates, now } = how;
@@ -40,7 +40,7 @@ pub fn is_ours(keystore: &Keystore, chain: &[Certificate], how: Judgement) -> bo
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn authority(
+pub(crate) fn authority(
     tx: &Read<'_>,
     chain: &[Certificate],
     how: Judgement,
@@ -55,7 +55,7 @@ pub fn authority(
 }
 
 /// The authority, among these, that issued a chain (leaf first).
-pub fn above(mut cas: Vec<Record<Ca>>, chain: &[Certificate], how: Judgement) -> Option<Record<Ca>> {
+pub(crate) fn above(mut cas: Vec<Record<Ca>>, chain: &[Certificate], how: Judgement) -> Option<Record<Ca>> {
     let anchors: Vec<Anchor> = cas.iter().enumerate().flat_map(|(of, ca)| anchors_of(of, ca)).collect();
     let Judgement { purpose, leaf_dates, now } = how;
     let judge = Verification { anchors: &anchors, intermediates: &[], now, purpose, leaf_dates };

@@ -60,7 +60,7 @@ impl std::fmt::Display for Moved {
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub fn note(store: &Store, advertised: &[Address], now: Timestamp) -> Result<()> {
+pub(crate) fn note(store: &Store, advertised: &[Address], now: Timestamp) -> Result<()> {
     // The periods of a file of an earlier release begin with the address that was noted last.
     note_period(store, advertised, now)?;
     let text = serde_json::to_vec(advertised).map_err(|e| Error::Internal(format!("addresses: {e}")))?;
@@ -74,7 +74,7 @@ pub fn note(store: &Store, advertised: &[Address], now: Timestamp) -> Result<()>
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn last_advertised(store: &Store) -> Result<Option<Vec<Address>>> {
+pub(crate) fn last_advertised(store: &Store) -> Result<Option<Vec<Address>>> {
     Ok(store.read(|read| read.setting(ADVERTISED))?.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
@@ -101,7 +101,7 @@ fn note_period(store: &Store, advertised: &[Address], now: Timestamp) -> Result<
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn moved(store: &Store, advertised: &[Address]) -> Result<Vec<Moved>> {
+pub(crate) fn moved(store: &Store, advertised: &[Address]) -> Result<Vec<Moved>> {
     let periods = store.read(periods)?;
     let mut moved: Vec<Moved> = Vec::new();
     for Period { address, .. } in &periods {

@@ -14,7 +14,7 @@ use crate::{
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub fn establish(store: &Store) -> Result<()> {
+pub(crate) fn establish(store: &Store) -> Result<()> {
     let id = Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN);
     if store.read(|tx| tx.find(&id))?.is_some() {
         return Ok(());
@@ -26,7 +26,7 @@ pub fn establish(store: &Store) -> Result<()> {
 ///
 /// # Errors
 /// The store rejects a record.
-pub fn add_open(tx: &Tx<'_>, now: Timestamp) -> Result<()> {
+pub(crate) fn add_open(tx: &Tx<'_>, now: Timestamp) -> Result<()> {
     add(tx, now)?;
     let everybody = || roles("#all");
     let router = || roles(&format!("#{}", EdgeRouter::BUILT_IN));

@@ -30,7 +30,7 @@ impl Lifecycle for Ca {
 ///
 /// # Errors
 /// There is no such authority, it is verified already, or the proof is not valid.
-pub fn verify(change: &Change<'_, '_>, id: &Id<Ca>, proof: &str) -> Result<()> {
+pub(crate) fn verify(change: &Change<'_, '_>, id: &Id<Ca>, proof: &str) -> Result<()> {
     let mut ca = change.get(id)?;
     if ca.state.is_verified {
         return Err(Error::Refused(Refusal::CaAlreadyVerified));
@@ -68,7 +68,7 @@ struct Claims<'c> {
 ///
 /// # Errors
 /// Signing fails.
-pub fn token(ca: &Record<Ca>, keystore: &pki::Keystore, address: &str) -> Result<String> {
+pub(crate) fn token(ca: &Record<Ca>, keystore: &pki::Keystore, address: &str) -> Result<String> {
     // The issuer ends with a slash, unlike in one-time tokens, because clients expect that here.
     let (id, issuer) = (ca.id.as_str(), format!("https://{address}/"));
     let claims = Claims { em: "ca", jti: id, iss: &issuer, sub: id, ctrls: None };

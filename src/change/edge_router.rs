@@ -56,7 +56,7 @@ fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
 ///
 /// # Errors
 /// There is no such router, or it is the built-in one.
-pub fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<()> {
+pub(crate) fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<()> {
     let mut router = change.get(id)?;
     if router.is_built_in() {
         return Err(Error::NotUpdatable("the built-in router needs no enrollment".into()));

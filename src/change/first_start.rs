@@ -69,7 +69,7 @@ pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: Filling) ->
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn is_unseen(store: &Store, username: &str) -> Result<bool> {
+pub(crate) fn is_unseen(store: &Store, username: &str) -> Result<bool> {
     store.read(|read| Ok(unseen(read, username)?.is_some()))
 }
 
@@ -77,7 +77,7 @@ pub fn is_unseen(store: &Store, username: &str) -> Result<bool> {
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()> {
+pub(crate) fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()> {
     store.write_blocking(move |tx| {
         let Some(mut record) = unseen(tx, &administrator.username)? else { return Ok(()) };
         administrator.note(tx)?;
@@ -91,7 +91,7 @@ pub fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()>
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn seen(store: &Store) -> Result<()> {
+pub(crate) fn seen(store: &Store) -> Result<()> {
     store.write_blocking(|tx| tx.set_setting(UNSEEN, None))
 }
 
@@ -100,7 +100,7 @@ pub fn seen(store: &Store) -> Result<()> {
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub fn renew_config_types(store: &Store) -> Result<()> {
+pub(crate) fn renew_config_types(store: &Store) -> Result<()> {
     let outdated: Vec<_> = store.read(|read| {
         let stored = builtin::config_type_ids().map(|id| read.find(&id)).collect::<Result<Vec<_>>>()?;
         let renewed = stored.iter().flatten().map(builtin::renewed).collect::<Result<Vec<_>>>()?;
@@ -136,7 +136,7 @@ fn add(tx: &Tx<'_>, now: Timestamp, administrator: Administrator) -> Result<()> 
 ///
 /// # Errors
 /// The stored key cannot be read, or there is no randomness.
-pub fn seal(store: &Store, sealed_keys: &SealedKeys) -> Result<Seal> {
+pub(crate) fn seal(store: &Store, sealed_keys: &SealedKeys) -> Result<Seal> {
     let sealed_keys = sealed_keys.clone();
     store.write_blocking(move |tx| {
         if let Some(seal) = stored_seal(tx, &sealed_keys)? {

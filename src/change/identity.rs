@@ -57,7 +57,7 @@ impl Lifecycle for Identity {
 ///
 /// # Errors
 /// There is no such identity.
-pub fn disable(change: &Change<'_, '_>, id: &Id<Identity>, until: Option<Timestamp>) -> Result<()> {
+pub(crate) fn disable(change: &Change<'_, '_>, id: &Id<Identity>, until: Option<Timestamp>) -> Result<()> {
     let mut identity = change.get(id)?;
     (identity.state.disabled_at, identity.state.disabled_until) = (Some(change.now()), until);
     change.put(identity)?;
@@ -68,7 +68,7 @@ pub fn disable(change: &Change<'_, '_>, id: &Id<Identity>, until: Option<Timesta
 ///
 /// # Errors
 /// There is no such identity.
-pub fn enable(change: &Change<'_, '_>, id: &Id<Identity>) -> Result<()> {
+pub(crate) fn enable(change: &Change<'_, '_>, id: &Id<Identity>) -> Result<()> {
     let mut identity = change.get(id)?;
     (identity.state.disabled_at, identity.state.disabled_until) = (None, None);
     change.put(identity)

@@ -14,17 +14,17 @@ const BASE_36: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 ///
 /// Ids that ascend with time are stored next to each other: many new records share the pages that a commit writes. The
 /// time is that of the system, not of the controller's clock; only the order of ids depends on it.
-pub fn long_id() -> String {
+pub(crate) fn long_id() -> String {
     digits((u128::from(millis()) << 80) | (Uuid::new_v4().as_u128() >> 48), BASE_62, 22)
 }
 
 /// An id short enough to be typed: 12 letters and digits, 7 of the time and 5 random.
-pub fn short_id() -> String {
+pub(crate) fn short_id() -> String {
     digits(u128::from(millis()), BASE_62, 7) + &digits(Uuid::new_v4().as_u128(), BASE_62, 5)
 }
 
 /// The format of session ids that clients expect: a `c`, 8 digits of the time and 16 random ones, in lower case.
-pub fn session_id() -> String {
+pub(crate) fn session_id() -> String {
     String::from("c") + &digits(u128::from(millis()), BASE_36, 8) + &digits(Uuid::new_v4().as_u128(), BASE_36, 16)
 }
 

@@ -4,22 +4,22 @@
 //! are its [`Lifecycle`], in the file of its name; the registry lists the kinds without rules. Invariant: a record that
 //! breaks a rule of its kind is never stored, and all effects of a change are in the same transaction.
 
-pub mod addresses;
+pub(crate) mod addresses;
 mod api_session;
 mod api_token;
 mod auth_policy;
-pub mod authenticator;
-pub mod built_in_router;
-pub mod ca;
+pub(crate) mod authenticator;
+pub(crate) mod built_in_router;
+pub(crate) mod ca;
 pub mod certificates;
 mod changes;
 mod config_type;
 mod draft;
-pub mod edge_router;
+pub(crate) mod edge_router;
 pub mod enrollment;
 mod external_jwt_signer;
 mod first_start;
-pub mod identity;
+pub(crate) mod identity;
 mod ids;
 mod lifecycle;
 mod posture_check;
@@ -27,14 +27,17 @@ mod records;
 mod registry;
 mod sealed_keys;
 mod session;
-pub mod session_certificate;
+pub(crate) mod session_certificate;
 mod terminator;
 mod transit_router;
 
-pub use certificates::{Certificates, UnusableFiles};
-pub use changes::{Change, ChangeContext, Changes};
+pub use certificates::Certificates;
+pub(crate) use certificates::UnusableFiles;
+pub(crate) use changes::Change;
+pub use changes::{ChangeContext, Changes};
 pub use draft::Draft;
-pub use first_start::{Administrator, Filling, first_start, is_unseen, renew_config_types, replace_unseen, seal, seen, stored_seal};
+pub use first_start::{Administrator, Filling, first_start, stored_seal};
+pub(crate) use first_start::{is_unseen, renew_config_types, replace_unseen, seal, seen};
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;
 pub use sealed_keys::SealedKeys;

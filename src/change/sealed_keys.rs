@@ -22,7 +22,7 @@ const KEY: &str = "passphrase-file";
 
 /// A secret of the controller, by its setting, which is also bound into its seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Secret(&'static str);
+pub(crate) struct Secret(&'static str);
 
 impl Secret {
     /// Keys and certificates.

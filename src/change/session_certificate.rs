@@ -13,7 +13,7 @@ use crate::{
 ///
 /// # Errors
 /// There is no such session.
-pub fn add(change: &Change<'_, '_>, session: &Id<ApiSession>, certificate: &Certificate) -> Result<Record<SessionCertificate>> {
+pub(crate) fn add(change: &Change<'_, '_>, session: &Id<ApiSession>, certificate: &Certificate) -> Result<Record<SessionCertificate>> {
     for old in change.linked::<SessionCertificate>("apiSession", session.as_str())? {
         if old.spec.valid_to < change.now() {
             change.delete(&old.id)?;
@@ -34,7 +34,7 @@ pub fn add(change: &Change<'_, '_>, session: &Id<ApiSession>, certificate: &Cert
 ///
 /// # Errors
 /// [`Error::Busy`] until the first of them expires.
-pub fn add_asked(
+pub(crate) fn add_asked(
     change: &Change<'_, '_>,
     session: &Id<ApiSession>,
     certificate: &Certificate,
@@ -55,6 +55,6 @@ pub fn add_asked(
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn withdraw(change: &Change<'_, '_>, fingerprint: &str) -> Result<()> {
+pub(crate) fn withdraw(change: &Change<'_, '_>, fingerprint: &str) -> Result<()> {
     change.delete_linked::<SessionCertificate>("fingerprint", fingerprint)
 }

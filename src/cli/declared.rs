@@ -23,14 +23,14 @@ const MAX_LENGTH: u64 = 64 << 20;
 
 /// Print the whole network as YAML, without ids and secrets, for `plan` and `apply`.
 #[derive(Args, Clone, Debug)]
-pub struct Export {
+pub(crate) struct Export {
     #[command(flatten)]
     which: Which,
 }
 
 /// Show what a file would change, and who would gain and lose access. Exit status: 0 no change, 3 changes, 1 the file cannot be applied.
 #[derive(Args, Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     #[command(flatten)]
     file: NetworkFile,
     /// Print the plan as JSON
@@ -42,7 +42,7 @@ pub struct Plan {
 
 /// Apply a file to the network, in one transaction.
 #[derive(Args, Clone, Debug)]
-pub struct Apply {
+pub(crate) struct Apply {
     #[command(flatten)]
     file: NetworkFile,
     /// The tag that `plan` printed: change nothing if the file or the network has changed since
@@ -70,7 +70,7 @@ impl Export {
     ///
     /// # Errors
     /// One line: the controller does not answer, or rejects the request.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let request = Request { method: "GET".into(), path: PATH.into(), ..Request::default() };
         let network = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
         Ok(Outcome::Done(vec![output::text(&network, "yaml")?]))
@@ -82,7 +82,7 @@ impl Plan {
     ///
     /// # Errors
     /// One line: the file cannot be read or applied, or the controller does not answer.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let mut request = self.file.request()?;
         request.query.push(("preview".into(), "true".into()));
         let plan = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
@@ -100,7 +100,7 @@ impl Apply {
     ///
     /// # Errors
     /// One line: the file cannot be read or applied, or the controller does not answer.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let mut request = self.file.request()?;
         request.headers.extend(self.plan.map(|tag| ("if-match".into(), format!("\"{tag}\""))));
         let answer = api::reach(self.which, environment)?.ask(request, None)?;

@@ -39,7 +39,7 @@ const PASSING: [&str; 4] = ["apiSession", "session", "apiSessionCertificate", "e
 /// Prove that a snapshot can be restored: restore it aside, start it, log in, count and check. Exit status: 0 it can, 3 it cannot, 1 the
 /// drill could not be carried out.
 #[derive(Args, Clone, Debug)]
-pub struct Drill {
+pub(crate) struct Drill {
     /// The snapshot [default: the newest in snapshots.directory]
     snapshot: Option<PathBuf>,
     /// Make the copy in this directory [default: the directory of the snapshot]
@@ -54,7 +54,7 @@ impl Drill {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let (config, begun) = (self.which.config(environment)?, Instant::now());
         let snapshot = self.snapshot.map_or_else(|| newest(&config.snapshots), Ok)?;
         let parent = self.aside.unwrap_or_else(|| snapshot.parent().map(Path::to_owned).unwrap_or_default());

@@ -14,7 +14,7 @@ use crate::admin_socket::Outcome;
 
 /// List certificates and enrollments that expire soon or have expired: exit status 0 if there are none, 3 if there are.
 #[derive(Args, Clone, Debug)]
-pub struct ExpiringArguments {
+pub(crate) struct ExpiringArguments {
     /// List what expires within this time
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     within: String,
@@ -30,7 +30,7 @@ impl ExpiringArguments {
     ///
     /// # Errors
     /// The reason as one line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let query = vec![("within".to_owned(), self.within)];
         let request = Request { method: "GET".into(), path: "/overkeep/v1/expiring".into(), query, ..Request::default() };
         let found = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();

@@ -10,7 +10,7 @@ use super::run::{Refused, one_line};
 use crate::admin_socket::Outcome;
 
 /// The result of a command.
-pub type Acted = Result<Outcome, Failure>;
+pub(crate) type Acted = Result<Outcome, Failure>;
 
 /// Why a command failed.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ use crate::{
 
 /// Copy the data file, as it is at one moment, to a new file.
 #[derive(Args, Clone, Debug)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// The new file; an existing file is not overwritten
     #[arg(value_name = "OUT")]
     to: PathBuf,
@@ -35,7 +35,7 @@ pub struct Snapshot {
 
 /// Check the data file for damage. Exit status: 0 no damage, 3 damage, 1 the check failed.
 #[derive(Args, Clone, Debug)]
-pub struct Check {
+pub(crate) struct Check {
     /// Check this file instead; no controller may have it open, such as a snapshot
     #[arg(value_name = "FILE", conflicts_with = "data")]
     file: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub struct Check {
 /// Copy the data file, then repair what can be repaired without loss. Exit status: 0 no damage is left, 3 some is left, 1 the repair
 /// failed.
 #[derive(Args, Clone, Debug)]
-pub struct Repair {
+pub(crate) struct Repair {
     /// Also delete unreadable records and what depends on them, instead of only reporting them; the controller must be stopped
     #[arg(long)]
     drop_unreadable: bool,
@@ -56,7 +56,7 @@ pub struct Repair {
 
 /// Replace the data file by a snapshot after checking it; the previous file is kept beside it.
 #[derive(Args, Clone, Debug)]
-pub struct Restore {
+pub(crate) struct Restore {
     /// The snapshot
     snapshot: PathBuf,
     /// Only check whether it could be restored; change nothing
@@ -68,7 +68,7 @@ pub struct Restore {
 
 /// Shrink the data file by its unused space; the controller must be stopped.
 #[derive(Args, Clone, Debug)]
-pub struct Compact {
+pub(crate) struct Compact {
     #[command(flatten)]
     which: Which,
 }
@@ -78,7 +78,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         let to = path::absolute(&self.to).map_err(|e| format!("{}: {e}", self.to.display()))?;
         let command = Command::Snapshot { to: to.clone() };
@@ -94,7 +94,7 @@ impl Check {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         let look = |file: &Path| {
             let passphrase = config.passphrase()?;
@@ -112,7 +112,7 @@ impl Repair {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         let repair = |unreadable| {
             let passphrase = config.passphrase()?;
@@ -130,7 +130,7 @@ impl Restore {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         let passphrase = config.passphrase().map_err(|e| e.to_string())?;
         if self.verify_only {
@@ -160,7 +160,7 @@ impl Compact {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let data = self.which.config(environment)?.data;
         judged_of(
             &data,
@@ -181,7 +181,7 @@ fn forget_password(data: &Path) -> Option<String> {
 }
 
 /// Runs a command in the running controller, or else the same work on its file.
-pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
+pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
     match asked(config, command) {
         Some(outcome) => Ok(outcome?),
         None => judged_of(&config.data, closed(&config.data)),
@@ -189,7 +189,7 @@ pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) ->
 }
 
 /// Damage of the file is a finding, not a failure.
-pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
+pub(crate) fn judged(acted: Result<Outcome, Failed>) -> Acted {
     match acted {
         Err(Failed::Damaged(reason) | Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason])),
         other => Ok(other.map_err(|e| e.to_string())?),
@@ -197,7 +197,7 @@ pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
 }
 
 /// Like [`judged`], for the data file itself: adds what to do about the damage.
-pub fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
+pub(crate) fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
     match acted {
         Err(Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason, closed::remedy(data)])),
         other => judged(other),

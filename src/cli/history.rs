@@ -17,7 +17,7 @@ use crate::{
 
 /// Verify the history of changes.
 #[derive(Args, Clone, Debug)]
-pub struct History {
+pub(crate) struct History {
     #[command(subcommand)]
     what: HistoryCommand,
     #[command(flatten)]
@@ -42,7 +42,7 @@ impl History {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let HistoryCommand::Verify { file, noted } = self.what;
         let look = |file: &std::path::Path| closed::verify_history(file, noted.as_ref()).map(|verified| verified_lines(&verified));
         match &file {

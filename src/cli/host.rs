@@ -34,7 +34,7 @@ pub struct Which {
 
 /// Regain access: list administrators, reset a password, lift a lockout.
 #[derive(Args, Clone, Debug)]
-pub struct Admin {
+pub(crate) struct Admin {
     #[command(subcommand)]
     what: AdminCommand,
     #[command(flatten)]
@@ -61,7 +61,7 @@ enum AdminCommand {
 
 /// Explain why an identity may or may not use a service, and what would change that.
 #[derive(Args, Clone, Debug)]
-pub struct Explain {
+pub(crate) struct Explain {
     /// dial or bind
     right: Verb,
     /// The identity, by id or name
@@ -83,7 +83,7 @@ enum Verb {
 
 /// Show and renew keys and certificates.
 #[derive(Args, Clone, Debug)]
-pub struct Pki {
+pub(crate) struct Pki {
     #[command(subcommand)]
     what: PkiCommand,
     #[command(flatten)]
@@ -103,7 +103,7 @@ impl Admin {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         match self.what {
             AdminCommand::List => done(&config, Command::ListAdministrators),
@@ -127,7 +127,7 @@ impl Pki {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         match self.what {
             PkiCommand::Status => done(&config, Command::ListCertificates),
@@ -141,7 +141,7 @@ impl Explain {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let Self { right, identity, service, json, which } = self;
         let right = match right {
             Verb::Dial => Right::Dial,
@@ -176,7 +176,7 @@ impl Which {
 }
 
 /// Runs a command in the running controller; `None` if none runs.
-pub fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, String>> {
+pub(crate) fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, String>> {
     let mut bar = Bar::default();
     socket::ask(&socket::beside(&config.data), command, &mut |done, total| bar.show(done, total))
 }

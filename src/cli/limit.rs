@@ -13,7 +13,7 @@ use tokio::{
 ///
 /// # Errors
 /// The system does not allow it.
-pub fn keep_out_of_dumps() -> io::Result<()> {
+pub(crate) fn keep_out_of_dumps() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
@@ -22,7 +22,7 @@ pub fn keep_out_of_dumps() -> io::Result<()> {
 ///
 /// # Errors
 /// The system does not allow it.
-pub fn survive() -> io::Result<()> {
+pub(crate) fn survive() -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let _inside = runtime.enter();
     // Registering the handler is enough; it stays when the listener is dropped.

@@ -26,7 +26,7 @@ const MAX_LENGTH: u64 = 256 << 10;
 
 /// Log in to a remote controller. Later commands use it, unless they name a data file.
 #[derive(Args, Clone, Debug)]
-pub struct Login {
+pub(crate) struct Login {
     /// Address of the controller: https://host:port
     url: String,
     /// The user name
@@ -54,14 +54,14 @@ pub struct Login {
 
 /// End the session of the last login and delete it.
 #[derive(Args, Clone, Debug)]
-pub struct Logout {}
+pub(crate) struct Logout {}
 
 impl Login {
     /// Logs in and keeps the session.
     ///
     /// # Errors
     /// One line.
-    pub fn act(self) -> Acted {
+    pub(crate) fn act(self) -> Acted {
         let url = self.url.trim_end_matches('/').to_owned();
         let host = url.strip_prefix("https://").unwrap_or_default();
         if host.is_empty() || host.contains(['/', '?', '#', '@']) {
@@ -123,7 +123,7 @@ impl Logout {
     ///
     /// # Errors
     /// There is no login, or the file cannot be deleted.
-    pub fn act(self) -> Acted {
+    pub(crate) fn act(self) -> Acted {
         let context = Context::load()?.ok_or_else(|| Failure::of("there is no login: use overkeep login first"))?;
         if ApiTokens::is_one(&context.token) {
             Context::delete()?;

@@ -36,7 +36,8 @@ mod passphrase;
 mod progress;
 pub mod run;
 
-pub use failure::{Acted, Failure};
+pub(crate) use failure::Acted;
+pub use failure::Failure;
 
 /// The controller of a private overlay network in one binary and one file.
 #[derive(Parser)]
@@ -89,7 +90,7 @@ impl Completions {
 }
 
 /// Runs the command of this process. `start` runs a controller until it is stopped; the log is started before.
-pub fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), E>) -> ExitCode {
+pub(crate) fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), E>) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
     // Before any secret is read.
     if let Err(error) = limit::keep_out_of_dumps() {

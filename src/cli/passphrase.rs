@@ -9,7 +9,7 @@ use crate::{admin_socket::Outcome, config, maintenance::closed};
 
 /// Set, change or remove the passphrase that seals the keys in the data file; the controller must be stopped.
 #[derive(Args, Clone, Debug)]
-pub struct Passphrase {
+pub(crate) struct Passphrase {
     #[command(subcommand)]
     what: PassphraseCommand,
     #[command(flatten)]
@@ -33,7 +33,7 @@ impl Passphrase {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         let file = match self.what {
             PassphraseCommand::Set { next } => Some(next),

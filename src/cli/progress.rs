@@ -18,13 +18,13 @@ const WIDTH: u64 = 40;
 
 /// A progress bar in the last line of a terminal; erased on drop.
 #[derive(Default)]
-pub struct Bar {
+pub(crate) struct Bar {
     drawn: bool,
 }
 
 impl Bar {
     /// Shows that `done` of `total` rows are done. Errors are ignored.
-    pub fn show(&mut self, done: u64, total: u64) {
+    pub(crate) fn show(&mut self, done: u64, total: u64) {
         if total == 0 || !stderr().is_terminal() {
             return;
         }
@@ -45,7 +45,7 @@ impl Drop for Bar {
 }
 
 /// Runs `work` and shows its progress.
-pub fn watched<T>(work: impl FnOnce(&Arc<Progress>) -> T) -> T {
+pub(crate) fn watched<T>(work: impl FnOnce(&Arc<Progress>) -> T) -> T {
     let watch = Arc::new(Progress::default());
     thread::scope(|scope| {
         let (working, ended) = mpsc::channel::<()>();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use listen::Listen;
+pub(crate) use listen::Listen;
 pub use value::{Address, Span};
 
 use zeroize::Zeroizing;
@@ -408,12 +408,12 @@ impl Config {
 }
 
 /// The password in a file, if one is given by `key`. One trailing line end is removed. Never show it; errors do not.
-pub fn password(key: &'static str, file: Option<&Path>) -> Result<Option<Zeroizing<String>>, Broken> {
+pub(crate) fn password(key: &'static str, file: Option<&Path>) -> Result<Option<Zeroizing<String>>, Broken> {
     secret(key, file, "password", 5..=100)
 }
 
 /// The passphrase in a file, if one is given by `key`; one trailing line end is removed.
-pub fn passphrase(key: &'static str, file: Option<&Path>) -> Result<Option<Passphrase>, Broken> {
+pub(crate) fn passphrase(key: &'static str, file: Option<&Path>) -> Result<Option<Passphrase>, Broken> {
     Ok(secret(key, file, "passphrase", 8..=1000)?.map(Passphrase::from))
 }
 
@@ -431,7 +431,7 @@ fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclu
 }
 
 /// Reads the configuration again from the same sources; an error is one line.
-pub type Reread = Box<dyn Fn() -> Result<Config, String> + Send>;
+pub(crate) type Reread = Box<dyn Fn() -> Result<Config, String> + Send>;
 
 /// A value that is not allowed: its key and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

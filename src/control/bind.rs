@@ -32,11 +32,11 @@ const MAX_INSTANCE: usize = 256;
 /// Maximum length of an instance secret, in bytes.
 const MAX_SECRET: usize = 256;
 /// Maximum length of all peer data of a terminator, in bytes.
-pub const MAX_PEER_DATA: usize = 8 << 10;
+pub(crate) const MAX_PEER_DATA: usize = 8 << 10;
 /// Maximum terminators at one router.
 const MAX_TERMINATORS: usize = 20_000;
 /// Terminators in one validation message.
-pub const VALIDATION_CHUNK: usize = 500;
+pub(crate) const VALIDATION_CHUNK: usize = 500;
 
 /// Why a terminator is not created.
 struct Refusal {
@@ -61,7 +61,7 @@ impl Refusal {
 }
 
 /// Creates a terminator for an SDK that hosts.
-pub fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(request_body) = body::<edge::CreateTerminator>(connection, &frame) else { return };
     let Some(request) = connection.begin_request() else {
         return connection.send(answer(&frame, &request_body.address, Outcome::FailedBusy, "too many requests at the same time"));
@@ -195,7 +195,7 @@ async fn count_refusal(core: &Core, refusal: Refusal) {
 }
 
 /// Changes cost or precedence of a terminator.
-pub fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(request_body) = body::<edge::UpdateTerminator>(connection, &frame) else { return };
     let Some(request) = connection.begin_request() else { return };
     let own = core.hosted.find(&request_body.terminator_id).filter(|hosted| hosted.router == connection.router);
@@ -215,7 +215,7 @@ pub fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame
 }
 
 /// Removes terminators. Ids of other routers are acknowledged and ignored.
-pub fn remove(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn remove(core: &Core, connection: &RouterConnection, frame: &Frame) {
     let Some(request_body) = body::<fabric::RemoveTerminators>(connection, frame) else { return };
     let own = request_body.terminator_ids.iter().filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
     own.for_each(|hosted| core.end_hosted(&hosted));
@@ -223,7 +223,7 @@ pub fn remove(core: &Core, connection: &RouterConnection, frame: &Frame) {
 }
 
 /// A request to validate terminators.
-pub fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
+pub(crate) fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
     let of = |hosted: &Arc<HostedTerminator>| fabric::Terminator {
         id: hosted.id.to_string(),
         binding: "edge".into(),
@@ -235,7 +235,7 @@ pub fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
 }
 
 /// Handles the answer to a validation: terminators that the router does not know are removed.
-pub fn validated(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn validated(core: &Core, connection: &RouterConnection, frame: &Frame) {
     let Some(answer) = body::<fabric::ValidateTerminatorsResponse>(connection, frame) else { return };
     let is_invalid = |entry: &fabric::TerminatorStateEntry| entry.value.as_ref().is_some_and(|state| !state.valid);
     let invalid: HashSet<String> = answer.states.into_iter().filter(is_invalid).filter_map(|entry| entry.key).collect();

@@ -62,7 +62,7 @@ impl<'f> DialRequest<'f> {
 }
 
 /// Handles a dial.
-pub fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(counted) = connection.begin_request() else {
         return connection.send(error(&frame, 1, "too many requests at the same time"));
     };
@@ -239,7 +239,7 @@ fn answer(to: &Frame, circuit: &Circuit, address: &str, peer_data: &[(u32, Vec<u
 }
 
 /// The answer of a router to a route. A circuit that no dial waits for is removed again.
-pub fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
+pub(crate) fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
     let Ok(id) = std::str::from_utf8(frame.body()).map(str::to_owned) else { return };
     let attempt = frame.u32(key::ROUTE_ATTEMPT).unwrap_or_default();
     let own = core.circuits.find(&id).filter(|circuit| circuit.path().has_router(&connection.router));

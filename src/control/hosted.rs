@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A service that an SDK hosts at a router.
-pub struct HostedTerminator {
+pub(crate) struct HostedTerminator {
     /// Also the address of the terminator.
     pub id: Id<Terminator>,
     pub router: String,
@@ -37,22 +37,22 @@ pub struct HostedTerminator {
 
 impl HostedTerminator {
     /// The weight used for choosing a terminator.
-    pub fn weight(&self) -> Weight {
+    pub(crate) fn weight(&self) -> Weight {
         Weight { dynamic_cost: self.load.value(), ..*self.weight.lock() }
     }
 
     /// Takes cost and precedence from the record.
-    pub fn set_weight(&self, cost: u16, precedence: Precedence) {
+    pub(crate) fn set_weight(&self, cost: u16, precedence: Precedence) {
         let mut weight = self.weight.lock();
         (weight.cost, weight.precedence) = (cost, precedence);
     }
 
     /// Records whether the record exists.
-    pub fn set_listed(&self, is_listed: bool) {
+    pub(crate) fn set_listed(&self, is_listed: bool) {
         self.is_listed.store(is_listed, Ordering::SeqCst);
     }
 
-    pub fn is_listed(&self) -> bool {
+    pub(crate) fn is_listed(&self) -> bool {
         self.is_listed.load(Ordering::SeqCst)
     }
 
@@ -67,7 +67,7 @@ impl HostedTerminator {
 }
 
 /// A terminator at the start of a bind.
-pub struct NewHosted {
+pub(crate) struct NewHosted {
     pub id: Id<Terminator>,
     pub router: String,
     pub service: Id<Service>,
@@ -89,7 +89,7 @@ impl From<NewHosted> for HostedTerminator {
 
 /// All hosted terminators.
 #[derive(Default)]
-pub struct Hosted(Mutex<Open>);
+pub(crate) struct Hosted(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
@@ -98,12 +98,12 @@ struct Open {
 }
 
 impl Hosted {
-    pub fn find(&self, id: &str) -> Option<Arc<HostedTerminator>> {
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<HostedTerminator>> {
         self.0.lock().by_id.get(id).cloned()
     }
 
     /// Adds a terminator if its id is free.
-    pub fn add(&self, hosted: &Arc<HostedTerminator>) -> bool {
+    pub(crate) fn add(&self, hosted: &Arc<HostedTerminator>) -> bool {
         let mut open = self.0.lock();
         let id = hosted.id.to_string();
         if open.by_id.contains_key(&id) {
@@ -115,7 +115,7 @@ impl Hosted {
     }
 
     /// Removes a terminator. Returns whether it was there.
-    pub fn remove(&self, hosted: &Arc<HostedTerminator>) -> bool {
+    pub(crate) fn remove(&self, hosted: &Arc<HostedTerminator>) -> bool {
         let mut open = self.0.lock();
         let id = hosted.id.to_string();
         let is_there = open.by_id.get(&id).is_some_and(|known| Arc::ptr_eq(known, hosted));
@@ -127,21 +127,21 @@ impl Hosted {
     }
 
     /// The terminators at a router.
-    pub fn of_router(&self, router: &str) -> Vec<Arc<HostedTerminator>> {
+    pub(crate) fn of_router(&self, router: &str) -> Vec<Arc<HostedTerminator>> {
         self.0.lock().by_id.values().filter(|hosted| hosted.router == router).cloned().collect()
     }
 
     /// The number of terminators at a router.
-    pub fn count(&self, router: &str) -> usize {
+    pub(crate) fn count(&self, router: &str) -> usize {
         self.0.lock().by_id.values().filter(|hosted| hosted.router == router).count()
     }
 
-    pub fn depending_on(&self, basis: &Basis) -> Vec<Arc<HostedTerminator>> {
+    pub(crate) fn depending_on(&self, basis: &Basis) -> Vec<Arc<HostedTerminator>> {
         let open = self.0.lock();
         open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
     }
 
-    pub fn all(&self) -> Vec<Arc<HostedTerminator>> {
+    pub(crate) fn all(&self) -> Vec<Arc<HostedTerminator>> {
         self.0.lock().by_id.values().cloned().collect()
     }
 }

@@ -50,7 +50,7 @@ use tokio::{
 };
 
 use self::core::Core;
-pub use self::core::{Parts, Times};
+pub(crate) use self::core::{Parts, Times};
 use crate::{
     network::{Basis, LinkInfo, PendingReviews},
     store::CommitFeed,

@@ -17,7 +17,7 @@ const LOW_BYTES: usize = 1 << 20;
 
 /// A queue of messages and its one writer.
 #[derive(Default)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     added: Notify,
     taken: Notify,
@@ -34,7 +34,7 @@ struct Queue {
 
 impl Outbox {
     /// Queues a message. Returns its sequence number; none if the outbox is closed or full.
-    pub fn push(&self, mut frame: Frame) -> Option<i32> {
+    pub(crate) fn push(&self, mut frame: Frame) -> Option<i32> {
         let mut queue = self.queue.lock();
         if queue.is_closed || queue.bytes + frame.len() > MAX_BYTES {
             return None;
@@ -50,7 +50,7 @@ impl Outbox {
     }
 
     /// The same once few bytes wait. For one task at a time.
-    pub async fn push_when_low(&self, frame: Frame) -> Option<i32> {
+    pub(crate) async fn push_when_low(&self, frame: Frame) -> Option<i32> {
         while self.queue.lock().bytes > LOW_BYTES {
             self.taken.notified().await;
         }
@@ -58,7 +58,7 @@ impl Outbox {
     }
 
     /// Closes the queue and drops its messages.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut queue = self.queue.lock();
         *queue = Queue { is_closed: true, ..Queue::default() };
         drop(queue);
@@ -70,7 +70,7 @@ impl Outbox {
     ///
     /// # Errors
     /// The connection cannot be written.
-    pub async fn write(&self, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+    pub(crate) async fn write(&self, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
         loop {
             let (frame, is_closed) = {
                 let mut queue = self.queue.lock();

@@ -27,7 +27,7 @@ use crate::{
 const MAX_AUTHORITIES: usize = 1000;
 
 /// Tells a router that has a data model the keys, unless it was told the same ones before.
-pub fn tell(core: &Core, connection: &Arc<RouterConnection>) {
+pub(crate) fn tell(core: &Core, connection: &Arc<RouterConnection>) {
     if !connection.has_data_model.load(Ordering::Acquire) {
         return;
     }

@@ -26,19 +26,19 @@ const MAX_LISTENERS: usize = 16;
 const MAX_NAME: usize = 255;
 
 /// The reader of one connection.
-pub struct Receiver<S> {
+pub(crate) struct Receiver<S> {
     core: Arc<Core>,
     connection: Arc<RouterConnection>,
     stream: S,
 }
 
 impl<S: AsyncRead + Unpin> Receiver<S> {
-    pub fn new(core: Arc<Core>, connection: Arc<RouterConnection>, stream: S) -> Self {
+    pub(crate) fn new(core: Arc<Core>, connection: Arc<RouterConnection>, stream: S) -> Self {
         Self { core, connection, stream }
     }
 
     /// Reads until the connection ends, and returns why it ended.
-    pub async fn run(mut self) -> Stop {
+    pub(crate) async fn run(mut self) -> Stop {
         loop {
             let stall = self.core.times.stall;
             let read = async {

@@ -32,7 +32,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 const YOUNG: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     connections: Mutex<HashMap<String, Arc<RouterConnection>>>,
     count: AtomicUsize,
 }
@@ -43,7 +43,7 @@ impl Registry {
     ///
     /// # Errors
     /// Another process is connected as this router.
-    pub fn add(&self, connection: &Arc<RouterConnection>, is_reconnect: bool, online: &Online) -> Result<(), &'static str> {
+    pub(crate) fn add(&self, connection: &Arc<RouterConnection>, is_reconnect: bool, online: &Online) -> Result<(), &'static str> {
         let mut connections = self.connections.lock();
         if let Some(old) = connections.get(&connection.router).filter(|old| !old.is_closed()) {
             let is_alive = old.last_answer().elapsed() < ALIVE && old.since.elapsed() < YOUNG;
@@ -66,7 +66,7 @@ impl Registry {
     }
 
     /// Removes a connection. Returns whether it was the current one of its router.
-    pub fn remove(&self, connection: &Arc<RouterConnection>, online: &Online) -> bool {
+    pub(crate) fn remove(&self, connection: &Arc<RouterConnection>, online: &Online) -> bool {
         let mut connections = self.connections.lock();
         let is_current = connections.get(&connection.router).is_some_and(|known| Arc::ptr_eq(known, connection));
         if is_current {
@@ -81,7 +81,7 @@ impl Registry {
     }
 
     /// Changes the link shown on a router's record, if this is its current connection.
-    pub fn update_link(&self, connection: &Arc<RouterConnection>, online: &Online, change: impl FnOnce(&mut RouterLink)) {
+    pub(crate) fn update_link(&self, connection: &Arc<RouterConnection>, online: &Online, change: impl FnOnce(&mut RouterLink)) {
         let connections = self.connections.lock();
         let mut link = connection.link.lock();
         change(&mut link);
@@ -91,7 +91,7 @@ impl Registry {
     }
 
     /// The connection of a router.
-    pub fn find(&self, router: &str) -> Option<Arc<RouterConnection>> {
+    pub(crate) fn find(&self, router: &str) -> Option<Arc<RouterConnection>> {
         self.connections.lock().get(router).filter(|connection| !connection.is_closed()).cloned()
     }
 
@@ -108,7 +108,7 @@ impl Registry {
     }
 
     /// Whether no router is connected. Does not lock.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) == 0
     }
 }

@@ -22,7 +22,7 @@ use crate::{
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Records what a committed change affects. Runs on the writer's thread.
-pub fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
+pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
     ends::follow(core, event);
     sync::on_commit(core, event);
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
@@ -62,7 +62,7 @@ fn set_weight(core: &Core, router: &str, weight: Option<(u16, bool)>) {
 }
 
 /// Reviews what was recorded. Never ends.
-pub async fn run(core: Arc<Core>, reviews: Arc<PendingReviews>) {
+pub(crate) async fn run(core: Arc<Core>, reviews: Arc<PendingReviews>) {
     loop {
         let pending = reviews.take().await;
         let reviewing = core.clone();

@@ -14,7 +14,7 @@ use crate::{
 const MAX_CERTIFICATES: usize = 8;
 
 /// The credentials of an SDK, as a router reports them.
-pub struct SdkCredentials<'s> {
+pub(crate) struct SdkCredentials<'s> {
     pub token: &'s str,
     /// Absent in some messages of some versions.
     pub api_session_token: Option<&'s str>,
@@ -23,7 +23,7 @@ pub struct SdkCredentials<'s> {
 }
 
 /// A session with its API session.
-pub struct Found {
+pub(crate) struct Found {
     pub session: Record<Session>,
     pub api_session: Record<ApiSession>,
 }
@@ -33,7 +33,7 @@ impl Core {
     ///
     /// # Errors
     /// There is none, or the store cannot be read.
-    pub fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<Found, Failure> {
+    pub(crate) fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<Found, Failure> {
         let found = self.parts.rights.store.read(|tx| self.find_session(tx, credentials)).map_err(unreadable)?;
         found.ok_or_else(Failure::invalid_session)
     }
@@ -55,7 +55,7 @@ impl Core {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn ended_sessions(&self, asked: Vec<String>) -> Result<Vec<String>> {
+    pub(crate) fn ended_sessions(&self, asked: Vec<String>) -> Result<Vec<String>> {
         self.parts.rights.store.read(|tx| {
             let mut ended = Vec::new();
             for text in asked {

@@ -33,7 +33,7 @@ const MAX_WAITING: usize = 65_536;
 const MAX_TOKENS: usize = 20_000;
 
 /// Records what a committed change means to routers. Does nothing while none is connected: a router gets a full state when it connects.
-pub fn on_commit(core: &Core, event: &Event) {
+pub(crate) fn on_commit(core: &Core, event: &Event) {
     if core.registry.is_empty() {
         return;
     }
@@ -73,7 +73,7 @@ struct Follower {
 }
 
 /// Sends recorded changes to routers. Never ends.
-pub async fn run(core: Arc<Core>) {
+pub(crate) async fn run(core: Arc<Core>) {
     let mut followers: HashMap<u64, Follower> = HashMap::new();
     loop {
         for notice in core.sync.take().await {
@@ -215,7 +215,7 @@ fn read_full_state(core: &Core, sender: &mpsc::Sender<Frame>) -> Result<()> {
 }
 
 /// Marks API sessions in use at a router as active, and reports those that have ended.
-pub fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(report) = body::<edge::ApiSessionHeartbeat>(connection, frame) else { return };
     let rights = &core.parts.rights;
     let now = rights.clock.now();
@@ -227,7 +227,7 @@ pub fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame)
 }
 
 /// Reports to a router that was disconnected which of its sessions have ended.
-pub fn validate(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn validate(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(request) = body::<edge::ValidateSessions>(connection, frame) else { return };
     match core.ended_sessions(request.session_tokens.into_iter().take(MAX_TOKENS).collect()) {
         Ok(ids) if ids.is_empty() => {}

@@ -15,7 +15,7 @@ use super::connection::RouterConnection;
 use crate::entity::{ApiSession, Id, Identity};
 
 /// API sessions in one message.
-pub const CHUNK: usize = 100;
+pub(crate) const CHUNK: usize = 100;
 /// Maximum recorded changes. Beyond it every router gets a full state again.
 const MAX_NOTICES: usize = 65_536;
 /// Maximum full states sent at the same time.
@@ -24,7 +24,7 @@ const FULL_STATES: usize = 2;
 const RESYNC_PAUSE: Duration = Duration::from_secs(10);
 
 /// A change for routers.
-pub enum Notice {
+pub(crate) enum Notice {
     /// A full state for one router.
     Begin(Arc<RouterConnection>),
     /// A full state for all routers.
@@ -39,7 +39,7 @@ pub enum Notice {
 }
 
 /// The recorded changes.
-pub struct Sync {
+pub(crate) struct Sync {
     notices: Mutex<Vec<Notice>>,
     added: Notify,
     pub full_states: Semaphore,
@@ -55,19 +55,19 @@ impl Default for Sync {
 
 impl Sync {
     /// Starts a full state for a router, followed by every change from then on.
-    pub fn begin(&self, connection: &Arc<RouterConnection>) {
+    pub(crate) fn begin(&self, connection: &Arc<RouterConnection>) {
         self.record(Notice::Begin(connection.clone()));
     }
 
     /// The same for a router that requests it.
-    pub fn resync(&self, connection: &Arc<RouterConnection>) {
+    pub(crate) fn resync(&self, connection: &Arc<RouterConnection>) {
         if connection.may_resync(RESYNC_PAUSE) {
             self.begin(connection);
         }
     }
 
     /// Records a change.
-    pub fn record(&self, notice: Notice) {
+    pub(crate) fn record(&self, notice: Notice) {
         let mut notices = self.notices.lock();
         match (notices.last_mut(), notice) {
             (Some(Notice::SessionsRemoved(ids)), Notice::SessionsRemoved(more)) if ids.len() < CHUNK => ids.extend(more),
@@ -82,7 +82,7 @@ impl Sync {
     }
 
     /// Waits for changes and takes them.
-    pub async fn take(&self) -> Vec<Notice> {
+    pub(crate) async fn take(&self) -> Vec<Notice> {
         loop {
             let notices = std::mem::take(&mut *self.notices.lock());
             if !notices.is_empty() {
@@ -93,7 +93,7 @@ impl Sync {
     }
 
     /// The id of a full state or of a change: texts that ascend with time.
-    pub fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
         format!("{millis:015x}{:08x}", self.count.fetch_add(1, Ordering::Relaxed))
     }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Prints where the controller listens, and at the first start how to log in.
-pub fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
+pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
     let address = controller.advertised();
     let bound: Vec<String> = controller.all_bound().iter().map(ToString::to_string).collect();
     say(&format!("overkeep listens on {} and is reached at https://{address}", bound.join(", ")));
@@ -90,7 +90,7 @@ fn say(line: &str) {
 }
 
 /// The path of the data file with `.admin-password` appended.
-pub fn password_file(data: &Path) -> PathBuf {
+pub(crate) fn password_file(data: &Path) -> PathBuf {
     store::beside(data, ".admin-password")
 }
 

@@ -14,7 +14,7 @@ use crate::{
 
 /// The address of the built-in router for clients, if it is enabled; `own` is the router's separate socket, if it has
 /// one.
-pub fn address(config: &Config, bound: SocketAddr, own: Option<SocketAddr>) -> Option<Address> {
+pub(crate) fn address(config: &Config, bound: SocketAddr, own: Option<SocketAddr>) -> Option<Address> {
     config.router.enabled.then(|| config.router_address(bound, own))
 }
 
@@ -22,7 +22,7 @@ pub fn address(config: &Config, bound: SocketAddr, own: Option<SocketAddr>) -> O
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn follow(store: &OpenStore, address: &Address) -> Result<()> {
+pub(crate) fn follow(store: &OpenStore, address: &Address) -> Result<()> {
     let (online, link) = (store.online().clone(), link(address));
     let show = move |router: Option<&Record<EdgeRouter>>| {
         let is_online = router.is_some_and(|router| !router.spec.disabled);
@@ -41,12 +41,12 @@ pub fn follow(store: &OpenStore, address: &Address) -> Result<()> {
 ///
 /// # Errors
 /// The file cannot be read or written, or no thread can be started.
-pub fn start(config: &Config, feed: &CommitFeed, parts: impl FnOnce() -> Parts) -> Result<Router> {
+pub(crate) fn start(config: &Config, feed: &CommitFeed, parts: impl FnOnce() -> Parts) -> Result<Router> {
     if config.router.enabled { Router::start(parts(), feed) } else { Ok(Router::default()) }
 }
 
 /// The function to which the listener passes connections for the router, if it is enabled.
-pub fn side(router: &Router) -> Option<RouterSide> {
+pub(crate) fn side(router: &Router) -> Option<RouterSide> {
     let (runtime, router) = (router.handle()?.clone(), router.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let peer = peer(&stream);
@@ -59,7 +59,7 @@ pub fn side(router: &Router) -> Option<RouterSide> {
 }
 
 /// The control channel of routers elsewhere as the listener hands connections to it.
-pub fn control_side(control: &Control) -> RouterSide {
+pub(crate) fn control_side(control: &Control) -> RouterSide {
     let (runtime, control) = (control.handle().clone(), control.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let peer = peer(&stream);

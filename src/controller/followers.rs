@@ -15,7 +15,7 @@ use crate::{
 use super::built_in_router;
 
 /// What follows the store.
-pub struct Followers {
+pub(crate) struct Followers {
     pub access: Access,
     pub texts: JsonCache,
     pub routers: Routers,
@@ -32,7 +32,7 @@ impl Followers {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn of(store: &OpenStore, config: &Config, clock: &Clock, router: Option<&Address>, trigger: &JobTrigger) -> Result<Self> {
+    pub(crate) fn of(store: &OpenStore, config: &Config, clock: &Clock, router: Option<&Address>, trigger: &JobTrigger) -> Result<Self> {
         router.map_or(Ok(()), |address| built_in_router::follow(store, address))?;
         trigger.follow(store);
         let access = Access::following(store, clock.clone())?;

@@ -12,7 +12,7 @@ mod running;
 mod service_manager;
 mod settings;
 
-pub use announcement::password_file;
+pub(crate) use announcement::password_file;
 pub use running::{Controller, NotStarted};
 
 use std::{
@@ -370,7 +370,7 @@ fn fill(
 ///
 /// # Errors
 /// It does not start.
-pub fn run(config: Config, again: config::Reread) -> Result<(), NotStarted> {
+pub(crate) fn run(config: Config, again: config::Reread) -> Result<(), NotStarted> {
     let (system, failed) = (System::new(), |e: std::io::Error| NotStarted(format!("signals: {e}")));
     // A SIGHUP during the start is handled after it. The other signals end the process during the start, which is safe
     // at any moment.

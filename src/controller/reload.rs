@@ -20,11 +20,11 @@ use crate::{
 };
 
 /// The keys that are applied without a restart.
-pub const RELOADED: [&str; 6] =
+pub(crate) const RELOADED: [&str; 6] =
     ["log.level", "http.cors-origins", "http.request-timeout", "http.max-body-bytes", "http.max-open-body-bytes", "sessions.certificates"];
 
 /// What a reload changes in a running controller.
-pub struct Reload {
+pub(crate) struct Reload {
     /// The configuration in effect.
     running: Mutex<Config>,
     state: Arc<AppState>,
@@ -33,7 +33,7 @@ pub struct Reload {
 
 impl Reload {
     /// For a controller that was started with this configuration.
-    pub fn new(config: Config, state: Arc<AppState>, certificates: Arc<Certificates>) -> Self {
+    pub(crate) fn new(config: Config, state: Arc<AppState>, certificates: Arc<Certificates>) -> Self {
         Self { running: Mutex::new(config), state, certificates }
     }
 
@@ -41,12 +41,12 @@ impl Reload {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn moved(&self) -> Result<Vec<Moved>> {
+    pub(crate) fn moved(&self) -> Result<Vec<Moved>> {
         self.certificates.moved()
     }
 
     /// Reads the configuration again and applies what needs no restart.
-    pub fn read(&self, again: &Reread) {
+    pub(crate) fn read(&self, again: &Reread) {
         match again() {
             Ok(config) => self.take(&config),
             Err(reason) => tracing::warn!(reason, "the configuration is invalid; nothing was changed"),
@@ -54,7 +54,7 @@ impl Reload {
     }
 
     /// Applies what needs no restart, and logs each key that changed.
-    pub fn take(&self, wanted: &Config) {
+    pub(crate) fn take(&self, wanted: &Config) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = changes(&running, wanted);
         let (reloaded, others): (Vec<_>, Vec<_>) = changes.iter().partition(|change| RELOADED.contains(&change.key.as_str()));

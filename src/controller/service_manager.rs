@@ -5,12 +5,12 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 
 /// The controller is ready, at this address.
-pub fn ready(address: &str) {
+pub(crate) fn ready(address: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(&format!("reached at https://{address}"))]);
 }
 
 /// The configuration is being read again. [`ready`] follows.
-pub fn reloading() {
+pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
         Err(error) => tracing::debug!(%error, "the service manager was not told of a reload"),
@@ -18,17 +18,17 @@ pub fn reloading() {
 }
 
 /// The controller stops.
-pub fn stopping() {
+pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("answering open requests")]);
 }
 
 /// The controller works.
-pub fn watchdog() {
+pub(crate) fn watchdog() {
     tell(&[NotifyState::Watchdog]);
 }
 
 /// How often the service manager is to be told that the controller works: half of the time that it waits. A day without a watchdog.
-pub fn watchdog_interval() -> Duration {
+pub(crate) fn watchdog_interval() -> Duration {
     sd_notify::watchdog_enabled().map_or(Duration::from_secs(86_400), |most| most / 2).max(Duration::from_millis(1))
 }
 

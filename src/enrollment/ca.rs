@@ -20,7 +20,7 @@ const MAX_SUFFIXES: u32 = 5;
 ///
 /// # Errors
 /// No authority verifies the chain, the certificate lacks the claim or is in use, or the body is invalid.
-pub async fn enroll(context: &EnrollmentContext<'_>, chain: &[Certificate], offer: &EnrollmentRequest) -> Result<()> {
+pub(crate) async fn enroll(context: &EnrollmentContext<'_>, chain: &[Certificate], offer: &EnrollmentRequest) -> Result<()> {
     let requested = requested_name(offer)?;
     let refused = || Error::Refused(Refusal::CertFailedValidation);
     let found = context.store.read(|tx| {

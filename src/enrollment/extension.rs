@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The caller who renews.
-pub struct Holder {
+pub(crate) struct Holder {
     pub identity: Id<Identity>,
     pub session: Id<ApiSession>,
 }
@@ -23,7 +23,7 @@ pub struct Holder {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "IdentityExtendCerts")]
-pub struct Extended {
+pub(crate) struct Extended {
     /// The authorities to trust, as PEM.
     ca: String,
     /// PEM.
@@ -37,7 +37,7 @@ pub struct Extended {
 /// [`Error::NotFound`] as in [`confirm`]; [`Error::Unauthorized`] if `chain` has another certificate or none;
 /// [`Refusal::CannotUpdateAuthenticator`] if this controller did not issue the certificate;
 /// [`Refusal::CouldNotProcessCsr`].
-pub async fn extend(
+pub(crate) async fn extend(
     context: &EnrollmentContext<'_>,
     holder: Holder,
     id: Id<Authenticator>,
@@ -72,7 +72,7 @@ pub async fn extend(
 /// [`Error::NotFound`] for an unknown authenticator and for that of another identity ([`Error::Unauthorized`] if its
 /// certificate is shown), [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for
 /// another certificate.
-pub async fn confirm(context: &EnrollmentContext<'_>, holder: Holder, id: Id<Authenticator>, shown: String) -> Result<()> {
+pub(crate) async fn confirm(context: &EnrollmentContext<'_>, holder: Holder, id: Id<Authenticator>, shown: String) -> Result<()> {
     let work = move |change: &Change<'_, '_>| {
         let shown = Certificate::first(&shown).ok();
         let fingerprint = shown.as_ref().map(Certificate::fingerprint);

@@ -17,7 +17,7 @@ mod router;
 mod trott;
 mod updb;
 
-pub use ca::enroll as enroll_by_certificate;
+pub(crate) use ca::enroll as enroll_by_certificate;
 pub use context::{EnrollmentContext, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request, unissued};
 pub use reserved::Reserved;
 pub use router::extend as extend_router;

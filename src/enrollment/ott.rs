@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Issues the certificate, stores it as an authenticator and deletes the enrollment.
-pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
+pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
     let EnrollmentRequest::Text(csr) = offer else { return Err(unprocessable()) };
     // Requested alternative names are ignored, because the requester may not choose them.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Stores the presented certificate as an authenticator and deletes the enrollment.
-pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, chain: &[Certificate]) -> Result<Issued> {
+pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, chain: &[Certificate]) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
     let id = enrollment.spec.ca_id.clone().ok_or_else(unknown)?;
     let ca = context.store.read(|tx| usable(tx, &id))?;

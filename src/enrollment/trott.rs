@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Issues both certificates, records the client certificate at the router and deletes the enrollment.
-pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
+pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let id = enrollment.spec.transit_router_id.clone().ok_or_else(unknown)?;
     let pair = Requests::of(offer)?.of_transit_router(id.as_str())?.issue(context)?;
     let given = pair.handed_out(context);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Stores the password as an authenticator and deletes the enrollment.
-pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
+pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
     let username = enrollment.spec.username.clone().ok_or_else(unknown)?;
     let given = offer.members().and_then(|members| members.password.as_ref()?.text()).filter(|password| !password.is_empty());

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The action of every operation that changes nothing.
-pub const READ: &str = "read";
+pub(crate) const READ: &str = "read";
 
 /// What a request says about an API token. The secret is made by the controller and is not part of the record.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -20,7 +20,7 @@ const USERNAME: std::ops::RangeInclusive<usize> = 4..=100;
 ///
 /// # Errors
 /// [`Error::Invalid`] if it is too short or too long to log in with.
-pub fn check_username(name: &str) -> Result<()> {
+pub(crate) fn check_username(name: &str) -> Result<()> {
     if USERNAME.contains(&name.chars().count()) {
         return Ok(());
     }

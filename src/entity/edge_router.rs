@@ -79,7 +79,7 @@ impl State {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CommonEdgeRouter", inline)]
-pub struct Common {
+pub(crate) struct Common {
     pub name: String,
     /// The host name that it reports; empty while it is not connected.
     pub hostname: String,
@@ -96,12 +96,12 @@ pub struct Common {
 
 impl Common {
     /// The view of a router with its current connection.
-    pub fn of(record: &Record<EdgeRouter>, facts: &dyn Facts) -> Self {
+    pub(crate) fn of(record: &Record<EdgeRouter>, facts: &dyn Facts) -> Self {
         Self::with(record, facts.link(record.id.as_str()))
     }
 
     /// The view of a router with this connection, or with none.
-    pub fn with(record: &Record<EdgeRouter>, link: Option<RouterLink>) -> Self {
+    pub(crate) fn with(record: &Record<EdgeRouter>, link: Option<RouterLink>) -> Self {
         let EdgeRouter { name, app_data, cost, disabled, no_traversal, .. } = record.spec.clone();
         let is_online = link.is_some();
         let link = link.unwrap_or_default();

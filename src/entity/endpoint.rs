@@ -5,16 +5,16 @@ use std::net::IpAddr;
 use ureq::http::{Uri, uri::Scheme};
 
 /// Why a URL with a user name or a password is rejected.
-pub const USER_INFO: &str = "must not contain a user name or a password, because addresses are shown and logged";
+pub(crate) const USER_INFO: &str = "must not contain a user name or a password, because addresses are shown and logged";
 const PLAIN: &str = "must be an https address; key-sets.allow-http in the configuration allows http";
 
 /// An http or https URL of a key set (RFC 9110 section 4.2).
 #[derive(Debug)]
-pub struct Endpoint(Uri);
+pub(crate) struct Endpoint(Uri);
 
 impl Endpoint {
     /// Parses a URL. `None` unless it is absolute, has a host, and the scheme is http or https.
-    pub fn read(url: &str) -> Option<Self> {
+    pub(crate) fn read(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         let scheme = uri.scheme()?;
         let known = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
@@ -26,7 +26,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The reason, which does not repeat the URL.
-    pub fn admit(&self, plain: bool) -> Result<(), &'static str> {
+    pub(crate) fn admit(&self, plain: bool) -> Result<(), &'static str> {
         if self.0.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err(USER_INFO);
         }
@@ -42,7 +42,7 @@ impl Endpoint {
 }
 
 /// Whether a URL of any scheme holds a user name or a password (RFC 3986 section 3.2.1).
-pub fn holds_user_info(url: &str) -> bool {
+pub(crate) fn holds_user_info(url: &str) -> bool {
     let authority = url.split_once("//").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
     authority.is_some_and(|authority| authority.contains('@'))
 }

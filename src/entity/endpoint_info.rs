@@ -42,7 +42,7 @@ pub struct SdkInfo {
 }
 
 /// A struct of texts that is written without its empty members.
-pub struct Filled<T>(pub T);
+pub(crate) struct Filled<T>(pub T);
 
 impl<T: Serialize> Serialize for Filled<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

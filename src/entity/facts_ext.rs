@@ -37,7 +37,7 @@ pub trait FactsExt {
 }
 
 /// The error for a missing record of a kind.
-pub fn missing(kind: Kind, id: impl ToString) -> Error {
+pub(crate) fn missing(kind: Kind, id: impl ToString) -> Error {
     Error::NotFound { kind: kind.name, id: id.to_string(), field: None }
 }
 

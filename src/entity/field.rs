@@ -40,7 +40,7 @@ pub enum FieldAccess {
 }
 
 /// A value that is computed when a list is filtered.
-pub type Asked<E> = for<'r> fn(&'r Record<E>, &dyn Facts) -> Value<'r>;
+pub(crate) type Asked<E> = for<'r> fn(&'r Record<E>, &dyn Facts) -> Value<'r>;
 
 impl<E: Stateful> Field<E> {
     /// Filterable, not indexed.

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use super::identity_state::{IdentityKind, Override, State};
+pub(crate) use super::identity_state::{IdentityKind, Override, State};
 use super::{AuthPolicy, Document, Id, Precedence, Record, Roles, Service, Stateful};
 
 /// The auth policy of identities that name none; made at the first start.
-pub const DEFAULT_AUTH_POLICY: &str = "default";
+pub(crate) const DEFAULT_AUTH_POLICY: &str = "default";
 
 /// A person, device or program that logs in.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use crate::{clock::Timestamp, error::Result};
 /// The credentials of an identity, at most one of each kind.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "IdentityAuthenticators")]
-pub struct Credentials {
+pub(crate) struct Credentials {
     #[serde(skip_serializing_if = "Option::is_none")]
     cert: Option<Certificate>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ impl Credentials {
     ///
     /// # Errors
     /// One cannot be read.
-    pub fn of(identity: &str, facts: &dyn Facts) -> Result<Self> {
+    pub(crate) fn of(identity: &str, facts: &dyn Facts) -> Result<Self> {
         let mut own = Self::default();
         for Record { id, spec, .. } in facts.linked::<Authenticator>("identity", identity)? {
             match spec.credential {
@@ -52,7 +52,7 @@ impl Credentials {
 /// The unused enrollments of an identity, at most one of each method.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "IdentityEnrollments")]
-pub struct Outstanding {
+pub(crate) struct Outstanding {
     #[serde(skip_serializing_if = "Option::is_none")]
     ott: Option<Ticket>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ impl Outstanding {
     ///
     /// # Errors
     /// One cannot be read.
-    pub fn of(identity: &str, facts: &dyn Facts) -> Result<Self> {
+    pub(crate) fn of(identity: &str, facts: &dyn Facts) -> Result<Self> {
         let mut own = Self::default();
         for Record { id, spec: Enrollment { method, token, jwt, expires_at, ca_id, .. }, .. } in facts.linked("identity", identity)? {
             let ca = ca_id.as_ref().map(|id| facts.get(id)).transpose()?.map(|ca| EntityRef::of(&ca, &ca.spec.name));

@@ -49,7 +49,7 @@ pub trait Stateful {
 }
 
 /// The refusal of a version that [`Entity::upgrade`](super::Entity::upgrade) does not know.
-pub fn unreadable(version: u8) -> Error {
+pub(crate) fn unreadable(version: u8) -> Error {
     Error::Internal(format!("this release cannot read version {version}"))
 }
 

@@ -9,7 +9,7 @@ use super::{entity_trait::Entity, kind::Kind, record::Record};
 
 /// A link, relative to the base path of the interface.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Link {
+pub(crate) struct Link {
     pub href: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
@@ -19,7 +19,7 @@ pub struct Link {
 
 impl Link {
     /// A link to a path below the base path, such as `services/x`.
-    pub fn to(path: impl std::fmt::Display) -> Self {
+    pub(crate) fn to(path: impl std::fmt::Display) -> Self {
         Self { href: format!("./{path}"), comment: None, method: None }
     }
 }
@@ -65,7 +65,7 @@ impl JsonSchema for Links {
 /// Another record, named.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "EntityRef")]
-pub struct EntityRef {
+pub(crate) struct EntityRef {
     #[serde(rename = "_links")]
     pub links: Links,
     /// The kind, as a path segment.
@@ -76,7 +76,7 @@ pub struct EntityRef {
 
 impl EntityRef {
     /// A reference to a record of which only id and name are known.
-    pub fn new(kind: Kind, id: &str, name: &str) -> Self {
+    pub(crate) fn new(kind: Kind, id: &str, name: &str) -> Self {
         Self {
             links: Links::default().with("self", format_args!("{}/{id}", kind.path)),
             entity: kind.path,
@@ -86,7 +86,7 @@ impl EntityRef {
     }
 
     /// A reference to a record, with all its links.
-    pub fn of<E: Entity>(record: &Record<E>, name: &str) -> Self {
+    pub(crate) fn of<E: Entity>(record: &Record<E>, name: &str) -> Self {
         Self { links: Links::of(record), entity: E::KIND.path, id: record.id.to_string(), name: name.into() }
     }
 }

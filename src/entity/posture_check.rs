@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use super::posture_demand::Demand;
+pub(crate) use super::posture_demand::Demand;
 use super::{Amount, Disk, Entity, Facts, Field, Kind, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
 use crate::{
     error::{Error, Result},

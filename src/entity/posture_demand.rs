@@ -210,6 +210,6 @@ fn keep_last<T, K: Eq + Hash>(items: &mut Vec<T>, key: impl Fn(&T) -> K) {
 }
 
 /// The hexadecimal digits of a text in lower case, for comparing addresses and fingerprints.
-pub fn hexadecimal(text: &str) -> String {
+pub(crate) fn hexadecimal(text: &str) -> String {
     text.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_lowercase()).collect()
 }

@@ -9,7 +9,7 @@ use crate::{clock::Timestamp, error::Result};
 /// The enrollment of a router; empty once the router has enrolled.
 #[derive(Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RouterEnrollment {
+pub(crate) struct RouterEnrollment {
     #[serde(skip_serializing_if = "Option::is_none")]
     enrollment_token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ impl RouterEnrollment {
     ///
     /// # Errors
     /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
-    pub fn of(field: &'static str, router: &str, is_verified: bool, facts: &dyn Facts) -> Result<Self> {
+    pub(crate) fn of(field: &'static str, router: &str, is_verified: bool, facts: &dyn Facts) -> Result<Self> {
         if is_verified {
             return Ok(Self::default());
         }

@@ -130,7 +130,7 @@ fn smartrouting() -> String {
 /// The posture checks of one service policy, as the caller's endpoint has to answer them before it may use the service.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PostureQueries {
+pub(crate) struct PostureQueries {
     pub policy_id: String,
     pub policy_type: PolicyType,
     /// Whether all checks of the policy pass.
@@ -140,7 +140,7 @@ pub struct PostureQueries {
 
 impl PostureQueries {
     /// The answer for a right without posture checks. Clients need one for every right.
-    pub fn unchecked(policy_type: PolicyType) -> Self {
+    pub(crate) fn unchecked(policy_type: PolicyType) -> Self {
         let policy_id = format!("dummy {} policy: no posture checks defined", policy_type.as_str().to_lowercase());
         Self { policy_id, policy_type, is_passing: true, posture_queries: Vec::new() }
     }
@@ -149,7 +149,7 @@ impl PostureQueries {
 /// One posture check, as a query to the endpoint.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PostureQuery {
+pub(crate) struct PostureQuery {
     #[serde(rename = "_links")]
     pub links: Links,
     pub id: String,
@@ -173,7 +173,7 @@ pub struct PostureQuery {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureQueryProcess")]
-pub struct ProcessRef {
+pub(crate) struct ProcessRef {
     pub os_type: OsType,
     pub path: String,
 }

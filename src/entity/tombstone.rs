@@ -13,7 +13,7 @@ use crate::{error::Result, query::Value};
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn stands<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<bool> {
+pub(crate) fn stands<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<bool> {
     if E::ENDS_BY.is_empty() || !facts.any_ended()? {
         return Ok(true);
     }

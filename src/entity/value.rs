@@ -21,7 +21,7 @@ use crate::{
 pub struct Document(pub Map<String, Json>);
 
 /// The schema of a member that must be an object; another type is reported as an error of the member, not of the body.
-pub fn object(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "anyOf": [{ "type": "object", "additionalProperties": true }] })
 }
 

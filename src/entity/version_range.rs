@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A version under semver 2.0.0: three numbers and an optional pre-release. Build metadata is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub(crate) struct Version {
     numbers: [u64; 3],
     /// Separated by dots; empty for a release.
     pre: String,
@@ -12,7 +12,7 @@ pub struct Version {
 
 impl Version {
     /// Parses three numbers with optional pre-release and build metadata; otherwise `None`.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.split_once('+').map_or(text, |(version, _)| version);
         let (numbers, pre) = text.split_once('-').map_or((text, None), |(numbers, pre)| (numbers, Some(pre)));
         let mut parts = numbers.split('.').map(number);
@@ -56,7 +56,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// A range such as `>=10.0.0`, `1.2.3`, `1.x`, `>1.0.0 <2.0.0 || >=3.0.0`, `!1.2.3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VersionRange(Vec<Vec<Bound>>);
+pub(crate) struct VersionRange(Vec<Vec<Bound>>);
 
 /// Versions inside (or, with `outside`, not inside) `from` (included) to `below` (excluded; `None` means no end).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ struct Edge {
 
 impl VersionRange {
     /// Parses a range; otherwise `None`.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut plain = String::with_capacity(text.len());
         for c in text.chars() {
             // Spaces between a sign and its version are allowed: `>= 1.0.0`.
@@ -88,7 +88,7 @@ impl VersionRange {
     }
 
     /// Whether the range contains a version.
-    pub fn contains(&self, version: &Version) -> bool {
+    pub(crate) fn contains(&self, version: &Version) -> bool {
         self.0.iter().any(|all| all.iter().all(|bound| bound.holds(version)))
     }
 }

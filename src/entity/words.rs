@@ -16,17 +16,17 @@ const COMMON: [(&str, Type); 5] =
 const TAGS: usize = 3;
 
 /// The field of a kind that a symbol names, if it is one of the kind's own.
-pub fn field_of<E: Entity>(symbol: &Symbol) -> Option<&'static Field<E>> {
+pub(crate) fn field_of<E: Entity>(symbol: &Symbol) -> Option<&'static Field<E>> {
     E::FIELDS.get(symbol.field.checked_sub(COMMON.len())?)
 }
 
 /// Whether a symbol is the record's id.
-pub fn is_id(symbol: &Symbol) -> bool {
+pub(crate) fn is_id(symbol: &Symbol) -> bool {
     symbol.field == 0
 }
 
 /// The filter names of a kind in `meta.filterableFields`.
-pub fn filterable<E: Entity>() -> impl Iterator<Item = &'static str> {
+pub(crate) fn filterable<E: Entity>() -> impl Iterator<Item = &'static str> {
     let own = E::FIELDS.iter().filter(|f| f.access == FieldAccess::Listed).map(|f| f.name);
     COMMON.iter().map(|(name, _)| *name).chain(own).chain(E::SECRET.iter().copied())
 }

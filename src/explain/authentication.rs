@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedAuthentication")]
-pub struct Authentication {
+pub(crate) struct Authentication {
     /// Whether it can log in, or why not.
     pub state: State,
     /// When a locked identity is unlocked, or when the enrollment token of one that never enrolled expires or expired.
@@ -38,7 +38,7 @@ pub struct Authentication {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AuthenticationState")]
-pub enum State {
+pub(crate) enum State {
     /// It can log in, if it can also give the required second factors.
     Ready,
     /// Disabled until an administrator enables it.
@@ -59,7 +59,7 @@ pub enum State {
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn logged_in(tx: &Read<'_>, identity: &Record<Identity>) -> Result<Option<Record<ApiSession>>> {
+pub(crate) fn logged_in(tx: &Read<'_>, identity: &Record<Identity>) -> Result<Option<Record<ApiSession>>> {
     let secondary = tx.get(identity.spec.auth_policy())?.spec.secondary;
     let sessions = tx.linked::<ApiSession>("identity", identity.id.as_str())?;
     let complete = sessions.into_iter().filter(|session| !session.spec.lacks_code(&secondary));
@@ -70,7 +70,7 @@ pub fn logged_in(tx: &Read<'_>, identity: &Record<Identity>) -> Result<Option<Re
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn judge(tx: &Read<'_>, case: &Case<'_>) -> Result<(Authentication, Vec<Obstacle>)> {
+pub(crate) fn judge(tx: &Read<'_>, case: &Case<'_>) -> Result<(Authentication, Vec<Obstacle>)> {
     let identity = &case.identity;
     let (id, now) = (identity.id.as_str(), tx.now());
     let mut obstacles = Vec::new();

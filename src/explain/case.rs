@@ -24,7 +24,7 @@ pub(super) struct Case<'q> {
 /// A record of the management interface.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Named")]
-pub struct Named {
+pub(crate) struct Named {
     pub(super) id: String,
     pub(super) name: String,
 }

@@ -21,7 +21,7 @@ use crate::{
 ///
 /// # Errors
 /// A policy cannot be read.
-pub fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<Judged>)]) -> Result<Obstacle> {
+pub(crate) fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<Judged>)]) -> Result<Obstacle> {
     let asked: Vec<String> = failed.iter().map(|(_, checks)| names(failing(checks))).collect();
     let text = format!("the endpoint of {} does not pass {}", case.identity.spec.name, asked.join(", nor "));
     let mut smallest: Vec<_> = failed.iter().collect();

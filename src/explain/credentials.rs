@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedCredential")]
-pub struct Means {
+pub(crate) struct Means {
     pub method: Method,
     /// Whether a log-in with it succeeds: the auth policy of the identity allows it, and a certificate is valid, or
     /// expired where the policy allows that, and issued by an authority whose certificates may log in.
@@ -42,7 +42,7 @@ impl Means {
 
 /// A reason why a credential is not allowed.
 #[derive(Debug)]
-pub struct Lack {
+pub(crate) struct Lack {
     /// The reason as text.
     pub text: String,
     /// Requests of which any one removes the reason; empty if no request can.
@@ -53,7 +53,7 @@ pub struct Lack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedMethod")]
-pub enum Method {
+pub(crate) enum Method {
     /// User name and password.
     Updb,
     /// A client certificate.
@@ -68,7 +68,7 @@ pub enum Method {
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn means(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPolicy>) -> Result<Vec<Means>> {
+pub(crate) fn means(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPolicy>) -> Result<Vec<Means>> {
     let others = Others::read(tx)?;
     let look = CredentialContext { tx, identity, policy, others: &others };
     let mut means: Vec<Means> = Vec::new();

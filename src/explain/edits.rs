@@ -16,7 +16,7 @@ use crate::{
     store::Read,
 };
 
-pub fn disabled(identity: &Record<Identity>) -> Obstacle {
+pub(crate) fn disabled(identity: &Record<Identity>) -> Obstacle {
     let until = identity.state.disabled_until.map_or_else(String::new, |until| format!(" until {until}"));
     let name = &identity.spec.name;
     let edit =
@@ -25,7 +25,7 @@ pub fn disabled(identity: &Record<Identity>) -> Obstacle {
 }
 
 /// The identity has no credential.
-pub fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<Enrollment>>, now: Timestamp) -> Obstacle {
+pub(crate) fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<Enrollment>>, now: Timestamp) -> Obstacle {
     let name = &identity.spec.name;
     let (text, edit) = match outstanding {
         Some(enrollment) => not_enrolled(identity, enrollment, now),
@@ -69,7 +69,7 @@ fn tomorrow(now: Timestamp) -> Timestamp {
 
 /// None of the credentials is allowed. If some credential has a single reason with an edit, there is one obstacle with
 /// all such edits. Otherwise each reason of the credential with the fewest reasons is an obstacle.
-pub fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) -> Vec<Obstacle> {
+pub(crate) fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) -> Vec<Obstacle> {
     let alone = || credentials.iter().filter_map(|means| <&[Lack; 1]>::try_from(means.lacking.as_slice()).ok());
     let mut edits: Vec<Edit> = alone().flat_map(|[lack]| &lack.edits).cloned().collect();
     // The shortest change comes first, because it changes least.
@@ -90,7 +90,7 @@ pub fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) -> Vec<Ob
 }
 
 /// The reasons why credentials are not allowed, without duplicates.
-pub fn lacks(credentials: &[Means]) -> String {
+pub(crate) fn lacks(credentials: &[Means]) -> String {
     let mut texts: Vec<&str> = Vec::new();
     for lack in credentials.iter().flat_map(|means| &means.lacking) {
         if !texts.contains(&lack.text.as_str()) {
@@ -105,7 +105,7 @@ pub fn lacks(credentials: &[Means]) -> String {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<Obstacle> {
+pub(crate) fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<Obstacle> {
     let (identity, service) = (&case.identity, &case.service);
     // A policy whose posture checks fail would not help even if it matched.
     let passing = near.iter().filter(|candidate| candidate.is_passing);
@@ -131,7 +131,7 @@ pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<O
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
+pub(crate) fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
     let (mut free, mut number) = (name.clone(), 1);
     while tx.any::<E>("name", &free)? {
         number += 1;

@@ -21,7 +21,7 @@ mod second_factors;
 mod text;
 mod traffic;
 
-pub use text::plain;
+pub(crate) use text::plain;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +45,7 @@ use crate::{
 };
 
 /// A question: may this identity dial, or bind, this service?
-pub struct Question<'q> {
+pub(crate) struct Question<'q> {
     /// An id or a name, for the service too.
     pub identity: &'q str,
     pub service: &'q str,
@@ -58,7 +58,7 @@ pub struct Question<'q> {
 /// The answer.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Explanation {
+pub(crate) struct Explanation {
     identity: Named,
     service: Named,
     #[serde(rename = "type")]
@@ -90,7 +90,7 @@ pub struct Explanation {
 /// # Errors
 /// [`Error::Invalid`] if the identity or the service is empty; [`Error::NotFound`] with the name of the parameter if
 /// there is no such record; or a record cannot be read.
-pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
+pub(crate) fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     let Question { identity, service, right, access, posture } = *question;
     let (identity, service) = (named(tx, "identity", identity)?, named(tx, "service", service)?);
     let session = authentication::logged_in(tx, &identity)?;

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 /// Something that prevents the use of the service.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Obstacle {
+pub(crate) struct Obstacle {
     /// What kind of obstacle it is.
     pub what: What,
     /// What it stands in the way of.
@@ -35,7 +35,7 @@ impl Obstacle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ObstacleConcern")]
-pub enum Concern {
+pub(crate) enum Concern {
     /// The identity may not.
     Rights,
     /// It has the right, but traffic cannot flow now.
@@ -46,7 +46,7 @@ pub enum Concern {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ObstacleKind")]
-pub enum What {
+pub(crate) enum What {
     Disabled,
     NoCredential,
     /// It has credentials, but the auth policy, or the certificate authority that issued its certificate, allows none
@@ -82,7 +82,7 @@ impl What {
 
 /// A request to the management interface.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Edit {
+pub(crate) struct Edit {
     pub method: &'static str,
     /// The path below the base path of the management interface.
     pub path: String,

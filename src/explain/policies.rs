@@ -15,7 +15,7 @@ use crate::{
 /// A policy that gives the right, and why it matches.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Grant {
+pub(crate) struct Grant {
     /// The policy.
     pub policy: Named,
     /// The entries of the policy that match the identity: `@id`, `#all`, or role attributes.
@@ -31,7 +31,7 @@ pub struct Grant {
 /// A policy of the right type that matches the identity or the service, but not both.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NearGrant {
+pub(crate) struct NearGrant {
     /// The policy.
     pub policy: Named,
     /// The side that it does not match.
@@ -45,7 +45,7 @@ pub struct NearGrant {
 }
 
 /// A near policy, before it is converted for the answer.
-pub struct Candidate {
+pub(crate) struct Candidate {
     pub policy: Record<ServicePolicy>,
     pub near: NearMiss,
     pub is_passing: bool,
@@ -55,7 +55,7 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "MissingSide")]
-pub enum Missing {
+pub(crate) enum Missing {
     Identity,
     Service,
 }
@@ -64,7 +64,13 @@ pub enum Missing {
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &GrantReason, judge: &Judge<'_>, evidence: &Evidence) -> Result<Option<Grant>> {
+pub(crate) fn granting(
+    tx: &Read<'_>,
+    case: &Case<'_>,
+    grant: &GrantReason,
+    judge: &Judge<'_>,
+    evidence: &Evidence,
+) -> Result<Option<Grant>> {
     let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.policy_grant.policy.as_ref()))? else { return Ok(None) };
     let checks = judge.checks(&grant.policy_grant.posture_checks)?;
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
@@ -78,7 +84,7 @@ pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &GrantReason, judge: &Jud
 }
 
 /// A near policy for the answer.
-pub fn nearly(case: &Case<'_>, Candidate { policy, near, is_passing }: &Candidate) -> NearGrant {
+pub(crate) fn nearly(case: &Case<'_>, Candidate { policy, near, is_passing }: &Candidate) -> NearGrant {
     let (missing, there) = match near.missing {
         Subject::Service => (Missing::Service, case.identity.id.as_str()),
         _ => (Missing::Identity, case.service.id.as_str()),

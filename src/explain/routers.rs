@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedRouter")]
-pub struct Router {
+pub(crate) struct Router {
     #[serde(flatten)]
     pub router: Named,
     pub is_online: bool,
@@ -32,7 +32,7 @@ pub struct Router {
 ///
 /// # Errors
 /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
-pub fn in_common(tx: &Read<'_>, id: &str) -> Result<Option<Router>> {
+pub(crate) fn in_common(tx: &Read<'_>, id: &str) -> Result<Option<Router>> {
     let found = tx.find::<EdgeRouter>(&Id::from_text(id))?;
     Ok(found.map(|router| Router {
         is_online: tx.link(id).is_some(),
@@ -68,7 +68,7 @@ impl Reach {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
+pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
     let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
     let of_identity = Reach::of(case, PolicyKind::EdgeRouter, Subject::Identity, case.identity.id.as_str());
     let of_service = Reach::of(case, PolicyKind::ServiceEdgeRouter, Subject::Service, case.service.id.as_str());

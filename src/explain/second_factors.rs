@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedSecondFactor")]
-pub struct SecondFactor {
+pub(crate) struct SecondFactor {
     /// The factor.
     pub factor: Factor,
     /// Whether the identity can give it: it has set up one-time codes; or the signer is enabled and can identify it.
@@ -36,7 +36,7 @@ pub struct SecondFactor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedFactor")]
-pub enum Factor {
+pub(crate) enum Factor {
     /// A one-time code.
     Totp,
     /// A token of an external signer, with every request.
@@ -47,7 +47,7 @@ pub enum Factor {
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn asked_of(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPolicy>) -> Result<Vec<SecondFactor>> {
+pub(crate) fn asked_of(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPolicy>) -> Result<Vec<SecondFactor>> {
     let secondary = &policy.spec.secondary;
     let has_codes = mfa::is_enrolled(tx, &identity.id)?;
     let mut factors = Vec::new();
@@ -62,7 +62,7 @@ pub fn asked_of(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<Auth
 
 /// The factors that the identity cannot give. A complete session needs no code any more, but a token with every
 /// request.
-pub fn missing(case: &Case<'_>, factors: &[SecondFactor]) -> Vec<Obstacle> {
+pub(crate) fn missing(case: &Case<'_>, factors: &[SecondFactor]) -> Vec<Obstacle> {
     let is_asked = |factor: &&SecondFactor| !factor.is_ready && (factor.factor == Factor::ExtJwt || case.session.is_none());
     let obstacle = |factor: &SecondFactor| Obstacle::new(What::SecondFactor, factor.text.clone(), factor.edits.clone());
     factors.iter().filter(is_asked).map(obstacle).collect()

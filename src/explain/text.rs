@@ -79,7 +79,7 @@ impl Explanation {
 }
 
 /// The text with control characters escaped, because names may contain line breaks and terminal escapes.
-pub fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for sign in text.chars() {
         if sign.is_control() { plain.extend(sign.escape_default()) } else { plain.push(sign) }

@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedHost")]
-pub struct Host {
+pub(crate) struct Host {
     /// The identity that hosts it. Absent for terminators that an administrator made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Named>,
@@ -40,7 +40,7 @@ pub struct Host {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn hosts(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Host>> {
+pub(crate) fn hosts(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Host>> {
     let mut counts = BTreeMap::<(String, String), usize>::new();
     for terminator in tx.linked::<Terminator>("service", case.service.id.as_str())? {
         if is_live(tx, &terminator) {
@@ -73,7 +73,7 @@ fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<Named>> {
 }
 
 /// The hosts as text, such as `connected, hosted by bob`; `None` if there are none.
-pub fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Option<String> {
+pub(crate) fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for host in hosts {
         let name = match &host.identity {
@@ -93,7 +93,7 @@ pub fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Option<Str
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn judge(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Vec<Obstacle>> {
+pub(crate) fn judge(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Vec<Obstacle>> {
     let mut obstacles = Vec::new();
     // Without a common router, that is reported as an obstacle to the right.
     if !routers.is_empty() && !routers.iter().any(|router| router.is_online) {

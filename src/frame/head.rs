@@ -3,7 +3,7 @@
 use super::malformed::Malformed;
 
 /// The first bytes of every message.
-pub const MAGIC: [u8; 4] = [0x03, 0x06, 0x09, 0x0c];
+pub(crate) const MAGIC: [u8; 4] = [0x03, 0x06, 0x09, 0x0c];
 /// Bytes of a head.
 pub const HEAD: usize = 20;
 

@@ -7,7 +7,7 @@ use super::malformed::Malformed;
 /// The length of a header with a u32 value.
 pub(super) const HEADER: usize = 12;
 /// The maximum number of headers of a message.
-pub const MAX_HEADERS: usize = 128;
+pub(crate) const MAX_HEADERS: usize = 128;
 
 /// Key and value of each header, in wire order. Ends at the first incomplete header.
 #[derive(Debug, Clone)]

@@ -17,10 +17,11 @@ pub mod value;
 use bytes::{BufMut, BytesMut, buf::Limit};
 
 pub use build::Builder;
-pub use head::{HEAD, Head, Limits, MAGIC};
+pub(crate) use head::MAGIC;
+pub use head::{HEAD, Head, Limits};
 use headers::HEADER;
-pub use headers::Headers;
-pub use malformed::Malformed;
+pub(crate) use headers::Headers;
+pub(crate) use malformed::Malformed;
 
 /// Content types of every channel.
 pub mod content {

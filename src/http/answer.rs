@@ -41,7 +41,7 @@ pub enum Content {
 
 /// The parts of a body in order, none of them empty. An error is the last item, and the client sees that the body is incomplete. Not
 /// `Send`: they stay on the thread of their connection.
-pub type Pieces = Pin<Box<dyn Stream<Item = Result<Vec<u8>>>>>;
+pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Result<Vec<u8>>>>>;
 
 impl From<Vec<u8>> for Content {
     fn from(body: Vec<u8>) -> Self {
@@ -73,7 +73,7 @@ impl Reply {
 }
 
 /// An answer type of a function in a route table.
-pub trait Answer: 'static {
+pub(crate) trait Answer: 'static {
     /// Adds the answer to the description of the operation.
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 
@@ -89,7 +89,7 @@ fn json_answer<T: JsonSchema>(operation: &mut Operation, schemas: &mut Schemas, 
 }
 
 /// Success without data, status 200.
-pub struct Done;
+pub(crate) struct Done;
 
 impl Answer for Done {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
@@ -101,7 +101,7 @@ impl Answer for Done {
 }
 
 /// Accepted; the work continues after the answer. Status 202.
-pub struct Begun;
+pub(crate) struct Begun;
 
 impl Answer for Begun {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
@@ -113,16 +113,16 @@ impl Answer for Begun {
 }
 
 /// The location of a created record, status 201.
-pub struct Created(Location);
+pub(crate) struct Created(Location);
 
 impl Created {
     /// The record with this id, at its usual path.
-    pub fn new<E: Entity>(id: &Id<E>) -> Self {
+    pub(crate) fn new<E: Entity>(id: &Id<E>) -> Self {
         Self(Location::of(id))
     }
 
     /// The record with this id, at another path below the base path.
-    pub fn at<E: Entity>(path: &str, id: &Id<E>) -> Self {
+    pub(crate) fn at<E: Entity>(path: &str, id: &Id<E>) -> Self {
         Self(Location { links: Links::default().with("self", path), id: id.to_string() })
     }
 }
@@ -137,7 +137,7 @@ impl Answer for Created {
 }
 
 /// Data, status 200.
-pub struct Shown<T>(pub T);
+pub(crate) struct Shown<T>(pub T);
 
 impl<T: Serialize + JsonSchema + 'static> Answer for Shown<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
@@ -149,7 +149,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Shown<T> {
 }
 
 /// A record with the entity tag by which a later write can detect changes by others.
-pub struct Tagged<T> {
+pub(crate) struct Tagged<T> {
     pub data: T,
     pub tag: String,
 }
@@ -169,7 +169,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Tagged<T> {
 }
 
 /// Data about a new resource, status 201.
-pub struct Made<T>(pub T);
+pub(crate) struct Made<T>(pub T);
 
 impl<T: Serialize + JsonSchema + 'static> Answer for Made<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
@@ -181,7 +181,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Made<T> {
 }
 
 /// Data without an envelope around it, status 200.
-pub struct Bare<T>(pub T);
+pub(crate) struct Bare<T>(pub T);
 
 impl<T: Serialize + JsonSchema + 'static> Answer for Bare<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
@@ -193,7 +193,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Bare<T> {
 }
 
 /// A signed token, status 200.
-pub struct Token(pub String);
+pub(crate) struct Token(pub String);
 
 impl Answer for Token {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
@@ -206,7 +206,7 @@ impl Answer for Token {
 }
 
 /// A page of a list.
-pub struct Page<T> {
+pub(crate) struct Page<T> {
     pub data: Vec<T>,
     pub pagination: Pagination,
     /// The filterable names; `None` for a list without filters.
@@ -223,7 +223,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Page<T> {
 }
 
 /// A new session; its token and end are also in the headers.
-pub struct Opened<T> {
+pub(crate) struct Opened<T> {
     pub data: T,
     pub token: String,
     /// Seconds after which an unused session ends.

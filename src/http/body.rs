@@ -114,7 +114,7 @@ fn check(json: &Json, shape: &BodyShape) -> Result<()> {
 }
 
 /// A list header: several lines are one list (RFC 9110 section 5.3). A value that is not text matches nothing, but counts as present.
-pub fn list<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
+pub(crate) fn list<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
     let lines = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes()));
     lines.reduce(|list, line| format!("{list},{line}").into())
 }
@@ -138,7 +138,7 @@ fn uncountable<'j>(json: &'j Json, schema: &Json) -> Option<&'j Json> {
 ///
 /// # Errors
 /// The type rejects what the schema accepts, such as `1.0` for an integer.
-pub fn read<T: DeserializeOwned>(json: Json) -> Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(json: Json) -> Result<T> {
     serde_json::from_value(json).map_err(|e| Error::Unparseable(e.to_string()))
 }
 
@@ -146,7 +146,7 @@ pub fn read<T: DeserializeOwned>(json: Json) -> Result<T> {
 ///
 /// # Errors
 /// A member is missing, or contradicts the others.
-pub fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Result<T> {
+pub(crate) fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Result<T> {
     read(json.clone()).map_err(|fault| {
         let schema = Schemas::inline::<T>();
         drop_nulls(&mut json, &schema);
@@ -160,25 +160,25 @@ pub fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Result<T>
 ///
 /// # Errors
 /// The value cannot be serialized, which is a defect.
-pub fn write(value: &impl Serialize) -> Result<Json> {
+pub(crate) fn write(value: &impl Serialize) -> Result<Json> {
     serde_json::to_value(value).map_err(|e| Error::Internal(format!("a value of ours as JSON: {e}")))
 }
 
 /// The name of a body in the OpenAPI document: `ServiceCreate` for `service` and `Create`.
-pub fn title(kind: &str, verb: &str) -> String {
+pub(crate) fn title(kind: &str, verb: &str) -> String {
     let mut letters = kind.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default() + verb
 }
 
 /// `ServiceCreate` as `serviceCreate`.
-pub fn lower_first(name: &str) -> String {
+pub(crate) fn lower_first(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The schema of a PUT from that of a POST: `fixed` members, which only creation sets, are not required; `demanded` members are; there are
 /// no defaults.
-pub fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Json {
+pub(crate) fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Json {
     if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
         required.retain(|name| !name.as_str().is_some_and(|name| fixed.contains(&name)));
         required.splice(0..0, demanded.iter().map(|name| Json::from(*name)));
@@ -188,7 +188,7 @@ pub fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Js
 }
 
 /// The schema of a PATCH from that of a POST: nothing is required except the tag of a variant, and null leaves a member unchanged.
-pub fn patch_schema(mut schema: Json) -> Json {
+pub(crate) fn patch_schema(mut schema: Json) -> Json {
     strip(&mut schema, &["default"]);
     optional(&mut schema);
     schema
@@ -262,7 +262,7 @@ fn members_mut(object: &mut Map<String, Json>) -> impl Iterator<Item = &mut Json
 
 /// The result of a PUT on a stored draft: the body, with the stored values of `fixed` members, which only creation sets, and of those
 /// `kept` members that the body leaves out.
-pub fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&str]) -> Json {
+pub(crate) fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&str]) -> Json {
     if let Some(members) = body.as_object_mut() {
         let kept = kept.iter().filter(|name| !members.contains_key(**name));
         let names: Vec<&str> = fixed.iter().chain(kept).copied().collect();
@@ -277,7 +277,7 @@ pub fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&str]) ->
 
 /// The result of a PATCH on a stored draft; `None` if it names no member. A member that is an object with described members is merged;
 /// lists and maps are replaced; an empty map changes nothing; a blank choice removes the value. `fixed` members are unchanged.
-pub fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Option<Json> {
+pub(crate) fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Option<Json> {
     let (Json::Object(mut merged), Json::Object(members)) = (stored, body) else { return None };
     let mut named = false;
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null() && !is_hollow(value)) {
@@ -312,7 +312,7 @@ fn is_hollow(value: &Json) -> bool {
 ///
 /// # Errors
 /// A value does not have its parameter's type, or a required parameter is missing.
-pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String, Json>> {
+pub(crate) fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String, Json>> {
     let mut values = Map::new();
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
         let Some(parameter) = parameters.iter().find(|p| p.place == ParameterLocation::Query && p.name == name) else { continue };

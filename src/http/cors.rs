@@ -10,7 +10,7 @@ fn header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
 }
 
 /// The value of `access-control-allow-origin`; `None` if the page's origin is not allowed.
-pub fn allowed(request: &HttpRequest, origins: &[String]) -> Option<String> {
+pub(crate) fn allowed(request: &HttpRequest, origins: &[String]) -> Option<String> {
     let origin = header(request, "origin")?;
     if origins.iter().any(|allowed| allowed == "*") {
         return Some("*".into());
@@ -20,7 +20,7 @@ pub fn allowed(request: &HttpRequest, origins: &[String]) -> Option<String> {
 
 /// The answer to an OPTIONS request. It allows credentials because some clients check that; sessions are sent in a header that a page must
 /// set itself, and browsers send no credentials to an origin of `*`.
-pub fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponseBuilder {
+pub(crate) fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponseBuilder {
     let Some(method) = header(request, "access-control-request-method") else { return HttpResponse::Ok() };
     let status = if !METHODS.split(", ").any(|allowed| allowed == method) {
         StatusCode::METHOD_NOT_ALLOWED
@@ -49,7 +49,7 @@ fn wanted(request: &HttpRequest) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Adds the headers that allow the page to read the answer and its headers.
-pub fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpResponseBuilder) {
+pub(crate) fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpResponseBuilder) {
     if let Some(origin) = allowed(request, origins) {
         answer.insert_header(("access-control-allow-origin", origin));
         answer.insert_header(("access-control-allow-credentials", "true"));

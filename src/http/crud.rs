@@ -26,7 +26,7 @@ use crate::{
 /// Selects records by their role attributes.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RoleFilter {
+pub(crate) struct RoleFilter {
     /// `#attribute` or `@id`; may be repeated.
     #[serde(default)]
     pub role_filter: Vec<String>,
@@ -37,7 +37,7 @@ pub struct RoleFilter {
 
 impl RoleFilter {
     /// Whether a filter is given.
-    pub fn is_some(&self) -> bool {
+    pub(crate) fn is_some(&self) -> bool {
         !self.role_filter.is_empty()
     }
 
@@ -45,7 +45,7 @@ impl RoleFilter {
     ///
     /// # Errors
     /// An entry is neither `#attribute` nor `@id`, or the semantic is unknown.
-    pub fn ids(&self, access: &Access, subject: Subject) -> Result<Option<Vec<String>>> {
+    pub(crate) fn ids(&self, access: &Access, subject: Subject) -> Result<Option<Vec<String>>> {
         let semantic = match self.role_semantic.as_deref().unwrap_or("AllOf") {
             word if word.eq_ignore_ascii_case("AllOf") => Semantic::AllOf,
             word if word.eq_ignore_ascii_case("AnyOf") => Semantic::AnyOf,
@@ -65,7 +65,7 @@ impl RoleFilter {
 
 /// A list with a filter by role attributes.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-pub struct RoleListing {
+pub(crate) struct RoleListing {
     #[serde(flatten)]
     listing: Listing,
     #[serde(flatten)]
@@ -73,7 +73,7 @@ pub struct RoleListing {
 }
 
 /// GET /{kind}, for kinds with role attributes
-pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<Joined<Detail<E::View>>> {
+pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<Joined<Detail<E::View>>> {
     let ids = match access::subject(E::KIND.name) {
         Some(subject) => wanted.roles.ids(&call.access, subject)?,
         None => None,
@@ -93,12 +93,12 @@ async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<St
 }
 
 /// GET /{kind}
-pub async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<E::View>>> {
+pub(crate) async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<E::View>>> {
     all_or_some::<E>(call, listing, None).await
 }
 
 /// GET /{kind}/{id}
-pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
+pub(crate) async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
     let at = call.texts.now();
     call.store.read(|tx| {
         let record = tx.get(&id)?;
@@ -107,12 +107,12 @@ pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<CachedJso
 }
 
 /// POST /{kind}
-pub async fn create<E: Lifecycle + JsonSchema>(call: Call, Create(draft): Create<E>, preview: Preview) -> Result<Outcome<Created>> {
+pub(crate) async fn create<E: Lifecycle + JsonSchema>(call: Call, Create(draft): Create<E>, preview: Preview) -> Result<Outcome<Created>> {
     preview.change(&call, move |change| change.create(draft).map(|record| Created::new(&record.id))).await
 }
 
 /// PUT /{kind}/{id}
-pub async fn replace<E: Lifecycle + JsonSchema>(
+pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
     call: Call,
     id: Id<E>,
     known: IfMatch,
@@ -129,7 +129,7 @@ pub async fn replace<E: Lifecycle + JsonSchema>(
 }
 
 /// PATCH /{kind}/{id}
-pub async fn patch<E: Lifecycle + JsonSchema>(
+pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
     call: Call,
     id: Id<E>,
     known: IfMatch,
@@ -149,7 +149,7 @@ pub async fn patch<E: Lifecycle + JsonSchema>(
 }
 
 /// DELETE /{kind}/{id}
-pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
+pub(crate) async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
     let delete = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
@@ -159,7 +159,7 @@ pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview
 }
 
 /// GET /{parents}/{id}/{children}: the children that refer to the parent, or that it refers to. Empty for an unknown parent.
-pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
+pub(crate) async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
     let naming = C::REFERENCES.iter().find(|reference| reference.kind == P::KIND).map(|reference| reference.field);
     let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);
     let wanted = move |tx: &Read<'_>| {
@@ -175,7 +175,11 @@ pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing):
 }
 
 /// GET /{parents}/{id}/{children}: the children that policies connect with the parent.
-pub async fn related<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
+pub(crate) async fn related<P: Entity, C: Entity>(
+    call: Call,
+    id: Id<P>,
+    Query(listing): Query<Listing>,
+) -> Result<Joined<Detail<C::View>>> {
     let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
     list_body::listed(&call, listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
 }

@@ -126,7 +126,7 @@ impl Dispatcher {
 }
 
 /// Answers any request.
-pub async fn serve(request: HttpRequest, payload: web::Payload, dispatcher: web::Data<Dispatcher>) -> HttpResponse {
+pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatcher: web::Data<Dispatcher>) -> HttpResponse {
     let state = &dispatcher.state;
     if request.method() == Method::OPTIONS {
         let mut answer = cors::preflight(&request, &state.limits.load().origins);

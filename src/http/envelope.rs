@@ -16,7 +16,7 @@ const VERSION: &str = "0.0.1";
 /// Metadata of every answer.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Meta {
+pub(crate) struct Meta {
     api_enrollment_version: &'static str,
     api_version: &'static str,
     /// The names that `filter` and `sort` of this list accept.
@@ -35,7 +35,7 @@ impl Default for Meta {
 
 impl Meta {
     /// The metadata of a list.
-    pub fn of_list(pagination: Pagination, fields: Option<Vec<&'static str>>) -> Self {
+    pub(crate) fn of_list(pagination: Pagination, fields: Option<Vec<&'static str>>) -> Self {
         Self { filterable_fields: fields, pagination: Some(pagination), ..Self::default() }
     }
 }
@@ -43,7 +43,7 @@ impl Meta {
 /// The part of a list in an answer.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Pagination {
+pub(crate) struct Pagination {
     /// The maximum number of entries in a page; 9223372036854775807 means no limit.
     pub limit: i64,
     /// The number of skipped entries.
@@ -54,7 +54,7 @@ pub struct Pagination {
 
 impl Pagination {
     /// A window of a list with this many entries.
-    pub fn of(window: Window, total: u64) -> Self {
+    pub(crate) fn of(window: Window, total: u64) -> Self {
         Self { limit: window.shown_limit(), offset: window.offset as i64, total_count: total as i64 }
     }
 }
@@ -62,7 +62,7 @@ impl Pagination {
 /// An answer.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}Envelope")]
-pub struct Envelope<T> {
+pub(crate) struct Envelope<T> {
     pub data: T,
     pub meta: Meta,
 }
@@ -70,18 +70,18 @@ pub struct Envelope<T> {
 /// An answer with a list.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}ListEnvelope")]
-pub struct ListEnvelope<T> {
+pub(crate) struct ListEnvelope<T> {
     pub data: Vec<T>,
     pub meta: Meta,
 }
 
 /// An answer without data.
 #[derive(Serialize, JsonSchema)]
-pub struct Empty {}
+pub(crate) struct Empty {}
 
 /// The location of a new record.
 #[derive(Serialize, JsonSchema)]
-pub struct Location {
+pub(crate) struct Location {
     #[serde(rename = "_links")]
     pub links: Links,
     pub id: String,
@@ -120,13 +120,13 @@ impl<V> Detail<V> {
 ///
 /// # Errors
 /// A record that the view needs cannot be read.
-pub fn detail<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<Detail<E::View>> {
+pub(crate) fn detail<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<Detail<E::View>> {
     Ok(Detail::new(record, E::view(record, facts)?))
 }
 
 impl Location {
     /// The location of a record of kind `E`.
-    pub fn of<E: Entity>(id: &Id<E>) -> Self {
+    pub(crate) fn of<E: Entity>(id: &Id<E>) -> Self {
         Self { links: Links::default().with("self", format_args!("{}/{id}", E::KIND.path)), id: id.to_string() }
     }
 }

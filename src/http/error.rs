@@ -10,7 +10,7 @@ use crate::error::{self, Error, Refusal};
 
 /// An answer with an error.
 #[derive(Serialize, JsonSchema)]
-pub struct ErrorEnvelope {
+pub(crate) struct ErrorEnvelope {
     pub error: ApiError,
     pub meta: Meta,
 }
@@ -18,7 +18,7 @@ pub struct ErrorEnvelope {
 /// An error.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ApiError {
+pub(crate) struct ApiError {
     /// The code for programs.
     pub code: String,
     /// The message for people.
@@ -34,7 +34,7 @@ pub struct ApiError {
 
 /// A broken rule.
 #[derive(Serialize, JsonSchema)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// The member of the request, if the rule is about a single one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -48,7 +48,7 @@ pub struct Violation {
 /// The cause of an error.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// A member of the request that breaks a rule.
     Field { field: String, reason: String, value: String },
     /// Data about the conflict.
@@ -65,7 +65,7 @@ pub enum Cause {
 /// A failing posture check.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FailedCheck {
+pub(crate) struct FailedCheck {
     id: String,
     type_id: &'static str,
     is_passing: bool,
@@ -279,7 +279,7 @@ fn brief_cause(mut cause: Cause) -> Cause {
 }
 
 /// The reply for an error. Internal details go to the log only.
-pub fn reply(error: &Error, request_id: &str) -> Reply {
+pub(crate) fn reply(error: &Error, request_id: &str) -> Reply {
     let ErrorRow { status, code, message, mut cause } = face(error);
     if let Some(Cause::Nested { request_id: inner, .. }) = &mut cause {
         *inner = request_id.to_owned();

@@ -16,7 +16,7 @@ use futures_util::{Stream, StreamExt, stream};
 use crate::error::{Error, Result};
 
 /// The name in `content-encoding`.
-pub const GZIP: &str = "gzip";
+pub(crate) const GZIP: &str = "gzip";
 /// Smaller bodies are not compressed: they would hardly shrink.
 const SMALLEST: usize = 256;
 /// Larger bodies are not compressed as a whole: that would block the thread for too long.
@@ -31,7 +31,7 @@ thread_local! {
 }
 
 /// Whether an `accept-encoding` header (RFC 9110, section 12.5.3) accepts gzip.
-pub fn is_taken(accepted: &str) -> bool {
+pub(crate) fn is_taken(accepted: &str) -> bool {
     let weight = |coding: &str| {
         accepted.split(',').find_map(|part| {
             let mut words = part.split(';').map(str::trim);
@@ -44,7 +44,7 @@ pub fn is_taken(accepted: &str) -> bool {
 }
 
 /// A compressed body; `None` if it would not be smaller.
-pub fn whole(body: &[u8]) -> Option<Bytes> {
+pub(crate) fn whole(body: &[u8]) -> Option<Bytes> {
     if !(SMALLEST..=MAX_LENGTH).contains(&body.len()) {
         return None;
     }
@@ -56,7 +56,7 @@ pub fn whole(body: &[u8]) -> Option<Bytes> {
 
 /// The state of a body that is compressed in pieces.
 #[derive(Default)]
-pub struct Pieces {
+pub(crate) struct Pieces {
     sum: crc32fast::Hasher,
     has_begun: bool,
     /// Modulo 2^32.
@@ -68,7 +68,7 @@ impl Pieces {
     ///
     /// # Errors
     /// The compressor fails, which is a defect.
-    pub fn pack(&mut self, piece: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn pack(&mut self, piece: &[u8]) -> Result<Vec<u8>> {
         self.sum.update(piece);
         self.length = self.length.wrapping_add(piece.len() as u32);
         let mut packed = Vec::with_capacity(HEAD.len() + piece.len() / 4 + 64);
@@ -80,14 +80,14 @@ impl Pieces {
     }
 
     /// The bytes after the last piece.
-    pub fn end(self) -> Vec<u8> {
+    pub(crate) fn end(self) -> Vec<u8> {
         let head = if self.has_begun { &[][..] } else { &HEAD };
         [head, &END, &self.sum.finalize().to_le_bytes(), &self.length.to_le_bytes()].concat()
     }
 }
 
 /// Compresses the pieces of a body as they come.
-pub fn stream(pieces: impl Stream<Item = Result<Vec<u8>>> + Unpin) -> impl Stream<Item = Result<Bytes>> {
+pub(crate) fn stream(pieces: impl Stream<Item = Result<Vec<u8>>> + Unpin) -> impl Stream<Item = Result<Bytes>> {
     stream::unfold((pieces, Some(Pieces::default())), async |(mut pieces, packer)| {
         let mut packer = packer?;
         match pieces.next().await {

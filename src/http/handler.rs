@@ -12,10 +12,10 @@ use super::{
 use crate::error::Result;
 
 /// A pending answer. Not `Send`: a request stays on the thread that read it.
-pub type Pending = Pin<Box<dyn Future<Output = Result<Reply>>>>;
+pub(crate) type Pending = Pin<Box<dyn Future<Output = Result<Reply>>>>;
 
 /// A function of a route table. `Args` only distinguishes the arities.
-pub trait Handler<Args>: Clone + Send + Sync + 'static {
+pub(crate) trait Handler<Args>: Clone + Send + Sync + 'static {
     /// Describes the operation by its argument and answer types.
     ///
     /// # Errors

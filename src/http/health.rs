@@ -7,10 +7,10 @@ use super::{answer::Reply, state::AppState};
 use crate::error::Result;
 
 /// The first path segments of these answers.
-pub const PATHS: [&str; 3] = ["health", "ready", "health-checks"];
+pub(crate) const PATHS: [&str; 3] = ["health", "ready", "health-checks"];
 
 /// The answer for a path, if it is one of these.
-pub fn answer(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<Reply>> {
+pub(crate) fn answer(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<Reply>> {
     match path {
         "/health" => Some(Reply::json(200, &json!({ "status": "alive" }))),
         "/ready" => Some(match reason(state) {

@@ -57,10 +57,10 @@ impl Limits {
 }
 
 /// The slot of a running request, released on drop.
-pub type RequestSlot = OwnedSemaphorePermit;
+pub(crate) type RequestSlot = OwnedSemaphorePermit;
 
 /// Admits or rejects requests. A request waits here only for the rest of its body.
-pub struct Admission {
+pub(crate) struct Admission {
     places: Arc<Semaphore>,
     head: usize,
     arrivals: Arrivals,
@@ -69,13 +69,13 @@ pub struct Admission {
 
 impl Admission {
     /// With these limits.
-    pub fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         let arrivals = Arrivals { limit: limits.requests, waiting: Mutex::default() };
         Self { places: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals, stopping: OnceLock::new() }
     }
 
     /// Stops waiting for bodies soon after the listener stops.
-    pub fn end_with(&self, stopping: Shutdown) {
+    pub(crate) fn end_with(&self, stopping: Shutdown) {
         self.stopping.get_or_init(|| stopping);
     }
 
@@ -83,7 +83,7 @@ impl Admission {
     ///
     /// # Errors
     /// [`Error::Busy`] if too many requests are running; [`Refusal::HeadTooLarge`].
-    pub fn admit(&self, request: &HttpRequest) -> Result<RequestSlot> {
+    pub(crate) fn admit(&self, request: &HttpRequest) -> Result<RequestSlot> {
         let place = self.place()?;
         let line = request.uri().path().len() + request.uri().query().map_or(0, str::len);
         let head = request.headers().iter().fold(line, |sum, (name, value)| sum + name.as_str().len() + value.len());
@@ -108,7 +108,12 @@ impl Admission {
     ///
     /// # Errors
     /// [`Refusal::TooSlow`], [`Error::Busy`], and those of `body`.
-    pub async fn body<T>(&self, place: RequestSlot, time: Duration, body: impl Future<Output = Result<T>>) -> Result<(T, RequestSlot)> {
+    pub(crate) async fn body<T>(
+        &self,
+        place: RequestSlot,
+        time: Duration,
+        body: impl Future<Output = Result<T>>,
+    ) -> Result<(T, RequestSlot)> {
         let mut body = pin!(body);
         if let Some(arrived) = body.as_mut().now_or_never() {
             return arrived.map(|body| (body, place));
@@ -168,6 +173,6 @@ impl Drop for Arrival<'_> {
 ///
 /// # Errors
 /// Those of `work`, or `refusal`.
-pub async fn within<T>(time: Duration, refusal: Refusal, work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(crate) async fn within<T>(time: Duration, refusal: Refusal, work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(time, work).await.unwrap_or(Err(Error::Refused(refusal)))
 }

@@ -34,7 +34,7 @@ const TRIES: usize = 100;
 type Write = Arc<dyn Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync>;
 
 /// A list of entries of type `T`.
-pub struct Joined<T> {
+pub(crate) struct Joined<T> {
     text: Vec<u8>,
     rest: Option<Rest>,
     pagination: Pagination,
@@ -116,7 +116,7 @@ impl<T> Joined<T> {
 }
 
 /// Data whose last member is a list. `data` holds an empty list as that member; `entries` are sent in its place.
-pub struct EndingInList<D, T, const STATUS: u16 = 200> {
+pub(crate) struct EndingInList<D, T, const STATUS: u16 = 200> {
     pub data: D,
     pub entries: Joined<T>,
 }
@@ -154,7 +154,7 @@ fn pieces(first: Vec<u8>, rest: Rest) -> Pieces {
 ///
 /// # Errors
 /// Those of `find`, `write` and [`crate::store::Store::scan`].
-pub async fn joined<T>(
+pub(crate) async fn joined<T>(
     call: &Call,
     brief: bool,
     fields: Vec<&'static str>,
@@ -181,7 +181,7 @@ pub async fn joined<T>(
 ///
 /// # Errors
 /// The filter or the sort is invalid, or a record cannot be read.
-pub fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, words: &Words<E>, scope: Scope) -> Result<(Ids, Pagination)> {
+pub(crate) fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, words: &Words<E>, scope: Scope) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(words)?;
     let (ids, total) = Plan::<E>::of(query, window, scope).ids(tx)?;
     Ok((ids, Pagination::of(window, total)))
@@ -191,7 +191,7 @@ pub fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, words: &Words<E>, scop
 ///
 /// # Errors
 /// Those of [`joined`].
-pub async fn listed<E: Entity, V: Serialize>(
+pub(crate) async fn listed<E: Entity, V: Serialize>(
     call: &Call,
     listing: Listing,
     words: &'static Words<E>,
@@ -205,7 +205,7 @@ pub async fn listed<E: Entity, V: Serialize>(
 ///
 /// # Errors
 /// Those of [`joined`].
-pub async fn listed_with<E: Entity, V: Serialize>(
+pub(crate) async fn listed_with<E: Entity, V: Serialize>(
     call: &Call,
     listing: Listing,
     words: &'static Words<E>,
@@ -221,7 +221,7 @@ pub async fn listed_with<E: Entity, V: Serialize>(
 ///
 /// # Errors
 /// Those of `view`; a record cannot be read.
-pub fn viewed<E: Entity, V: Serialize>(tx: &Read<'_>, part: &mut Part<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<()> {
+pub(crate) fn viewed<E: Entity, V: Serialize>(tx: &Read<'_>, part: &mut Part<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<()> {
     while let Some(id) = part.next() {
         let Some(record) = tx.find(&Id::<E>::from_text(id))? else { continue };
         part.add_value(&view(&record)?)?;

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The maximum bytes of entries in an answer that is sent as a whole; the last entry may exceed it.
-pub const WHOLE: usize = 256 << 10;
+pub(crate) const WHOLE: usize = 256 << 10;
 /// The bytes of entries per part of a longer answer; the last entry may exceed it.
 const PART: usize = 64 << 10;
 

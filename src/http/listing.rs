@@ -12,7 +12,7 @@ use crate::{
 /// The parameters of a list.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Listing {
+pub(crate) struct Listing {
     /// The maximum number of entries: 10 by default, at most 500.
     #[serde(default)]
     pub limit: Option<i64>,
@@ -29,7 +29,7 @@ pub struct Listing {
 
 impl Listing {
     /// Whether it asks for all records in the order of ids, possibly in pages.
-    pub fn is_of_all(&self) -> bool {
+    pub(crate) fn is_of_all(&self) -> bool {
         [&self.filter, &self.sort].into_iter().flatten().all(|text| text.trim().is_empty())
     }
 
@@ -37,7 +37,7 @@ impl Listing {
     ///
     /// # Errors
     /// The filter or the sort is malformed, or uses a name that is not in `words`.
-    pub fn query<E: Entity>(&self, words: &Words<E>) -> Result<(query::Query, Window)> {
+    pub(crate) fn query<E: Entity>(&self, words: &Words<E>) -> Result<(query::Query, Window)> {
         let (query, window) = self.over(words)?;
         // Clients expect that a sorted list with `limit=-1` is empty for an offset above 0. `limit none` in a filter returns the rest.
         let is_whole = query.limit.is_none() && window.limit.is_none();
@@ -49,7 +49,7 @@ impl Listing {
     ///
     /// # Errors
     /// Those of [`Listing::query`].
-    pub fn over(&self, words: &dyn Vocabulary) -> Result<(query::Query, Window)> {
+    pub(crate) fn over(&self, words: &dyn Vocabulary) -> Result<(query::Query, Window)> {
         let text = self.filter.as_deref().unwrap_or_default();
         let mut query = query::Query::parse(text, words).map_err(|fault| Error::Filter(fault.to_string()))?;
         if query.sort.is_empty()

@@ -5,24 +5,24 @@ use std::cmp::Reverse;
 use crate::error::Error;
 
 /// The media type of a `content-type` header, without parameters.
-pub fn essence(sent: &str) -> String {
+pub(crate) fn essence(sent: &str) -> String {
     sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// The error for a missing or unsupported `content-type`.
-pub fn not_taken(sent: &str, taken: &[&str]) -> Error {
+pub(crate) fn not_taken(sent: &str, taken: &[&str]) -> Error {
     let reason = format!("send content-type: {}", taken.join(" or "));
     Error::invalid("Content-Type", reason, if sent.is_empty() { "application/octet-stream" } else { sent })
 }
 
 /// Whether a media range such as `text/*;q=0.5` covers a media type.
-pub fn covers(range: &str, media: &str) -> bool {
+pub(crate) fn covers(range: &str, media: &str) -> bool {
     specificity(range, media).is_some()
 }
 
 /// The offered media type that fits an `accept` header best: by weight, then by specificity, then by the order of the header, in which
 /// client libraries list their preferred types first, and last by the order of `offered`.
-pub fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
     let fits = |(at, range): (usize, &str), media: &str| specificity(range, media).map(|exact| (weight(range), exact, Reverse(at)));
     let rank = |media: &str| accept.split(',').enumerate().filter_map(|range| fits(range, media)).max();
     let ranked = offered.iter().rev().filter_map(|media| rank(media).map(|rank| (rank, *media)));

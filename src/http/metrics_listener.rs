@@ -24,19 +24,19 @@ const PROMETHEUS: &str = "text/plain";
 
 /// In which format metrics are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MetricsFormat {
+pub(crate) enum MetricsFormat {
     OpenMetrics,
     Prometheus,
 }
 
 /// Makes the text of all metrics. Blocks.
-pub type MetricsSource = Arc<dyn Fn(MetricsFormat) -> String + Send + Sync>;
+pub(crate) type MetricsSource = Arc<dyn Fn(MetricsFormat) -> String + Send + Sync>;
 
 /// A server for a socket that is bound. It runs while it is polled.
 ///
 /// # Errors
 /// The socket cannot be used.
-pub fn serve(socket: TcpListener, source: MetricsSource) -> std::io::Result<(Server, ServerHandle)> {
+pub(crate) fn serve(socket: TcpListener, source: MetricsSource) -> std::io::Result<(Server, ServerHandle)> {
     let app = move || {
         let source = source.clone();
         App::new().default_service(web::to(move |request: HttpRequest| answer(request, source.clone())))

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 /// Renames members that differ from the schema's names only in case: clients rely on this.
-pub fn spell(json: &mut Json, schema: &Json) {
+pub(crate) fn spell(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
             let is_known = |name: &String| member_schema(schema, name).is_some();
@@ -22,7 +22,7 @@ pub fn spell(json: &mut Json, schema: &Json) {
 }
 
 /// Like [`spell`], for a PATCH: its own names are case-sensitive, but not those within lists, which are replaced as a whole.
-pub fn spell_items(json: &mut Json, schema: &Json) {
+pub(crate) fn spell_items(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => each_member(members, schema, spell_items),
         Json::Array(_) => spell(json, schema),
@@ -52,7 +52,7 @@ fn each_item(items: &mut [Json], schema: &Json, act: fn(&mut Json, &Json)) {
 }
 
 /// Removes members that are null. Maps keep theirs, unless their schema does not allow null.
-pub fn drop_nulls(json: &mut Json, schema: &Json) {
+pub(crate) fn drop_nulls(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
             members.retain(|_, member| !member.is_null());
@@ -65,7 +65,7 @@ pub fn drop_nulls(json: &mut Json, schema: &Json) {
 }
 
 /// Removes blank members that count as absent.
-pub fn drop_blanks(json: &mut Json, schema: &Json) {
+pub(crate) fn drop_blanks(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
             members.retain(|name, member| *member != "" || !may_be_blank(schema, name));
@@ -83,7 +83,7 @@ fn may_be_blank(schema: &Json, name: &str) -> bool {
 }
 
 /// Whether a schema is a choice of words.
-pub fn is_choice(schema: &Json) -> bool {
+pub(crate) fn is_choice(schema: &Json) -> bool {
     schema.get("enum").is_some()
 }
 
@@ -95,19 +95,19 @@ fn takes_null(schema: Option<&Json>) -> bool {
 }
 
 /// Whether a schema describes an object with named members, not a map.
-pub fn is_described(schema: &Json) -> bool {
+pub(crate) fn is_described(schema: &Json) -> bool {
     schema.get("properties").is_some() || schema.get("oneOf").is_some()
 }
 
 /// The schema of a member, also in a variant.
-pub fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
+pub(crate) fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     let found = schema.get("properties").and_then(|p| p.get(name));
     let forms = schema.get("oneOf").and_then(Json::as_array);
     found.or_else(|| forms?.iter().find_map(|form| form.get("properties")?.get(name))).map(described)
 }
 
 /// The schema without the alternative null.
-pub fn described(found: &Json) -> &Json {
+pub(crate) fn described(found: &Json) -> &Json {
     let either = found.get("anyOf").and_then(Json::as_array);
     either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found)
 }

@@ -22,11 +22,11 @@ use crate::{
 
 const NAME: &str = "preview";
 /// The maximum number of names listed per side.
-pub const MAX_LISTED: usize = 20;
+pub(crate) const MAX_LISTED: usize = 20;
 
 /// Whether the request asks for a preview only.
 #[derive(Debug, Clone, Copy)]
-pub struct Preview(bool);
+pub(crate) struct Preview(bool);
 
 impl Extractor for Preview {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -49,7 +49,7 @@ impl Extractor for Preview {
 ///
 /// # Errors
 /// [`Error::Invalid`] for the parameter.
-pub fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
+pub(crate) fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
     let offered = row.method == "GET" || row.operation.parameters.iter().any(|parameter| parameter.name == NAME);
     match asked(query) {
         Some(value) if !offered && value != "false" => Err(Error::invalid(NAME, "is not offered by this operation", value)),
@@ -58,7 +58,7 @@ pub fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
 }
 
 /// Whether a request to an operation with previews asks for one.
-pub fn is_asked(row: &Row, query: &str) -> bool {
+pub(crate) fn is_asked(row: &Row, query: &str) -> bool {
     row.operation.preview.is_some() && asked(query).as_deref() == Some("true")
 }
 
@@ -70,7 +70,7 @@ fn asked(query: &str) -> Option<String> {
 
 impl Preview {
     /// Whether the request asks for a preview only.
-    pub fn is_asked(self) -> bool {
+    pub(crate) fn is_asked(self) -> bool {
         self.0
     }
 
@@ -78,7 +78,7 @@ impl Preview {
     ///
     /// # Errors
     /// Those of `job`, in both cases.
-    pub async fn change<A: Send + 'static>(
+    pub(crate) async fn change<A: Send + 'static>(
         self,
         call: &Call,
         job: impl FnOnce(&Change<'_, '_>) -> Result<A> + Send + 'static,
@@ -96,7 +96,7 @@ impl Preview {
 }
 
 /// The result of a change or of its preview.
-pub enum Outcome<A> {
+pub(crate) enum Outcome<A> {
     Done(A),
     Foreseen(Box<Difference<EntityRef>>),
 }
@@ -118,7 +118,7 @@ impl<A: Answer> Answer for Outcome<A> {
 ///
 /// # Errors
 /// The record cannot be read.
-pub fn named(tx: &Read<'_>, events: &[Event], subject: Subject, id: &str) -> Result<EntityRef> {
+pub(crate) fn named(tx: &Read<'_>, events: &[Event], subject: Subject, id: &str) -> Result<EntityRef> {
     match subject {
         Subject::Identity => reference::<Identity>(tx, events, id, |identity| &identity.name),
         Subject::Service => reference::<Service>(tx, events, id, |service| &service.name),

@@ -10,7 +10,7 @@ const SECRET: [&[u8]; 4] = [b"token", b"jwt", b"enrollmentToken", b"enrollmentJw
 const LONGEST: usize = 16;
 
 /// The same reply with empty texts in place of enrollment tokens.
-pub fn without_enrollments(reply: Reply) -> Reply {
+pub(crate) fn without_enrollments(reply: Reply) -> Reply {
     let mut scan = Scan::default();
     let body = match reply.body {
         Content::Whole(body) => scan.pass(&body).into(),

@@ -25,10 +25,10 @@ use crate::{
 };
 
 /// The version of the OpenZiti API that clients expect.
-pub const CONTRACT: &str = "0.26.20";
+pub(crate) const CONTRACT: &str = "0.26.20";
 
 /// A route table under construction.
-pub struct Routes {
+pub(crate) struct Routes {
     name: &'static str,
     base: &'static str,
     version: &'static str,
@@ -39,7 +39,7 @@ pub struct Routes {
 
 impl Routes {
     /// An empty table for a version of an interface at a base path.
-    pub fn new(name: &'static str, base: &'static str, version: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str, base: &'static str, version: &'static str) -> Self {
         Self { name, base, version, rows: Vec::new(), schemas: Schemas::default(), fault: None }
     }
 
@@ -64,78 +64,78 @@ impl Routes {
     }
 
     /// A row for GET.
-    pub fn get<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+    pub(crate) fn get<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
         self.row("GET", path, security, action)
     }
     /// A row for POST.
-    pub fn post<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+    pub(crate) fn post<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
         self.row("POST", path, security, action)
     }
     /// A row for PUT.
-    pub fn put<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+    pub(crate) fn put<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
         self.row("PUT", path, security, action)
     }
     /// A row for PATCH.
-    pub fn patch<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+    pub(crate) fn patch<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
         self.row("PATCH", path, security, action)
     }
     /// A row for DELETE.
-    pub fn delete<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
+    pub(crate) fn delete<Args>(self, path: impl Into<String>, security: impl Into<Security>, action: impl Handler<Args>) -> Self {
         self.row("DELETE", path, security, action)
     }
 
     /// All six operations of a kind.
-    pub fn crud<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn crud<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
         let security = security.into();
         self.read::<E>(security).create::<E>(security).edit::<E>(security)
     }
     /// List and detail of a kind.
-    pub fn read<E: Entity>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn read<E: Entity>(self, security: impl Into<Security>) -> Self {
         let security = security.into();
         self.list::<E>(security).detail::<E>(security)
     }
     /// List and detail of a kind with role attributes.
-    pub fn read_by_roles<E: Entity>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn read_by_roles<E: Entity>(self, security: impl Into<Security>) -> Self {
         let security = security.into();
         self.get(format!("/{}", E::KIND.path), security, crud::list_by_roles::<E>).detail::<E>(security)
     }
     /// The list of a kind.
-    pub fn list<E: Entity>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn list<E: Entity>(self, security: impl Into<Security>) -> Self {
         self.get(format!("/{}", E::KIND.path), security, crud::list::<E>)
     }
     /// One record of a kind.
-    pub fn detail<E: Entity>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn detail<E: Entity>(self, security: impl Into<Security>) -> Self {
         self.get(format!("/{}/{{id}}", E::KIND.path), security, crud::detail::<E>)
     }
     /// Creation of a record of a kind.
-    pub fn create<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn create<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
         self.post(format!("/{}", E::KIND.path), security, crud::create::<E>)
     }
     /// Replacing, patching and deleting records of a kind.
-    pub fn edit<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn edit<E: Lifecycle + JsonSchema>(self, security: impl Into<Security>) -> Self {
         let (path, security) = (format!("/{}/{{id}}", E::KIND.path), security.into());
         self.put(path.clone(), security, crud::replace::<E>).patch(path, security, crud::patch::<E>).remove::<E>(security)
     }
     /// Deleting records of a kind.
-    pub fn remove<E: Lifecycle>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn remove<E: Lifecycle>(self, security: impl Into<Security>) -> Self {
         self.delete(format!("/{}/{{id}}", E::KIND.path), security, crud::delete::<E>).refuses(&[409])
     }
     /// The records of kind `C` that refer to a record of kind `P`, or that it refers to.
-    pub fn linked<P: Entity, C: Entity>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn linked<P: Entity, C: Entity>(self, security: impl Into<Security>) -> Self {
         self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), security, crud::linked::<P, C>)
     }
     /// The records of kind `C` that policies connect with a record of kind `P`.
-    pub fn related<P: Entity, C: Entity>(self, security: impl Into<Security>) -> Self {
+    pub(crate) fn related<P: Entity, C: Entity>(self, security: impl Into<Security>) -> Self {
         self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), security, crud::related::<P, C>)
     }
 
     /// Adds the rows of another function.
-    pub fn mount(self, more: impl FnOnce(Self) -> Self) -> Self {
+    pub(crate) fn mount(self, more: impl FnOnce(Self) -> Self) -> Self {
         more(self)
     }
 
     /// Sets the summary of the last row.
-    pub fn summary(mut self, summary: &str) -> Self {
+    pub(crate) fn summary(mut self, summary: &str) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.summary = summary.into();
         }
@@ -143,7 +143,7 @@ impl Routes {
     }
 
     /// Sets the name of the last row's body in the error for a missing body.
-    pub fn body_name(mut self, name: &str) -> Self {
+    pub(crate) fn body_name(mut self, name: &str) -> Self {
         if let Some(shape) = self.rows.last_mut().and_then(|row| row.operation.body.as_mut()) {
             shape.name = name.into();
         }
@@ -151,7 +151,7 @@ impl Routes {
     }
 
     /// Sets the schema of the last row's body, where the type of the argument does not determine it.
-    pub fn body_schema(mut self, schema: &Json) -> Self {
+    pub(crate) fn body_schema(mut self, schema: &Json) -> Self {
         if let Some(shape) = self.rows.last_mut().and_then(|row| row.operation.body.as_mut()) {
             match Checker::own(schema) {
                 Ok(checker) => (shape.schema, shape.checker) = (Arc::new(schema.clone()), Some(Arc::new(checker))),
@@ -162,7 +162,7 @@ impl Routes {
     }
 
     /// Adds error statuses to the last row, besides those of its arguments.
-    pub fn refuses(mut self, statuses: &[u16]) -> Self {
+    pub(crate) fn refuses(mut self, statuses: &[u16]) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.operation.errors.extend(statuses);
         }
@@ -170,7 +170,7 @@ impl Routes {
     }
 
     /// The JSON answers of the last row name their charset.
-    pub fn with_charset(mut self) -> Self {
+    pub(crate) fn with_charset(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.charset = true;
         }
@@ -178,7 +178,7 @@ impl Routes {
     }
 
     /// The last row has no time limit for its answer.
-    pub fn patient(mut self) -> Self {
+    pub(crate) fn patient(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.patient = true;
         }
@@ -186,7 +186,7 @@ impl Routes {
     }
 
     /// Marks the last row as an extension of the OpenZiti API.
-    pub fn extension(mut self) -> Self {
+    pub(crate) fn extension(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.extension = true;
         }
@@ -197,7 +197,7 @@ impl Routes {
     ///
     /// # Errors
     /// A row is invalid, or two rows have the same path and method, which is a defect.
-    pub fn finish(self) -> Result<Interface> {
+    pub(crate) fn finish(self) -> Result<Interface> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }

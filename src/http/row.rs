@@ -4,7 +4,7 @@ use super::{body::Incoming, call::Call, handler::Pending, openapi::operation::Op
 use crate::error::Result;
 
 /// Takes the arguments of a request and starts the row's function.
-pub type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<Pending> + Send + Sync>;
+pub(crate) type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<Pending> + Send + Sync>;
 
 /// A row of a route table.
 pub struct Row {

@@ -28,14 +28,14 @@ const CREATE: &str = "create";
 const OWN: &str = "/current-api-session";
 
 /// The words that scopes can have.
-pub struct ScopeWords {
+pub(crate) struct ScopeWords {
     kinds: BTreeSet<String>,
     actions: BTreeSet<String>,
 }
 
 impl ScopeWords {
     /// The kinds and actions of these rows.
-    pub fn of<'r>(rows: impl Iterator<Item = &'r Row>) -> Self {
+    pub(crate) fn of<'r>(rows: impl Iterator<Item = &'r Row>) -> Self {
         let mut words = Self { kinds: BTreeSet::new(), actions: BTreeSet::new() };
         for row in rows.filter(|row| row.permission != Permission::Open) {
             words.kinds.extend(literals(row).next().map(str::to_owned));
@@ -48,7 +48,7 @@ impl ScopeWords {
     ///
     /// # Errors
     /// The members with other words, and what is allowed.
-    pub fn check(&self, token: &ApiToken) -> Result<()> {
+    pub(crate) fn check(&self, token: &ApiToken) -> Result<()> {
         let known = |member: &'static str, given: &[String], known: &BTreeSet<String>| {
             let other = given.iter().find(|word| !known.contains(*word));
             let allowed = || known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -74,7 +74,7 @@ fn action(row: &Row) -> &str {
 }
 
 /// Whether a token may use an operation. A preview only reads.
-pub fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
+pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
     let action = if preview::is_asked(row, query) { READ } else { action(row) };
     let first = literals(row).next().unwrap_or_default();
     let is_kind = |part: &&str| *part == first || KINDS.iter().any(|entry| entry.kind.path == *part);
@@ -94,6 +94,6 @@ pub fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
 }
 
 /// Whether the answer of an operation may hold enrollment tokens that an API token must not see: with one, it could create a credential.
-pub fn hides_enrollments(row: &Row, token: &ApiToken) -> bool {
+pub(crate) fn hides_enrollments(row: &Row, token: &ApiToken) -> bool {
     !token.may(CREATE) && literals(row).any(|part| ENROLLING.contains(&part))
 }

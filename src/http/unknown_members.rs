@@ -17,7 +17,7 @@ const ITEMS: usize = 64;
 const MAX_LENGTH: usize = 64;
 
 /// An unknown member.
-pub struct Unknown {
+pub(crate) struct Unknown {
     /// The path, with dots.
     pub path: String,
     /// The known names at its place.
@@ -26,7 +26,7 @@ pub struct Unknown {
 
 impl Unknown {
     /// The error for it.
-    pub fn refused(self) -> Error {
+    pub(crate) fn refused(self) -> Error {
         Error::invalid(self.path, format!("is unknown; known members are {}", self.known.join(", ")), "")
     }
 }
@@ -35,7 +35,7 @@ impl Unknown {
 ///
 /// # Errors
 /// The parameter is neither true nor false.
-pub fn is_asked(query: &str) -> Result<bool> {
+pub(crate) fn is_asked(query: &str) -> Result<bool> {
     let mut asked = false;
     for (_, value) in form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == STRICT) {
         match &*value {
@@ -51,7 +51,7 @@ pub fn is_asked(query: &str) -> Result<bool> {
 ///
 /// # Errors
 /// There are some, and the query asks for rejection.
-pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
+pub(crate) fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
     let known = || parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query).map(|parameter| &parameter.name);
     let sent = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     let unknown: Vec<Unknown> = sent
@@ -75,7 +75,7 @@ pub fn report(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
 }
 
 /// The members of a body that its schema does not know; at most [`LIMIT`].
-pub fn unknown(body: &Json, schema: &Json) -> Vec<Unknown> {
+pub(crate) fn unknown(body: &Json, schema: &Json) -> Vec<Unknown> {
     let mut found = Vec::new();
     look(body, schema, "", &mut found);
     found
@@ -123,7 +123,7 @@ fn shortened(name: &str) -> &str {
 }
 
 /// Paths as a header value, percent-encoded.
-pub fn listed(paths: &[String]) -> String {
+pub(crate) fn listed(paths: &[String]) -> String {
     const PLAIN: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
     paths.iter().map(|path| percent_encoding::utf8_percent_encode(path, PLAIN).to_string()).collect::<Vec<_>>().join(", ")
 }

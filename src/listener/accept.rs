@@ -32,7 +32,7 @@ const PROBES: u32 = 4;
 
 /// The TLS configuration for each kind of client.
 #[derive(Clone)]
-pub struct Protocols {
+pub(crate) struct Protocols {
     rest: TlsAcceptor,
     router: TlsAcceptor,
     control: TlsAcceptor,
@@ -40,7 +40,7 @@ pub struct Protocols {
 
 impl Protocols {
     /// `rest` offers the ALPN protocols of REST.
-    pub fn of(rest: ServerConfig) -> Self {
+    pub(crate) fn of(rest: ServerConfig) -> Self {
         let offering = |protocol: &[u8]| -> TlsAcceptor {
             let mut config = rest.clone();
             config.alpn_protocols = vec![protocol.to_vec()];
@@ -52,7 +52,7 @@ impl Protocols {
 
 /// Accepts connections; shared by all of one listener.
 #[derive(Clone)]
-pub struct Acceptor {
+pub(crate) struct Acceptor {
     pub protocols: Protocols,
     pub router: Option<RouterSide>,
     pub control: RouterSide,
@@ -68,7 +68,7 @@ pub struct Acceptor {
 
 impl Acceptor {
     /// Accepts a connection. Returns a connection for REST; one for the router has ended when this returns `None`.
-    pub async fn enter(&self, socket: TcpStream) -> Option<Accepted> {
+    pub(crate) async fn enter(&self, socket: TcpStream) -> Option<Accepted> {
         let here = self.stopping.connection();
         let mut ends = here.clone();
         let accepted = tokio::select! {

@@ -8,28 +8,28 @@ use tokio_rustls::server::TlsStream;
 use super::{rewind::Rewind, shutdown::ConnectionGuard};
 
 /// A connection whose handshake is complete.
-pub type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
+pub(crate) type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
 
 /// A connection for REST.
-pub struct Accepted {
+pub(crate) struct Accepted {
     pub stream: Stream,
     /// Counts the connection as open until it is dropped.
     pub here: ConnectionGuard,
 }
 
 /// Serves a connection; completes when it ends. The second argument must be dropped as soon as the client is authenticated.
-pub type Serve = dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+pub(crate) type Serve = dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// A place among the connections whose clients are not authenticated yet. Released on drop.
 #[derive(Debug)]
-pub struct Unauthenticated {
+pub(crate) struct Unauthenticated {
     pub(super) _handshake: OwnedSemaphorePermit,
     pub(super) _of_router: OwnedSemaphorePermit,
 }
 
 /// The server of router connections.
 #[derive(Clone)]
-pub struct RouterSide {
+pub(crate) struct RouterSide {
     /// The runtime on which its connections are read and written.
     pub runtime: Handle,
     pub serve: Arc<Serve>,

@@ -13,13 +13,13 @@ const LIMIT: usize = 16 << 10;
 const STEP: usize = 2048;
 
 /// The protocols that a client offers (RFC 7301); `None` if it sends no ALPN extension.
-pub type Offers = Option<Vec<Vec<u8>>>;
+pub(crate) type Offers = Option<Vec<Vec<u8>>>;
 
 /// Reads the ClientHello. The returned connection yields its bytes again.
 ///
 /// # Errors
 /// The bytes are not a ClientHello, it is too long, or the connection ends before it is complete.
-pub async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<(Offers, Rewind<S>)> {
+pub(crate) async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<(Offers, Rewind<S>)> {
     let (mut acceptor, mut read) = (Acceptor::default(), Vec::new());
     loop {
         let mut part = [0; STEP];

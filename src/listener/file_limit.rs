@@ -9,7 +9,7 @@ const FEWEST: usize = 16;
 
 /// How many of `connections` the limit of open files allows. Raises the process's soft limit as far as needed and allowed: a listener
 /// without a free file descriptor can only retry.
-pub fn room_for(connections: usize) -> usize {
+pub(crate) fn room_for(connections: usize) -> usize {
     let needed = (connections + OTHER_FILES) as u64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {

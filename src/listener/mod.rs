@@ -29,16 +29,16 @@ use actix_service::{
 use tokio::{net::TcpStream, sync::Semaphore};
 
 use accept::{Acceptor, Protocols};
-pub use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
+pub(crate) use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
 use file_limit::room_for;
-pub use rewind::Rewind;
-pub use shutdown::{ConnectionGuard, Shutdown};
+pub(crate) use rewind::Rewind;
+pub(crate) use shutdown::{ConnectionGuard, Shutdown};
 
 /// How long running requests may take after the listener stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bound sockets and the limits of their connections.
-pub struct Listener {
+pub(crate) struct Listener {
     /// For every protocol.
     pub sockets: Vec<TcpListener>,
     /// For the router alone.
@@ -54,7 +54,7 @@ pub struct Listener {
 }
 
 /// A running listener.
-pub struct Running {
+pub(crate) struct Running {
     handle: ServerHandle,
     stopping: Shutdown,
 }
@@ -62,7 +62,7 @@ pub struct Running {
 impl Running {
     /// Stops it: idle connections close at once, others when their requests are answered. A client that accepts no bytes is dropped after a
     /// second.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.handle.pause().await;
         self.stopping.begin();
         if tokio::time::timeout(STOP_TIMEOUT, self.stopping.all_gone()).await.is_err() {
@@ -77,7 +77,7 @@ impl Running {
 ///
 /// # Errors
 /// A socket cannot be used.
-pub fn serve<F, S>(
+pub(crate) fn serve<F, S>(
     listener: Listener,
     stopping: Shutdown,
     rest: F,

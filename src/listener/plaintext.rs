@@ -21,7 +21,7 @@ const ANSWER: &[u8] =
 const READ: usize = 16 << 10;
 
 /// The connection, unless it begins with a letter; then it is answered and closed. Also `None` if no byte arrives within `patience`.
-pub async fn admitted(mut socket: TcpStream, patience: Duration) -> Option<TcpStream> {
+pub(crate) async fn admitted(mut socket: TcpStream, patience: Duration) -> Option<TcpStream> {
     let mut first = [0];
     match timeout(patience, socket.peek(&mut first)).await {
         Ok(Ok(1)) if !first[0].is_ascii_alphabetic() => return Some(socket),

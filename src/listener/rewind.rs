@@ -9,18 +9,18 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection and the bytes already read from it.
-pub struct Rewind<S> {
+pub(crate) struct Rewind<S> {
     read: Vec<u8>,
     pub stream: S,
 }
 
 impl<S> Rewind<S> {
-    pub fn new(read: Vec<u8>, stream: S) -> Self {
+    pub(crate) fn new(read: Vec<u8>, stream: S) -> Self {
         Self { read, stream }
     }
 
     /// The bytes and the connection.
-    pub fn into_parts(self) -> (Vec<u8>, S) {
+    pub(crate) fn into_parts(self) -> (Vec<u8>, S) {
         (self.read, self.stream)
     }
 }

@@ -12,10 +12,11 @@ mod scrub;
 mod soundness;
 mod upgrade;
 
-pub use background::Background;
-pub use schedule::{Schedule, newest};
+pub(crate) use background::Background;
+pub use schedule::Schedule;
+pub(crate) use schedule::newest;
 pub use scrub::Scrub;
-pub use upgrade::{record_release, upgrade};
+pub(crate) use upgrade::{record_release, upgrade};
 
 use std::{
     path::{Path, PathBuf, absolute},

@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// The command cannot be started, fails, or is killed.
-pub fn run(command: &[String], snapshot: &Path, most: Duration, watch: &Progress) -> Result<()> {
+pub(crate) fn run(command: &[String], snapshot: &Path, most: Duration, watch: &Progress) -> Result<()> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
     let failed = |reason: String| Error::Storage(format!("snapshots.after: {program}: {reason}"));
     let mut starting = Command::new(program);

@@ -130,7 +130,7 @@ impl Schedule {
 ///
 /// # Errors
 /// The directory cannot be read.
-pub fn newest(directory: &Path) -> io::Result<Option<(Timestamp, PathBuf)>> {
+pub(crate) fn newest(directory: &Path) -> io::Result<Option<(Timestamp, PathBuf)>> {
     Ok(snapshots(files(directory)?).into_iter().max())
 }
 

@@ -18,7 +18,7 @@ const SEALED_NOTE: &str = "the keys are sealed with a passphrase; without it (pa
 ///
 /// # Errors
 /// The file cannot be read, or `watch` cancelled it.
-pub fn check(store: &Store, sealed_keys: Option<&SealedKeys>, progress: &Progress) -> Result<Report> {
+pub(crate) fn check(store: &Store, sealed_keys: Option<&SealedKeys>, progress: &Progress) -> Result<Report> {
     with_keys(store, sealed_keys, store.check(progress)?)
 }
 
@@ -26,7 +26,7 @@ pub fn check(store: &Store, sealed_keys: Option<&SealedKeys>, progress: &Progres
 ///
 /// # Errors
 /// The file cannot be read or written, or `watch` cancelled it.
-pub fn repair(store: &Store, sealed_keys: Option<&SealedKeys>, unreadable: Unreadable, progress: &Progress) -> Result<Report> {
+pub(crate) fn repair(store: &Store, sealed_keys: Option<&SealedKeys>, unreadable: Unreadable, progress: &Progress) -> Result<Report> {
     with_keys(store, sealed_keys, store.repair(unreadable, progress)?)
 }
 
@@ -42,7 +42,7 @@ fn with_keys(store: &Store, sealed_keys: Option<&SealedKeys>, mut report: Report
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn check_keys(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<(Vec<String>, Vec<String>)> {
+pub(crate) fn check_keys(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<(Vec<String>, Vec<String>)> {
     let mut faults = Vec::new();
     let material = unless_damaged(certificates::stored(read, sealed_keys), "the keys of the controller cannot be read", &mut faults)?;
     if material.is_none() && faults.is_empty() && upgrade::has_controller(read)? {

@@ -16,7 +16,7 @@ const RELEASE: &str = env!("CARGO_PKG_VERSION");
 ///
 /// # Errors
 /// The copy cannot be made, or the file cannot be written; then it is unchanged.
-pub fn upgrade(store: &OpenStore, data: &Path) -> Result<Option<PathBuf>> {
+pub(crate) fn upgrade(store: &OpenStore, data: &Path) -> Result<Option<PathBuf>> {
     if is_of_this_release(store)? {
         return Ok(None);
     }
@@ -29,7 +29,7 @@ pub fn upgrade(store: &OpenStore, data: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// The copy of a file as another release left it.
-pub fn downgrade_copy(data: &Path) -> PathBuf {
+pub(crate) fn downgrade_copy(data: &Path) -> PathBuf {
     beside(data, &format!(".before-{RELEASE}"))
 }
 
@@ -38,7 +38,7 @@ pub fn downgrade_copy(data: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The file cannot be read or written; then it is unchanged.
-pub fn convert(store: &OpenStore) -> Result<()> {
+pub(crate) fn convert(store: &OpenStore) -> Result<()> {
     let is_complete = store.read(has_controller)?;
     store.upgrade(is_complete.then_some((SETTING, RELEASE.as_bytes())))
 }
@@ -47,7 +47,7 @@ pub fn convert(store: &OpenStore) -> Result<()> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn is_of_this_release(store: &Reader) -> Result<bool> {
+pub(crate) fn is_of_this_release(store: &Reader) -> Result<bool> {
     let last = store.read(|read| read.setting(SETTING))?;
     Ok(store.is_current()? && last.is_none_or(|last| last == RELEASE.as_bytes()))
 }
@@ -56,7 +56,7 @@ pub fn is_of_this_release(store: &Reader) -> Result<bool> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn record_release(store: &Store) -> Result<()> {
+pub(crate) fn record_release(store: &Store) -> Result<()> {
     if store.read(has_controller)? { Ok(()) } else { store.write_blocking(|tx| tx.set_setting(SETTING, Some(RELEASE.as_bytes()))) }
 }
 
@@ -64,6 +64,6 @@ pub fn record_release(store: &Store) -> Result<()> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn has_controller(read: &Read<'_>) -> Result<bool> {
+pub(crate) fn has_controller(read: &Read<'_>) -> Result<bool> {
     Ok(read.setting(SETTING)?.is_some())
 }

@@ -7,7 +7,7 @@ use std::{
 
 /// A record that an open item depends on, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Basis {
+pub(crate) enum Basis {
     Session(String),
     ApiSession(String),
     Identity(String),
@@ -16,7 +16,7 @@ pub enum Basis {
 
 /// Items by the records that they depend on.
 #[derive(Debug)]
-pub struct BasisIndex<M>(HashMap<Basis, HashSet<M>>);
+pub(crate) struct BasisIndex<M>(HashMap<Basis, HashSet<M>>);
 
 impl<M> Default for BasisIndex<M> {
     fn default() -> Self {
@@ -26,14 +26,14 @@ impl<M> Default for BasisIndex<M> {
 
 impl<M: Clone + Eq + Hash> BasisIndex<M> {
     /// Adds an item that depends on all of these.
-    pub fn add(&mut self, member: M, all: Vec<Basis>) {
+    pub(crate) fn add(&mut self, member: M, all: Vec<Basis>) {
         for basis in all {
             self.0.entry(basis).or_default().insert(member.clone());
         }
     }
 
     /// Removes an item that depended on all of these.
-    pub fn remove(&mut self, member: &M, all: Vec<Basis>) {
+    pub(crate) fn remove(&mut self, member: &M, all: Vec<Basis>) {
         for basis in all {
             if let Some(members) = self.0.get_mut(&basis) {
                 members.remove(member);
@@ -45,7 +45,7 @@ impl<M: Clone + Eq + Hash> BasisIndex<M> {
     }
 
     /// The items that depend on a record.
-    pub fn of(&self, basis: &Basis) -> impl Iterator<Item = &M> {
+    pub(crate) fn of(&self, basis: &Basis) -> impl Iterator<Item = &M> {
         self.0.get(basis).into_iter().flatten()
     }
 }

@@ -31,7 +31,7 @@ const MAX_SECRET: usize = 256;
 const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 
 /// Starts the task that handles a Bind.
-pub fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
+pub(crate) fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once binds again at once.
     let Some(request) = channel.begin_request(MAX_REQUESTS) else {
         core.counters.binds_refused.increment();
@@ -206,7 +206,7 @@ fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
 }
 
 /// Ends hosting. Always answers: some SDKs wait for it, the others ignore it.
-pub fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
+pub(crate) fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
     if let Some(binding) = binding_of(channel, frame) {
         core.end_binding(&binding, None);
     }
@@ -215,7 +215,7 @@ pub fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
 }
 
 /// Changes cost and precedence.
-pub fn update(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame) {
+pub(crate) fn update(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame) {
     let Some(binding) = binding_of(channel, frame) else { return };
     let known = binding.wanted();
     let weight = weight(frame, known);
@@ -230,7 +230,7 @@ pub fn update(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame) {
 }
 
 /// Logs the reported health of a host. The SDK itself reacts to it by updating its precedence.
-pub fn health(channel: &Channel, frame: &Frame) {
+pub(crate) fn health(channel: &Channel, frame: &Frame) {
     if let Some(binding) = binding_of(channel, frame) {
         tracing::debug!(terminator = %binding.id, passed = frame.is_set(key::HEALTH_PASSED), "health of a host");
     }

@@ -14,7 +14,7 @@ use super::{channel::Channel, dynamic_cost::DynamicCost, select::Weight};
 use crate::entity::{Id, Precedence, Service, Session, Terminator};
 
 /// A service hosted on a channel.
-pub struct Binding {
+pub(crate) struct Binding {
     request: BindRequest,
     /// Cost and precedence of its record.
     weight: Mutex<Weight>,
@@ -35,7 +35,7 @@ struct PendingUpdate {
 }
 
 /// The unchanging data of a binding, from its Bind.
-pub struct BindRequest {
+pub(crate) struct BindRequest {
     /// The id of its terminator, and the terminator's address.
     pub id: Id<Terminator>,
     pub channel: Arc<Channel>,
@@ -64,7 +64,7 @@ impl Deref for Binding {
 }
 
 impl Binding {
-    pub fn new(request: BindRequest, weight: Weight) -> Self {
+    pub(crate) fn new(request: BindRequest, weight: Weight) -> Self {
         Self {
             request,
             weight: Mutex::new(weight),
@@ -76,30 +76,30 @@ impl Binding {
     }
 
     /// The weight by which it is chosen, including its dynamic cost.
-    pub fn weight(&self) -> Weight {
+    pub(crate) fn weight(&self) -> Weight {
         Weight { dynamic_cost: self.dynamic_cost(), ..*self.weight.lock() }
     }
 
     /// Takes over cost and precedence from its record.
-    pub fn set_weight(&self, cost: u16, precedence: Precedence) {
+    pub(crate) fn set_weight(&self, cost: u16, precedence: Precedence) {
         let mut weight = self.weight.lock();
         (weight.cost, weight.precedence) = (cost, precedence);
     }
 
     /// The weight that an update of its host is based on.
-    pub fn wanted(&self) -> Weight {
+    pub(crate) fn wanted(&self) -> Weight {
         self.update.lock().wanted.unwrap_or_else(|| self.weight())
     }
 
     /// Records what its host asks for. Returns whether the caller has to write it, and what [`Binding::next_update`] returns after it.
-    pub fn want(&self, weight: Weight) -> bool {
+    pub(crate) fn want(&self, weight: Weight) -> bool {
         let mut update = self.update.lock();
         (update.wanted, update.is_new) = (Some(weight), true);
         !std::mem::replace(&mut update.is_writing, true)
     }
 
     /// What is to be written next; `None` ends the writing.
-    pub fn next_update(&self) -> Option<Weight> {
+    pub(crate) fn next_update(&self) -> Option<Weight> {
         let mut update = self.update.lock();
         if !std::mem::take(&mut update.is_new) {
             *update = PendingUpdate::default();
@@ -107,36 +107,36 @@ impl Binding {
         update.wanted
     }
 
-    pub fn dynamic_cost(&self) -> u16 {
+    pub(crate) fn dynamic_cost(&self) -> u16 {
         self.load.value()
     }
 
     /// The dynamic cost of failed dials and open circuits.
-    pub fn load(&self) -> &DynamicCost {
+    pub(crate) fn load(&self) -> &DynamicCost {
         &self.load
     }
 
     /// Sets whether its terminator exists.
-    pub fn set_listed(&self, is_listed: bool) {
+    pub(crate) fn set_listed(&self, is_listed: bool) {
         self.is_listed.store(is_listed, Ordering::SeqCst);
     }
 
     /// Whether its terminator exists.
-    pub fn is_listed(&self) -> bool {
+    pub(crate) fn is_listed(&self) -> bool {
         self.is_listed.load(Ordering::SeqCst)
     }
 
     /// Whether it can be dialled.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.is_listed() && !self.is_closed()
     }
 
     /// Closes it. Returns false if it was closed before.
-    pub fn close(&self) -> bool {
+    pub(crate) fn close(&self) -> bool {
         !self.is_closed.swap(true, Ordering::SeqCst)
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst)
     }
 }

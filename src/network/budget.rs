@@ -20,7 +20,7 @@ use super::counters::Counter;
 const SHARE: usize = 16 << 10;
 
 /// A budget of bytes.
-pub struct Budget {
+pub(crate) struct Budget {
     limit: usize,
     /// How often a reader had to wait for memory before it read on.
     pub pauses: Counter,
@@ -30,31 +30,31 @@ pub struct Budget {
 }
 
 impl Budget {
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, pauses: Counter::default(), used: AtomicUsize::new(0), waiting: AtomicUsize::new(0), waiters: Mutex::default() }
     }
 
-    pub fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    pub fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         self.limit.saturating_sub(self.used())
     }
 
     /// Takes bytes even beyond the limit.
-    pub fn take(&self, bytes: usize) {
+    pub(crate) fn take(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::AcqRel);
     }
 
     /// Takes bytes if they are within the limit. Returns whether.
-    pub fn try_take(&self, bytes: usize) -> bool {
+    pub(crate) fn try_take(&self, bytes: usize) -> bool {
         let take = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take).is_ok()
     }
 
     /// Gives bytes back and wakes some waiters.
-    pub fn give_back(&self, bytes: usize) {
+    pub(crate) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::AcqRel);
         if self.waiting.load(Ordering::Acquire) > 0 {
             self.wake(bytes / SHARE + 1);
@@ -62,7 +62,7 @@ impl Budget {
     }
 
     /// Wakes up to `maximum` waiters, for example when one of them no longer needs its wake-up.
-    pub fn wake(&self, maximum: usize) {
+    pub(crate) fn wake(&self, maximum: usize) {
         let woken: Vec<_> = {
             let mut waiters = self.waiters.lock();
             let count = maximum.min(waiters.len());
@@ -74,7 +74,7 @@ impl Budget {
     }
 
     /// Wakes `waiter` once bytes are given back; spurious wake-ups are possible.
-    pub fn wait(&self, waiter: &Arc<Notify>) {
+    pub(crate) fn wait(&self, waiter: &Arc<Notify>) {
         let mut waiters = self.waiters.lock();
         if !waiters.iter().any(|known| Arc::ptr_eq(known, waiter)) {
             waiters.push_back(waiter.clone());

@@ -24,7 +24,7 @@ use crate::{
 const OURS: u32 = 0x8000_0000;
 
 /// The connection of a logged-in SDK.
-pub struct Channel {
+pub(crate) struct Channel {
     login: Login,
     pub outbox: SendQueue,
     /// How many unknown session tokens came in a row.
@@ -38,7 +38,7 @@ pub struct Channel {
 }
 
 /// The unchanging data of a channel, from its hello.
-pub struct Login {
+pub(crate) struct Login {
     /// Unique within this process.
     pub number: u64,
     pub identity: Id<Identity>,
@@ -60,7 +60,7 @@ impl Deref for Channel {
 
 /// The meaning of a connection id.
 #[derive(Clone)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// One end of a circuit.
     End(Arc<Circuit>, CircuitSide),
     /// A binding, complete or in progress.
@@ -77,7 +77,7 @@ struct Table {
 }
 
 impl Channel {
-    pub fn new(login: Login, outbox: SendQueue) -> Self {
+    pub(crate) fn new(login: Login, outbox: SendQueue) -> Self {
         Self {
             login,
             outbox,
@@ -91,25 +91,25 @@ impl Channel {
     }
 
     /// The sequence number of the next message we send: never negative and never 0, which means none.
-    pub fn next_sequence(&self) -> i32 {
+    pub(crate) fn next_sequence(&self) -> i32 {
         let next = |sequence: i32| Some(sequence.checked_add(1).unwrap_or(1));
         self.sequence.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(1)
     }
 
     /// Sends a control message. Closes the channel if the peer does not read its control messages.
-    pub fn send(&self, frame: Frame) {
+    pub(crate) fn send(&self, frame: Frame) {
         if !self.outbox.control(frame) {
             self.close();
         }
     }
 
     /// The meaning of a connection id.
-    pub fn entry(&self, connection: u32) -> Option<Entry> {
+    pub(crate) fn entry(&self, connection: u32) -> Option<Entry> {
         self.table.lock().connections.get(&connection).cloned()
     }
 
     /// Assigns a meaning to a connection id. Returns false if the id is in use or the channel is closed.
-    pub fn enter(&self, connection: u32, entry: Entry) -> bool {
+    pub(crate) fn enter(&self, connection: u32, entry: Entry) -> bool {
         let mut table = self.table.lock();
         if table.is_closed || table.connections.contains_key(&connection) {
             return false;
@@ -119,7 +119,7 @@ impl Channel {
     }
 
     /// Assigns a new id of the router. `None` if the channel is closed.
-    pub fn enter_ours(&self, entry: Entry) -> Option<u32> {
+    pub(crate) fn enter_ours(&self, entry: Entry) -> Option<u32> {
         let mut table = self.table.lock();
         if table.is_closed {
             return None;
@@ -135,7 +135,7 @@ impl Channel {
     }
 
     /// Frees a connection id that refers to this circuit.
-    pub fn forget_circuit(&self, connection: u32, circuit: &Arc<Circuit>) {
+    pub(crate) fn forget_circuit(&self, connection: u32, circuit: &Arc<Circuit>) {
         let mut table = self.table.lock();
         if matches!(table.connections.get(&connection), Some(Entry::End(known, _)) if Arc::ptr_eq(known, circuit)) {
             table.connections.remove(&connection);
@@ -143,7 +143,7 @@ impl Channel {
     }
 
     /// Frees the connection id of this binding.
-    pub fn forget_binding(&self, binding: &Arc<Binding>) {
+    pub(crate) fn forget_binding(&self, binding: &Arc<Binding>) {
         let mut table = self.table.lock();
         if matches!(table.connections.get(&binding.connection), Some(Entry::Binding(known)) if Arc::ptr_eq(known, binding)) {
             table.connections.remove(&binding.connection);
@@ -151,7 +151,7 @@ impl Channel {
     }
 
     /// Registers a Dial that waits for its answer. Returns false if the channel is closed or has `limit` unanswered Dials.
-    pub fn expect(&self, sequence: i32, dialing: Dialing, limit: usize) -> bool {
+    pub(crate) fn expect(&self, sequence: i32, dialing: Dialing, limit: usize) -> bool {
         let mut table = self.table.lock();
         let takes = !table.is_closed && table.dials.len() < limit;
         if takes {
@@ -161,12 +161,12 @@ impl Channel {
     }
 
     /// Removes the Dial with this sequence number; `None` if it was already answered or given up.
-    pub fn answered(&self, sequence: i32) -> Option<Dialing> {
+    pub(crate) fn answered(&self, sequence: i32) -> Option<Dialing> {
         self.table.lock().dials.remove(&sequence)
     }
 
     /// Handles a host that closes the connection of a Dial instead of answering it.
-    pub fn dial_refused(&self, circuit: &Arc<Circuit>, frame: &Frame) {
+    pub(crate) fn dial_refused(&self, circuit: &Arc<Circuit>, frame: &Frame) {
         let dialing = {
             let mut table = self.table.lock();
             let sequence = table.dials.iter().find(|(_, dialing)| dialing.is_for(circuit)).map(|(sequence, _)| *sequence);
@@ -178,7 +178,7 @@ impl Channel {
     }
 
     /// Closes the table and returns its entries. Pending Dials get no answer.
-    pub fn clear(&self) -> Vec<Entry> {
+    pub(crate) fn clear(&self) -> Vec<Entry> {
         let (entries, dials) = {
             let mut table = self.table.lock();
             table.is_closed = true;
@@ -190,7 +190,7 @@ impl Channel {
     }
 
     /// Counts one more request in progress; `None` at the limit.
-    pub fn begin_request(self: &Arc<Self>, limit: usize) -> Option<Request> {
+    pub(crate) fn begin_request(self: &Arc<Self>, limit: usize) -> Option<Request> {
         if self.requests.fetch_add(1, Ordering::AcqRel) >= limit {
             self.requests.fetch_sub(1, Ordering::AcqRel);
             return None;
@@ -199,20 +199,20 @@ impl Channel {
     }
 
     /// Closes the channel. Its reader ends everything on it.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.closed.notify_waiters();
         self.closed.notify_one();
     }
 
     /// Waits until the channel is closed. For its reader only.
-    pub async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         while !self.is_closed.load(Ordering::Acquire) {
             self.closed.notified().await;
         }
     }
 
-    pub fn info(&self) -> ChannelInfo {
+    pub(crate) fn info(&self) -> ChannelInfo {
         let (mut circuits, mut terminators) = (0, 0);
         for entry in self.table.lock().connections.values() {
             match entry {
@@ -235,7 +235,7 @@ impl Channel {
 }
 
 /// A request in progress, counted until this is dropped.
-pub struct Request(Arc<Channel>);
+pub(crate) struct Request(Arc<Channel>);
 
 impl Drop for Request {
     fn drop(&mut self) {

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// One end of a circuit, on a channel.
-pub struct End {
+pub(crate) struct End {
     pub channel: Arc<Channel>,
     pub connection: u32,
     /// The queue of the channel for data to this end.
@@ -29,7 +29,7 @@ pub struct End {
 }
 
 /// A connection between a client and a host.
-pub struct Circuit {
+pub(crate) struct Circuit {
     pub id: Arc<str>,
     pub since: Timestamp,
     pub client: End,
@@ -48,13 +48,13 @@ pub struct Circuit {
 }
 
 /// The session and service that a circuit's client side depends on.
-pub struct CircuitBasis {
+pub(crate) struct CircuitBasis {
     pub session: Id<Session>,
     pub service: Id<Service>,
 }
 
 /// The end at the host's side.
-pub struct HostEnd {
+pub(crate) struct HostEnd {
     pub end: End,
     pub binding: Arc<Binding>,
     /// Whether both SDKs perform flow control themselves.
@@ -76,7 +76,7 @@ struct Rate {
 }
 
 impl Circuit {
-    pub fn new(id: Arc<str>, since: Timestamp, client: End, request: i32) -> Self {
+    pub(crate) fn new(id: Arc<str>, since: Timestamp, client: End, request: i32) -> Self {
         Self {
             id,
             since,
@@ -92,20 +92,20 @@ impl Circuit {
     }
 
     /// Sets what the client side depends on. Called once.
-    pub fn set_basis(&self, basis: CircuitBasis) {
+    pub(crate) fn set_basis(&self, basis: CircuitBasis) {
         drop(self.basis.set(basis));
     }
 
-    pub fn basis(&self) -> Option<&CircuitBasis> {
+    pub(crate) fn basis(&self) -> Option<&CircuitBasis> {
         self.basis.get()
     }
 
-    pub fn host(&self) -> Option<&HostEnd> {
+    pub(crate) fn host(&self) -> Option<&HostEnd> {
         self.host.get()
     }
 
     /// Completes the circuit with its host end; returns the end if the circuit was closed meanwhile.
-    pub fn establish(&self, host: HostEnd) -> Result<(), HostEnd> {
+    pub(crate) fn establish(&self, host: HostEnd) -> Result<(), HostEnd> {
         let mut state = self.state.lock();
         if *state != State::Pending {
             return Err(host);
@@ -116,7 +116,7 @@ impl Circuit {
     }
 
     /// Closes it. Returns whether it was pending; `None` if it was closed before.
-    pub fn close(&self) -> Option<bool> {
+    pub(crate) fn close(&self) -> Option<bool> {
         let before = std::mem::replace(&mut *self.state.lock(), State::Closed);
         if before == State::Closed {
             return None;
@@ -126,18 +126,18 @@ impl Circuit {
     }
 
     /// Waits until it is closed. For the task that dials its host only.
-    pub async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         while !self.is_closed() {
             self.closed.notified().await;
         }
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         *self.state.lock() == State::Closed
     }
 
     /// The end at a side; `None` for a host that has not answered.
-    pub fn end(&self, side: CircuitSide) -> Option<&End> {
+    pub(crate) fn end(&self, side: CircuitSide) -> Option<&End> {
         match side {
             CircuitSide::Client => Some(&self.client),
             CircuitSide::Host => self.host.get().map(|host| &host.end),
@@ -145,14 +145,14 @@ impl Circuit {
     }
 
     /// Counts data bytes received from a side.
-    pub fn count(&self, from: CircuitSide, bytes: usize) {
+    pub(crate) fn count(&self, from: CircuitSide, bytes: usize) {
         let [client, host] = &self.bytes;
         let counter = if from == CircuitSide::Client { client } else { host };
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Updates the rates; the last measurement was `seconds` ago.
-    pub fn measure(&self, seconds: u64) {
+    pub(crate) fn measure(&self, seconds: u64) {
         let mut rates = self.rates.lock();
         for (rate, bytes) in rates.iter_mut().zip(&self.bytes) {
             let bytes = bytes.load(Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Circuit {
     }
 
     /// The circuit as administrators see it; `None` until the host has answered.
-    pub fn info(&self) -> Option<CircuitInfo> {
+    pub(crate) fn info(&self) -> Option<CircuitInfo> {
         let (host, basis) = self.host.get().zip(self.basis.get())?;
         let [client_rate, host_rate] = *self.rates.lock();
         let [client_bytes, host_bytes] = self.bytes.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));

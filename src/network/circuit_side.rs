@@ -2,7 +2,7 @@
 
 /// One side of a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CircuitSide {
+pub(crate) enum CircuitSide {
     /// The side that dialled.
     Client,
     /// The side that was dialled.
@@ -10,7 +10,7 @@ pub enum CircuitSide {
 }
 
 impl CircuitSide {
-    pub fn other(self) -> Self {
+    pub(crate) fn other(self) -> Self {
         match self {
             Self::Client => Self::Host,
             Self::Host => Self::Client,

@@ -84,7 +84,7 @@ impl Default for Times {
 }
 
 /// A running router.
-pub struct Core {
+pub(crate) struct Core {
     pub parts: Parts,
     pub rights: Rights,
     pub times: Times,
@@ -105,7 +105,7 @@ pub struct Core {
 }
 
 impl Core {
-    pub fn new(parts: Parts, times: Times) -> Self {
+    pub(crate) fn new(parts: Parts, times: Times) -> Self {
         let config = &parts.config;
         let room = QueueBounds { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
@@ -127,22 +127,22 @@ impl Core {
         }
     }
 
-    pub fn online(&self) -> &Online {
+    pub(crate) fn online(&self) -> &Online {
         self.parts.store.online()
     }
 
     /// A number that is unique within this process.
-    pub fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.numbers.next()
     }
 
     /// A random number.
-    pub fn random(&self) -> u64 {
+    pub(crate) fn random(&self) -> u64 {
         self.numbers.random()
     }
 
     /// Why nothing new is started: the router stops or is disabled. `None` otherwise.
-    pub fn refusal(&self) -> Option<Failure> {
+    pub(crate) fn refusal(&self) -> Option<Failure> {
         if self.is_stopping.load(Ordering::Acquire) {
             return Some(Failure::busy("the router is stopping"));
         }
@@ -151,7 +151,7 @@ impl Core {
 
     /// Ends a circuit. The side that ended it (`from`) is not told. The other end gets the message that `last` makes for its connection id,
     /// after all data queued for it.
-    pub fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<CircuitSide>, last: impl Fn(u32) -> Frame) {
+    pub(crate) fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<CircuitSide>, last: impl Fn(u32) -> Frame) {
         let Some(was_pending) = circuit.close() else { return };
         self.registry.remove_circuit(circuit);
         if !was_pending {
@@ -179,12 +179,12 @@ impl Core {
     }
 
     /// Ends a circuit and tells both ends why.
-    pub fn fail_circuit(&self, circuit: &Arc<Circuit>, failure: &Failure) {
+    pub(crate) fn fail_circuit(&self, circuit: &Arc<Circuit>, failure: &Failure) {
         self.end_circuit(circuit, None, |connection| message::closed(connection, failure));
     }
 
     /// Ends a binding with its terminator, and tells its host why if `failure` is given. Its circuits continue.
-    pub fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) {
+    pub(crate) fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) {
         if self.drop_binding(binding, failure) {
             self.counters.binds_ended.increment();
             if binding.is_listed() {
@@ -194,7 +194,7 @@ impl Core {
     }
 
     /// Ends a binding but keeps its terminator. Returns false if it had ended before.
-    pub fn drop_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) -> bool {
+    pub(crate) fn drop_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) -> bool {
         if !binding.close() {
             return false;
         }
@@ -208,7 +208,7 @@ impl Core {
     }
 
     /// Ends a channel and everything on it, and tells the other ends.
-    pub fn end_channel(&self, channel: &Arc<Channel>, failure: &Failure) {
+    pub(crate) fn end_channel(&self, channel: &Arc<Channel>, failure: &Failure) {
         if !self.registry.remove_channel(channel) {
             return;
         }
@@ -238,7 +238,7 @@ impl Core {
 
     /// Ends the channel whose peer has read nothing for the longest time, if longer than `stalled`. Called when the memory budget is used
     /// up.
-    pub fn relieve(&self) {
+    pub(crate) fn relieve(&self) {
         let channels = self.registry.everything().channels;
         let slowest = channels.into_iter().map(|channel| (channel.outbox.stalled(), channel)).max_by_key(|(stalled, _)| *stalled);
         if let Some((stalled, channel)) = slowest.filter(|(stalled, _)| *stalled > self.times.stalled) {
@@ -249,7 +249,7 @@ impl Core {
     }
 
     /// Publishes the dynamic cost of a binding.
-    pub fn show_cost(&self, binding: &Binding) {
+    pub(crate) fn show_cost(&self, binding: &Binding) {
         if binding.is_open() {
             self.online().set_dynamic_cost(binding.id.as_str(), binding.dynamic_cost());
         }

@@ -9,25 +9,25 @@ use super::{circuit_side::CircuitSide, message::Failure};
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    pub fn increment(&self) {
+    pub(crate) fn increment(&self) {
         self.add(1);
     }
 
-    pub fn add(&self, count: u64) {
+    pub(crate) fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// The events since the router started. The pauses of readers are counted in `Budget`, which the queues of all channels share.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     pub channels_opened: Counter,
     pub channels_closed: Counter,
     pub hellos_refused: Counter,
@@ -47,19 +47,19 @@ pub struct Counters {
 
 impl Counters {
     /// Counts bytes of data received from one side of a circuit.
-    pub fn relayed(&self, from: CircuitSide, bytes: usize) {
+    pub(crate) fn relayed(&self, from: CircuitSide, bytes: usize) {
         let counter = if from == CircuitSide::Client { &self.client_bytes } else { &self.host_bytes };
         counter.add(bytes as u64);
     }
 
     /// Counts a dial without a circuit: refused for lack of a right, or failed for another reason.
-    pub fn dial_without_circuit(&self, failure: &Failure) {
+    pub(crate) fn dial_without_circuit(&self, failure: &Failure) {
         let counter = if failure.reason.text().is_some() { &self.dials_refused } else { &self.dials_failed };
         counter.increment();
     }
 
     /// The current values. The caller fills in the gauges.
-    pub fn read(&self) -> TrafficInfo {
+    pub(crate) fn read(&self) -> TrafficInfo {
         TrafficInfo {
             channels_opened: self.channels_opened.get(),
             channels_closed: self.channels_closed.get(),

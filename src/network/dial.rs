@@ -25,14 +25,14 @@ use crate::{
 };
 
 /// The maximum number of Connects and Binds of one channel in progress.
-pub const MAX_REQUESTS: usize = 1024;
+pub(crate) const MAX_REQUESTS: usize = 1024;
 /// The maximum number of unanswered Dials of one host.
 const MAX_DIALS: usize = 1024;
 /// The number of hosts tried for one Connect.
 const ATTEMPTS: usize = 2;
 
 /// Starts the task that handles a Connect.
-pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
+pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else {
         let failure = Failure::internal("a Connect must carry a connection id");
         core.counters.dial_without_circuit(&failure);
@@ -208,7 +208,7 @@ fn with_flow_control(builder: Builder, core: &Core, circuit: &Circuit) -> Builde
 }
 
 /// Handles a host's DialSuccess.
-pub fn succeeded(core: &Core, host: &Arc<Channel>, frame: &Frame) {
+pub(crate) fn succeeded(core: &Core, host: &Arc<Channel>, frame: &Frame) {
     let given = frame.body().first_chunk().map(|id| u32::from_le_bytes(*id));
     let Some(dialing) = frame.reply_for().and_then(|sequence| host.answered(sequence)) else {
         // The Dial was given up. The host must not keep its connection open.
@@ -264,7 +264,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
 }
 
 /// Handles a host's DialFailed.
-pub fn failed(host: &Arc<Channel>, frame: &Frame) {
+pub(crate) fn failed(host: &Arc<Channel>, frame: &Frame) {
     let Some(dialing) = frame.reply_for().and_then(|sequence| host.answered(sequence)) else { return };
     dialing.fail(host, &String::from_utf8_lossy(frame.body()));
 }

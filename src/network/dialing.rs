@@ -10,7 +10,7 @@ use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::Q
 const MAX_TEXT: usize = 1024;
 
 /// A Dial that waits for its answer.
-pub struct Dialing {
+pub(crate) struct Dialing {
     pub(super) circuit: Arc<Circuit>,
     pub(super) binding: Arc<Binding>,
     /// The connection id that the router assigned; `None` if the host assigns it.
@@ -24,12 +24,12 @@ pub struct Dialing {
 }
 
 impl Dialing {
-    pub fn is_for(&self, circuit: &Arc<Circuit>) -> bool {
+    pub(crate) fn is_for(&self, circuit: &Arc<Circuit>) -> bool {
         Arc::ptr_eq(&self.circuit, circuit)
     }
 
     /// Reports to the waiting task that the Dial failed.
-    pub fn fail(self, host: &Channel, text: &str) {
+    pub(crate) fn fail(self, host: &Channel, text: &str) {
         self.connection.iter().for_each(|connection| host.forget_circuit(*connection, &self.circuit));
         host.outbox.discard(self.queue);
         let text: String = text.chars().take(MAX_TEXT).collect();

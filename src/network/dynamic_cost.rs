@@ -14,7 +14,7 @@ const CIRCUIT: u32 = 2;
 
 /// The dynamic cost of one terminator.
 #[derive(Debug, Default)]
-pub struct DynamicCost {
+pub(crate) struct DynamicCost {
     /// The cost of failed dials.
     failures: AtomicU32,
     /// Circuits that are open.
@@ -23,26 +23,26 @@ pub struct DynamicCost {
 
 impl DynamicCost {
     /// The current cost.
-    pub fn value(&self) -> u16 {
+    pub(crate) fn value(&self) -> u16 {
         let circuits = self.circuits.load(Ordering::Relaxed).saturating_mul(CIRCUIT);
         u16::try_from(circuits.saturating_add(self.failures.load(Ordering::Relaxed))).unwrap_or(u16::MAX)
     }
 
-    pub fn dial_failed(&self) {
+    pub(crate) fn dial_failed(&self) {
         self.change_failures(|failures| failures.saturating_add(FAILED).min(MAX_FAILED));
     }
 
-    pub fn dial_succeeded(&self) {
+    pub(crate) fn dial_succeeded(&self) {
         self.change_failures(|failures| failures.saturating_sub(SUCCEEDED));
         self.circuits.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn circuit_ended(&self) {
+    pub(crate) fn circuit_ended(&self) {
         self.circuits.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Reduces the cost of failures; called each minute. Returns whether there was any.
-    pub fn forgive(&self) -> bool {
+    pub(crate) fn forgive(&self) -> bool {
         let had = self.failures.load(Ordering::Relaxed) > 0;
         self.change_failures(|failures| failures.saturating_sub(FORGIVEN));
         had

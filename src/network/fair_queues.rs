@@ -11,14 +11,14 @@ use tokio::sync::Notify;
 use crate::frame::Frame;
 
 /// The cost in bytes of a queued message beside its content.
-pub const OVERHEAD: usize = 128;
+pub(crate) const OVERHEAD: usize = 128;
 
 /// Identifies the queue of a circuit on this channel.
-pub type QueueId = u64;
+pub(crate) type QueueId = u64;
 
 /// The maximum number of queued bytes, per queue and per channel.
 #[derive(Debug, Clone, Copy)]
-pub struct QueueBounds {
+pub(crate) struct QueueBounds {
     pub queue: usize,
     pub channel: usize,
 }
@@ -30,7 +30,7 @@ const TURN: usize = 32 << 10;
 
 /// All messages queued for one channel.
 #[derive(Default)]
-pub struct FairQueues {
+pub(crate) struct FairQueues {
     pub control: VecDeque<Frame>,
     pub control_bytes: usize,
     pub queues: HashMap<QueueId, Queue>,
@@ -47,7 +47,7 @@ pub struct FairQueues {
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     #[default]
     Open,
     /// No new messages; the queued ones are still written.
@@ -56,7 +56,7 @@ pub enum State {
 }
 
 #[derive(Default)]
-pub struct Queue {
+pub(crate) struct Queue {
     pub messages: VecDeque<Frame>,
     /// Bytes queued and reserved.
     pub bytes: usize,
@@ -71,7 +71,7 @@ pub struct Queue {
 
 impl FairQueues {
     /// Counts bytes that are queued.
-    pub fn count(&mut self, bytes: usize) {
+    pub(crate) fn count(&mut self, bytes: usize) {
         if self.bytes == 0 {
             self.moved = Some(Instant::now());
         }
@@ -79,7 +79,7 @@ impl FairQueues {
     }
 
     /// Appends a message to a queue.
-    pub fn append(&mut self, id: QueueId, frame: Frame) {
+    pub(crate) fn append(&mut self, id: QueueId, frame: Frame) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         if queue.messages.is_empty() {
             self.turns.push_back(id);
@@ -88,7 +88,7 @@ impl FairQueues {
     }
 
     /// Finishes a queue: it is removed once it is empty.
-    pub fn finish(&mut self, id: QueueId) {
+    pub(crate) fn finish(&mut self, id: QueueId) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         queue.is_finished = true;
         queue.wake();
@@ -98,7 +98,7 @@ impl FairQueues {
     }
 
     /// Takes messages for about one write. `number` gives them their sequence numbers. Returns their bytes.
-    pub fn take(&mut self, batch: &mut Vec<Frame>, number: &mut impl FnMut(&mut Frame)) -> usize {
+    pub(crate) fn take(&mut self, batch: &mut Vec<Frame>, number: &mut impl FnMut(&mut Frame)) -> usize {
         let mut taken = 0;
         while taken < BATCH
             && let Some(mut frame) = self.control.pop_front()
@@ -143,7 +143,7 @@ impl FairQueues {
     }
 
     /// Wakes tasks that wait because the channel was full, once half of it is free.
-    pub fn wake_waiting(&mut self, room: QueueBounds) {
+    pub(crate) fn wake_waiting(&mut self, room: QueueBounds) {
         if self.waiting.is_empty() || self.bytes > room.channel / 2 {
             return;
         }
@@ -159,7 +159,7 @@ impl FairQueues {
 
 impl Queue {
     /// Wakes the task that waits for space in the queue.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.waiter.iter().for_each(|waiter| waiter.notify_one());
     }
 

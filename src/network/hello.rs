@@ -35,7 +35,7 @@ pub struct Peer {
 }
 
 /// Serves one connection until it ends. `place` is dropped as soon as the peer is authenticated.
-pub async fn serve(
+pub(crate) async fn serve(
     core: Arc<Core>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: Peer,

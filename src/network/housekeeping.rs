@@ -19,7 +19,7 @@ const FORGIVE: u32 = 6;
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// Runs the periodic work as long as the router runs.
-pub async fn run(core: Arc<Core>) {
+pub(crate) async fn run(core: Arc<Core>) {
     let mut ticks = interval(MEASURE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in 0_u32.. {
@@ -36,12 +36,12 @@ pub async fn run(core: Arc<Core>) {
 }
 
 /// Marks API sessions with an open channel as active, even without REST requests.
-pub fn keep_active(core: &Core, open: &Members) {
+pub(crate) fn keep_active(core: &Core, open: &Members) {
     open.channels.iter().for_each(|channel| core.parts.sessions.touch(&channel.api_session));
 }
 
 /// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written.
-pub async fn drain(core: &Core) {
+pub(crate) async fn drain(core: &Core) {
     core.is_stopping.store(true, Ordering::Release);
     let end = Instant::now() + core.parts.config.drain_timeout.duration();
     wait(core, end, || core.registry.count_circuits() == 0).await;

@@ -75,7 +75,7 @@ pub mod key {
 }
 
 /// The bit of [`key::XGRESS_FLAGS`] that marks messages from the host's side.
-pub const FROM_HOST: u32 = 2;
+pub(crate) const FROM_HOST: u32 = 2;
 
 /// What an SDK is to do after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,13 +206,13 @@ impl Failure {
 }
 
 /// The answer to an accepted hello.
-pub fn welcome(hello: &Frame, connection: &str, version: &str, router: &str) -> Frame {
+pub(crate) fn welcome(hello: &Frame, connection: &str, version: &str, router: &str) -> Frame {
     let answer = Builder::reply(content::RESULT, hello).flag(common::SUCCESS, true).text(common::CONNECTION_ID, connection);
     first(answer.text(common::VERSION, version).text(common::ID, router).flag(key::BIND_SUCCESS, true).empty())
 }
 
 /// The answer to a rejected hello.
-pub fn unwelcome(hello: &Frame, text: &str) -> Frame {
+pub(crate) fn unwelcome(hello: &Frame, text: &str) -> Frame {
     first(Builder::reply(content::RESULT, hello).flag(common::SUCCESS, false).body(text.as_bytes()))
 }
 
@@ -223,27 +223,27 @@ fn first(mut frame: Frame) -> Frame {
 }
 
 /// The answer to a latency probe or ping.
-pub fn success(to: &Frame) -> Frame {
+pub(crate) fn success(to: &Frame) -> Frame {
     Builder::reply(content::RESULT, to).flag(common::SUCCESS, true).empty()
 }
 
 /// The answer to a successful request about a connection; headers may be added.
-pub fn connected(request: &Frame, connection: u32) -> Builder {
+pub(crate) fn connected(request: &Frame, connection: u32) -> Builder {
     Builder::reply(kind::STATE_CONNECTED, request).u32(key::CONNECTION, connection)
 }
 
 /// The answer to a rejected request about a connection.
-pub fn refused(request: &Frame, connection: u32, failure: &Failure) -> Frame {
+pub(crate) fn refused(request: &Frame, connection: u32, failure: &Failure) -> Frame {
     closing(Builder::reply(kind::STATE_CLOSED, request), connection, failure)
 }
 
 /// The message that a connection was ended by a failure.
-pub fn closed(connection: u32, failure: &Failure) -> Frame {
+pub(crate) fn closed(connection: u32, failure: &Failure) -> Frame {
     closing(Builder::new(kind::STATE_CLOSED), connection, failure)
 }
 
 /// The message that a connection ended normally.
-pub fn ended(connection: u32, text: &str) -> Frame {
+pub(crate) fn ended(connection: u32, text: &str) -> Frame {
     Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, connection).body(text.as_bytes())
 }
 
@@ -253,6 +253,6 @@ fn closing(builder: Builder, connection: u32, failure: &Failure) -> Frame {
 }
 
 /// The end-to-end encryption method, if it may be passed on: some SDKs send a single byte that others read as an invalid method.
-pub fn crypto_method(frame: &Frame) -> Option<&[u8]> {
+pub(crate) fn crypto_method(frame: &Frame) -> Option<&[u8]> {
     frame.header(key::CRYPTO_METHOD).filter(|method| method.len() > 1)
 }

@@ -58,22 +58,21 @@ use tokio::{
     task::JoinHandle,
 };
 
+pub(crate) use self::basis::{Basis, BasisIndex};
 use self::core::Core;
-pub use self::{
-    basis::{Basis, BasisIndex},
-    core::{Parts, Times},
-    counters::TrafficInfo,
-    dynamic_cost::DynamicCost,
-    hello::Peer,
-    info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo},
-    message::{Failure, Reason, key, kind},
-    numbers::Numbers,
-    read::{Stop, begin, fill},
-    review_triggers::{PendingReviews, PendingSet, ReviewTrigger},
-    rights::{Grant, Holder, Rights, unreadable},
-    select::{Strategy, Weight, choose},
-    terminator_records::{NewTerminator, TerminatorRecords},
-};
+pub(crate) use self::core::{Parts, Times};
+pub use self::counters::TrafficInfo;
+pub(crate) use self::dynamic_cost::DynamicCost;
+pub use self::hello::Peer;
+pub(crate) use self::info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo};
+pub(crate) use self::message::{Failure, Reason};
+pub use self::message::{key, kind};
+pub(crate) use self::numbers::Numbers;
+pub(crate) use self::read::{Stop, begin, fill};
+pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger};
+pub(crate) use self::rights::{Grant, Holder, Rights, unreadable};
+pub(crate) use self::select::{Strategy, Weight, choose};
+pub(crate) use self::terminator_records::{NewTerminator, TerminatorRecords};
 use crate::{entity::FactsExt, priority::lower_priority, store::CommitFeed};
 
 /// How long the runtime's threads may take to end.

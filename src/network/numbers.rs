@@ -10,7 +10,7 @@ use std::{
 
 /// Generates numbers.
 #[derive(Debug)]
-pub struct Numbers {
+pub(crate) struct Numbers {
     next: AtomicU64,
     hasher: RandomState,
 }
@@ -23,17 +23,17 @@ impl Default for Numbers {
 
 impl Numbers {
     /// A number that was not returned before.
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A random number.
-    pub fn random(&self) -> u64 {
+    pub(crate) fn random(&self) -> u64 {
         self.hasher.hash_one(self.next())
     }
 
     /// The id of a new circuit: at most 11 letters and digits, because links between routers carry at most 15.
-    pub fn circuit_id(&self) -> Arc<str> {
+    pub(crate) fn circuit_id(&self) -> Arc<str> {
         const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
         // The sequential number makes it unique; 24 random bits make it hard to guess.
         let (mut rest, mut id) = ((u128::from(self.next()) << 24) | u128::from(self.random() >> 40), String::new());

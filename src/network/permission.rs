@@ -26,7 +26,7 @@ impl Core {
     ///
     /// # Errors
     /// The token is unknown, or the store cannot be read.
-    pub async fn session_of(&self, channel: &Channel, token: &[u8]) -> std::result::Result<Record<Session>, Failure> {
+    pub(crate) async fn session_of(&self, channel: &Channel, token: &[u8]) -> std::result::Result<Record<Session>, Failure> {
         if channel.unknown_tokens.load(Ordering::Relaxed) >= UNKNOWN {
             sleep(WAIT).await;
         }
@@ -45,7 +45,7 @@ impl Core {
     }
 
     /// The service of the token of a rejected Bind, if the rejection is about rights.
-    pub fn service_of(&self, channel: &Channel, token: &[u8], refused_for: &Failure) -> Option<Id<Service>> {
+    pub(crate) fn service_of(&self, channel: &Channel, token: &[u8], refused_for: &Failure) -> Option<Id<Service>> {
         if matches!(refused_for.reason, Reason::Session | Reason::Other) {
             return None;
         }
@@ -61,18 +61,18 @@ impl Core {
     ///
     /// # Errors
     /// Why it does not, or the store cannot be read.
-    pub fn check(&self, channel: &Channel, session: &Record<Session>, right: Right) -> std::result::Result<Grant, Failure> {
+    pub(crate) fn check(&self, channel: &Channel, session: &Record<Session>, right: Right) -> std::result::Result<Grant, Failure> {
         self.judge(channel, session, right).map_err(unreadable)?
     }
 
     /// Like [`Core::check`]; the outer error means that the store cannot be read.
-    pub fn judge(&self, channel: &Channel, session: &Record<Session>, right: Right) -> Result<std::result::Result<Grant, Failure>> {
+    pub(crate) fn judge(&self, channel: &Channel, session: &Record<Session>, right: Right) -> Result<std::result::Result<Grant, Failure>> {
         let holder = Holder { api_session: &channel.api_session, token: &channel.token };
         self.rights.judge(holder, session, right, self.parts.id.as_str())
     }
 
     /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures are not counted.
-    pub async fn note_refusal(&self, what: &'static str, channel: &Channel, service: Option<&Id<Service>>, failure: &Failure) {
+    pub(crate) async fn note_refusal(&self, what: &'static str, channel: &Channel, service: Option<&Id<Service>>, failure: &Failure) {
         let Some(reason) = failure.reason.text() else { return };
         let refused = Refused {
             what,
@@ -88,7 +88,7 @@ impl Core {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn is_logged_in(&self, channel: &Channel) -> Result<bool> {
+    pub(crate) fn is_logged_in(&self, channel: &Channel) -> Result<bool> {
         let parts = &self.parts;
         Ok(parts.sessions.resolve(&parts.store, &channel.token, parts.clock.now())?.is_some())
     }

@@ -15,7 +15,7 @@ const USUAL: usize = 64 << 10;
 
 /// Why a connection is no longer read.
 #[derive(Debug, thiserror::Error)]
-pub enum Stop {
+pub(crate) enum Stop {
     #[error("the connection was closed")]
     Closed,
     #[error("reading failed: {0}")]
@@ -28,7 +28,7 @@ pub enum Stop {
 
 impl Stop {
     /// Whether the peer sent something that is not a message.
-    pub fn is_malformed(&self) -> bool {
+    pub(crate) fn is_malformed(&self) -> bool {
         matches!(self, Self::Malformed(_))
     }
 }
@@ -40,7 +40,7 @@ impl From<io::Error> for Stop {
 }
 
 /// Reads head and headers of the next message.
-pub async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall: Duration) -> Result<Frame, Stop> {
+pub(crate) async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall: Duration) -> Result<Frame, Stop> {
     let mut head = [0; HEAD];
     stream.read_exact(&mut head).await?;
     let decoded = Head::decode(&head, limits)?;
@@ -52,7 +52,7 @@ pub async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall:
 }
 
 /// Reads the rest of a message.
-pub async fn fill(stream: &mut (impl AsyncRead + Unpin), frame: &mut Frame, stall: Duration) -> Result<(), Stop> {
+pub(crate) async fn fill(stream: &mut (impl AsyncRead + Unpin), frame: &mut Frame, stall: Duration) -> Result<(), Stop> {
     while frame.missing() > 0 {
         match timeout(stall, stream.read_buf(&mut frame.rest())).await {
             Ok(Ok(0)) => return Err(Stop::Closed),

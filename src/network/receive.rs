@@ -38,7 +38,7 @@ const TURN: usize = 64 << 10;
 const RELIEF: Duration = Duration::from_secs(2);
 
 /// The reader of one channel.
-pub struct Receiver<S> {
+pub(crate) struct Receiver<S> {
     core: Arc<Core>,
     channel: Arc<Channel>,
     stream: S,
@@ -48,12 +48,12 @@ pub struct Receiver<S> {
 }
 
 impl<S: AsyncRead + Unpin> Receiver<S> {
-    pub fn new(core: Arc<Core>, channel: Arc<Channel>, stream: S) -> Self {
+    pub(crate) fn new(core: Arc<Core>, channel: Arc<Channel>, stream: S) -> Self {
         Self { core, channel, stream, waiter: Arc::default(), relayed: 0 }
     }
 
     /// Reads until the channel ends. Returns why.
-    pub async fn run(mut self) -> Stop {
+    pub(crate) async fn run(mut self) -> Stop {
         loop {
             if let Err(stop) = self.next().await {
                 return stop;

@@ -18,7 +18,7 @@ use super::{
 };
 
 #[derive(Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     max_circuits: usize,
     /// Of one identity.
     max_bindings: usize,
@@ -45,32 +45,32 @@ enum Member {
 
 /// A selection of open items.
 #[derive(Default)]
-pub struct Affected {
+pub(crate) struct Affected {
     pub channels: Vec<Arc<Channel>>,
     pub circuits: Vec<Arc<Circuit>>,
     pub bindings: Vec<Arc<Binding>>,
 }
 
 impl Registry {
-    pub fn new(max_circuits: usize, max_bindings: usize) -> Self {
+    pub(crate) fn new(max_circuits: usize, max_bindings: usize) -> Self {
         Self { max_circuits, max_bindings, open: Mutex::default() }
     }
 
-    pub fn add_channel(&self, channel: &Arc<Channel>) {
+    pub(crate) fn add_channel(&self, channel: &Arc<Channel>) {
         let mut open = self.open.lock();
         open.channels.insert(channel.number, channel.clone());
         open.by_basis.add(Member::Channel(channel.number), bases_of_channel(channel));
     }
 
     /// Returns whether it was registered.
-    pub fn remove_channel(&self, channel: &Arc<Channel>) -> bool {
+    pub(crate) fn remove_channel(&self, channel: &Arc<Channel>) -> bool {
         let mut open = self.open.lock();
         open.by_basis.remove(&Member::Channel(channel.number), bases_of_channel(channel));
         open.channels.remove(&channel.number).is_some()
     }
 
     /// Adds a circuit whose client side is known. Returns false if there are too many circuits or it has ended.
-    pub fn add_circuit(&self, circuit: &Arc<Circuit>) -> bool {
+    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>) -> bool {
         let mut open = self.open.lock();
         if open.circuits.len() >= self.max_circuits || circuit.is_closed() {
             return false;
@@ -81,7 +81,7 @@ impl Registry {
     }
 
     /// Completes a circuit with its host end; returns the end if the circuit or the binding has ended.
-    pub fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd) -> Result<(), Box<HostEnd>> {
+    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd) -> Result<(), Box<HostEnd>> {
         let mut open = self.open.lock();
         let bases = bases_of_binding(&host.binding);
         if host.binding.is_closed() {
@@ -92,7 +92,7 @@ impl Registry {
         Ok(())
     }
 
-    pub fn remove_circuit(&self, circuit: &Arc<Circuit>) {
+    pub(crate) fn remove_circuit(&self, circuit: &Arc<Circuit>) {
         let (mut open, member) = (self.open.lock(), Member::Circuit(circuit.id.clone()));
         open.circuits.remove(&circuit.id);
         open.by_basis.remove(&member, bases_of_client(circuit));
@@ -105,7 +105,7 @@ impl Registry {
     ///
     /// # Errors
     /// It has ended, or its identity has as many bindings as an identity may have.
-    pub fn add_binding(&self, binding: &Arc<Binding>) -> Result<(), Failure> {
+    pub(crate) fn add_binding(&self, binding: &Arc<Binding>) -> Result<(), Failure> {
         let mut open = self.open.lock();
         if binding.is_closed() {
             return Err(Failure::access_denied("the connection has ended"));
@@ -121,7 +121,7 @@ impl Registry {
         Ok(())
     }
 
-    pub fn remove_binding(&self, binding: &Arc<Binding>) {
+    pub(crate) fn remove_binding(&self, binding: &Arc<Binding>) {
         let mut open = self.open.lock();
         let id: Arc<str> = binding.id.as_str().into();
         // A newer binding may have taken over its id.
@@ -137,40 +137,40 @@ impl Registry {
         }
     }
 
-    pub fn circuit(&self, id: &str) -> Option<Arc<Circuit>> {
+    pub(crate) fn circuit(&self, id: &str) -> Option<Arc<Circuit>> {
         self.open.lock().circuits.get(id).cloned()
     }
 
-    pub fn binding(&self, terminator: &str) -> Option<Arc<Binding>> {
+    pub(crate) fn binding(&self, terminator: &str) -> Option<Arc<Binding>> {
         self.open.lock().bindings.get(terminator).cloned()
     }
 
     /// The bindings of a service, including those that cannot be dialled.
-    pub fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
+    pub(crate) fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
         self.depending_on(&Basis::Service(service.into())).bindings
     }
 
     /// The number of circuits, including those that wait for their host.
-    pub fn count_circuits(&self) -> usize {
+    pub(crate) fn count_circuits(&self) -> usize {
         self.open.lock().circuits.len()
     }
 
     /// How many channels, circuits and bindings there are.
-    pub fn counts(&self) -> (usize, usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let open = self.open.lock();
         (open.channels.len(), open.circuits.len(), open.bindings.len())
     }
 
-    pub fn channel(&self, number: u64) -> Option<Arc<Channel>> {
+    pub(crate) fn channel(&self, number: u64) -> Option<Arc<Channel>> {
         self.open.lock().channels.get(&number).cloned()
     }
 
-    pub fn count_channels(&self) -> usize {
+    pub(crate) fn count_channels(&self) -> usize {
         self.open.lock().channels.len()
     }
 
     /// The items that depend on a record.
-    pub fn depending_on(&self, basis: &Basis) -> Affected {
+    pub(crate) fn depending_on(&self, basis: &Basis) -> Affected {
         let open = self.open.lock();
         let mut some = Affected::default();
         for member in open.by_basis.of(basis) {
@@ -183,7 +183,7 @@ impl Registry {
         some
     }
 
-    pub fn everything(&self) -> Affected {
+    pub(crate) fn everything(&self) -> Affected {
         let open = self.open.lock();
         Affected {
             channels: open.channels.values().cloned().collect(),

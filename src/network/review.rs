@@ -30,7 +30,7 @@ use crate::{
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Records what to review after a committed change.
-pub fn on_commit(core: &Core, triggers: &PendingReviews, event: &Event) {
+pub(crate) fn on_commit(core: &Core, triggers: &PendingReviews, event: &Event) {
     terminators::follow(core, event);
     if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.parts.id.as_str()) {
         core.is_disabled.store(new.is_none_or(|router| router.spec.disabled), Ordering::Release);
@@ -39,7 +39,7 @@ pub fn on_commit(core: &Core, triggers: &PendingReviews, event: &Event) {
 }
 
 /// Reviews what was recorded, as long as the router runs.
-pub async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
+pub(crate) async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
     loop {
         let pending = triggers.take().await;
         let reviewing = core.clone();

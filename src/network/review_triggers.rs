@@ -18,13 +18,13 @@ use crate::{
 const MAX_NOTES: usize = 4096;
 /// What is waiting for a review.
 #[derive(Default)]
-pub struct PendingReviews {
+pub(crate) struct PendingReviews {
     pending: Mutex<PendingSet>,
     added: Notify,
 }
 
 #[derive(Default)]
-pub struct PendingSet {
+pub(crate) struct PendingSet {
     /// Review everything, whatever else is recorded.
     pub everything: bool,
     pub some: HashSet<Basis>,
@@ -32,7 +32,7 @@ pub struct PendingSet {
 
 impl PendingReviews {
     /// Records what to review.
-    pub fn record(&self, trigger: ReviewTrigger) {
+    pub(crate) fn record(&self, trigger: ReviewTrigger) {
         let mut pending = self.pending.lock();
         match trigger {
             ReviewTrigger::Of(basis) if pending.some.len() < MAX_NOTES => drop(pending.some.insert(basis)),
@@ -43,14 +43,14 @@ impl PendingReviews {
     }
 
     /// Records what to review after a committed change. `is_ours` selects the edge routers whose own changes count.
-    pub fn on_commit(&self, event: &Event, is_ours: impl Fn(&str) -> bool) {
+    pub(crate) fn on_commit(&self, event: &Event, is_ours: impl Fn(&str) -> bool) {
         if let Some(trigger) = trigger(event, is_ours) {
             self.record(trigger);
         }
     }
 
     /// Waits for something to review and takes it.
-    pub async fn take(&self) -> PendingSet {
+    pub(crate) async fn take(&self) -> PendingSet {
         loop {
             let pending = std::mem::take(&mut *self.pending.lock());
             if pending.everything || !pending.some.is_empty() {
@@ -62,7 +62,7 @@ impl PendingReviews {
 }
 
 /// What to review after a change.
-pub enum ReviewTrigger {
+pub(crate) enum ReviewTrigger {
     Everything,
     Of(Basis),
 }

@@ -83,7 +83,7 @@ impl Rights {
 }
 
 /// The failure of a request whose right cannot be looked up.
-pub fn unreadable(error: Error) -> Failure {
+pub(crate) fn unreadable(error: Error) -> Failure {
     tracing::warn!(%error, "a right cannot be looked up");
     Failure::busy("the controller cannot read the store at the moment")
 }

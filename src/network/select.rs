@@ -4,7 +4,7 @@ use crate::entity::Precedence;
 
 /// The values by which a host is selected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Weight {
+pub(crate) struct Weight {
     pub precedence: Precedence,
     pub cost: u16,
     /// The cost of open circuits and failed dials.
@@ -15,7 +15,7 @@ pub struct Weight {
 
 /// The terminator strategy of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategy {
+pub(crate) enum Strategy {
     /// The lowest cost.
     Smartrouting,
     /// Random; hosts with lower cost more often.
@@ -28,7 +28,7 @@ pub enum Strategy {
 
 impl Strategy {
     /// The strategy with this name; an unknown name means smartrouting.
-    pub fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         match name {
             "weighted" => Self::Weighted,
             "random" => Self::Random,
@@ -54,7 +54,7 @@ impl Weight {
 }
 
 /// Selects a host; returns its index. `sticky` is the index of the previous host, if present; `lot` is a random number.
-pub fn choose(strategy: Strategy, weights: &[Weight], sticky: Option<usize>, lot: u64) -> Option<usize> {
+pub(crate) fn choose(strategy: Strategy, weights: &[Weight], sticky: Option<usize>, lot: u64) -> Option<usize> {
     let best = weights.iter().map(Weight::rank).min()?;
     let of_best = || weights.iter().enumerate().filter(move |(_, weight)| weight.rank() == best);
     let cheapest = || of_best().min_by_key(|(_, weight)| weight.within()).map(|(place, _)| place);

@@ -29,9 +29,9 @@ const CONGESTED: usize = 16 << 10;
 
 /// The channel or the queue is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone;
+pub(crate) struct Gone;
 
-pub struct SendQueue {
+pub(crate) struct SendQueue {
     room: QueueBounds,
     budget: Arc<Budget>,
     inner: Mutex<FairQueues>,
@@ -42,19 +42,19 @@ pub struct SendQueue {
 }
 
 /// Room in a queue for one message; given back on drop.
-pub struct Reservation<'o> {
+pub(crate) struct Reservation<'o> {
     outbox: &'o SendQueue,
     queue: QueueId,
     bytes: usize,
 }
 
 impl SendQueue {
-    pub fn new(room: QueueBounds, budget: Arc<Budget>) -> Self {
+    pub(crate) fn new(room: QueueBounds, budget: Arc<Budget>) -> Self {
         Self { room, budget, inner: Mutex::default(), writer: Notify::new(), eased: Notify::new() }
     }
 
     /// Opens a queue. On a closed channel it accepts nothing.
-    pub fn open(&self) -> QueueId {
+    pub(crate) fn open(&self) -> QueueId {
         let mut inner = self.inner.lock();
         inner.next += 1;
         let id = inner.next;
@@ -68,7 +68,7 @@ impl SendQueue {
     ///
     /// # Errors
     /// The channel or the queue is closed.
-    pub async fn reserve(&self, queue: QueueId, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'_>, Gone> {
+    pub(crate) async fn reserve(&self, queue: QueueId, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'_>, Gone> {
         let bytes = bytes + OVERHEAD;
         let mut has_waited = false;
         loop {
@@ -116,7 +116,7 @@ impl SendQueue {
     }
 
     /// Appends a message regardless of the limits. Each circuit sends few of them.
-    pub fn push(&self, id: QueueId, frame: Frame) {
+    pub(crate) fn push(&self, id: QueueId, frame: Frame) {
         let mut inner = self.inner.lock();
         let bytes = frame.len() + OVERHEAD;
         let Some(queue) = inner.queues.get_mut(&id) else { return };
@@ -129,12 +129,12 @@ impl SendQueue {
     }
 
     /// Ends a queue when its messages are written.
-    pub fn finish(&self, id: QueueId) {
+    pub(crate) fn finish(&self, id: QueueId) {
         self.inner.lock().finish(id);
     }
 
     /// Ends a queue and drops its messages.
-    pub fn discard(&self, id: QueueId) {
+    pub(crate) fn discard(&self, id: QueueId) {
         let freed = {
             let mut inner = self.inner.lock();
             let Some(queue) = inner.queues.remove(&id) else { return };
@@ -149,7 +149,7 @@ impl SendQueue {
     }
 
     /// Sends a message before all data. Returns false if the channel is closed or its peer does not read its control messages.
-    pub fn control(&self, frame: Frame) -> bool {
+    pub(crate) fn control(&self, frame: Frame) -> bool {
         let bytes = frame.len() + OVERHEAD;
         let mut inner = self.inner.lock();
         if inner.state != State::Open || inner.control_bytes + bytes > CONTROL {
@@ -164,7 +164,7 @@ impl SendQueue {
     }
 
     /// Waits until few control messages are queued. For the reader of the channel only.
-    pub async fn eased(&self) {
+    pub(crate) async fn eased(&self) {
         let mut has_waited = false;
         loop {
             {
@@ -181,14 +181,14 @@ impl SendQueue {
     }
 
     /// The number of queued bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let inner = self.inner.lock();
         inner.bytes + inner.control_bytes
     }
 
     /// Waits for messages and takes some, in the order in which they are to be written. `number` numbers those without a sequence number.
     /// Returns their bytes for [`SendQueue::written`], or `None` when no more will come.
-    pub async fn take(&self, batch: &mut Vec<Frame>, mut number: impl FnMut(&mut Frame)) -> Option<usize> {
+    pub(crate) async fn take(&self, batch: &mut Vec<Frame>, mut number: impl FnMut(&mut Frame)) -> Option<usize> {
         loop {
             {
                 let mut inner = self.inner.lock();
@@ -211,7 +211,7 @@ impl SendQueue {
     }
 
     /// Reports that taken bytes were written.
-    pub fn written(&self, bytes: usize) {
+    pub(crate) fn written(&self, bytes: usize) {
         {
             let mut inner = self.inner.lock();
             if inner.state == State::Closed {
@@ -225,13 +225,13 @@ impl SendQueue {
     }
 
     /// How long nothing was written although bytes are queued.
-    pub fn stalled(&self) -> Duration {
+    pub(crate) fn stalled(&self) -> Duration {
         let inner = self.inner.lock();
         inner.moved.filter(|_| inner.bytes > 0).map_or(Duration::ZERO, |moved| moved.elapsed())
     }
 
     /// Accepts nothing new; the writer ends when all messages are written.
-    pub fn drain(&self) {
+    pub(crate) fn drain(&self) {
         let mut inner = self.inner.lock();
         if inner.state == State::Open {
             inner.state = State::Draining;
@@ -241,7 +241,7 @@ impl SendQueue {
     }
 
     /// Closes the queue and drops all messages.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let freed = {
             let mut inner = self.inner.lock();
             if inner.state == State::Closed {
@@ -265,7 +265,7 @@ impl SendQueue {
 
 impl Reservation<'_> {
     /// Puts the message for which the room was reserved into the queue; drops it if the queue is closed.
-    pub fn fill(self, frame: Frame) {
+    pub(crate) fn fill(self, frame: Frame) {
         let (outbox, id) = (self.outbox, self.queue);
         let mut inner = outbox.inner.lock();
         let is_open = inner.queues.get(&id).is_some_and(|queue| !queue.is_finished);

@@ -21,7 +21,7 @@ const BATCH: usize = 500;
 const EDGE: &str = "edge";
 
 /// Writes and deletes terminator records.
-pub struct TerminatorRecords {
+pub(crate) struct TerminatorRecords {
     changes: Changes,
     /// The queue of terminators to delete.
     ended: Mutex<Vec<Id<Terminator>>>,
@@ -29,7 +29,7 @@ pub struct TerminatorRecords {
 }
 
 /// A terminator to write.
-pub struct NewTerminator {
+pub(crate) struct NewTerminator {
     /// Also the address of the terminator.
     pub id: Id<Terminator>,
     pub router: String,
@@ -43,12 +43,12 @@ pub struct NewTerminator {
 }
 
 impl TerminatorRecords {
-    pub fn new(changes: Changes) -> Self {
+    pub(crate) fn new(changes: Changes) -> Self {
         Self { changes, ended: Mutex::default(), added: Notify::new() }
     }
 
     /// Queues terminators for deletion.
-    pub fn remove(&self, ids: impl IntoIterator<Item = Id<Terminator>>) {
+    pub(crate) fn remove(&self, ids: impl IntoIterator<Item = Id<Terminator>>) {
         self.ended.lock().extend(ids);
         self.added.notify_one();
     }
@@ -61,7 +61,7 @@ impl TerminatorRecords {
     }
 
     /// Deletes queued terminators, as long as the router runs. `pause` is the delay after a failure.
-    pub async fn remove_ended(&self, pause: Duration) {
+    pub(crate) async fn remove_ended(&self, pause: Duration) {
         loop {
             let ids = self.take();
             if ids.is_empty() {
@@ -82,7 +82,7 @@ impl TerminatorRecords {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub fn clear(&self, router: &str) -> Result<()> {
+    pub(crate) fn clear(&self, router: &str) -> Result<()> {
         loop {
             let router = router.to_owned();
             let more = self.changes.run_blocking(move |change| {
@@ -102,7 +102,7 @@ impl TerminatorRecords {
     ///
     /// # Errors
     /// The instance id is in use with another secret, or the store fails.
-    pub async fn add(&self, new: NewTerminator) -> std::result::Result<(), Failure> {
+    pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), Failure> {
         match self.changes.run(move |change| insert(change, new)).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(Failure::instance("the service is already hosted under this instance id with another secret")),
@@ -116,7 +116,7 @@ impl TerminatorRecords {
     }
 
     /// Writes cost and precedence of a terminator that still exists.
-    pub async fn update(&self, id: Id<Terminator>, weight: Weight) {
+    pub(crate) async fn update(&self, id: Id<Terminator>, weight: Weight) {
         let terminator = id.clone();
         let updated = self.changes.run(move |change| {
             let Some(mut record) = change.find_readable(&id)? else { return Ok(()) };

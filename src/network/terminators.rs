@@ -10,7 +10,7 @@ use crate::{
 ///
 /// # Errors
 /// The instance id is in use with another secret, or the store fails.
-pub async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret: &[u8]) -> Result<(), Failure> {
+pub(crate) async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret: &[u8]) -> Result<(), Failure> {
     let new = NewTerminator {
         id: binding.id.clone(),
         router: core.parts.id.to_string(),
@@ -24,12 +24,12 @@ pub async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret
 }
 
 /// Writes a host's new cost and precedence. The binding follows the record.
-pub async fn update(core: &Core, binding: &Binding, weight: Weight) {
+pub(crate) async fn update(core: &Core, binding: &Binding, weight: Weight) {
     core.records.update(binding.id.clone(), weight).await;
 }
 
 /// Updates bindings from their records, which administrators may change and delete.
-pub fn follow(core: &Core, event: &Event) {
+pub(crate) fn follow(core: &Core, event: &Event) {
     let Some((old, new)) = event.of::<Terminator>() else { return };
     let Some(record) = new.or(old) else { return };
     let Some(binding) = core.registry.binding(record.id.as_str()) else { return };

@@ -13,10 +13,10 @@ use super::{
 use crate::frame::{Builder, Frame};
 
 /// A message to be relayed to the other end of a circuit, and the side it comes from.
-pub type Relayed = (Frame, Arc<Circuit>, CircuitSide);
+pub(crate) type Relayed = (Frame, Arc<Circuit>, CircuitSide);
 
 /// Answers a trace route, or returns it for the other end.
-pub fn request(core: &Core, channel: &Channel, mut frame: Frame) -> Option<Relayed> {
+pub(crate) fn request(core: &Core, channel: &Channel, mut frame: Frame) -> Option<Relayed> {
     let (circuit, side) = circuit_of(channel, &frame)?;
     let hops = frame.u32(key::TRACE_HOPS).unwrap_or_default().saturating_sub(1);
     if hops == 0 || circuit.end(side.other()).is_none() {
@@ -36,7 +36,7 @@ pub fn request(core: &Core, channel: &Channel, mut frame: Frame) -> Option<Relay
 }
 
 /// Returns the answer of the other end for the one that asked.
-pub fn response(channel: &Channel, frame: Frame) -> Option<Relayed> {
+pub(crate) fn response(channel: &Channel, frame: Frame) -> Option<Relayed> {
     let (circuit, side) = circuit_of(channel, &frame)?;
     let number = frame.u32(key::TRACE_REQUEST)?;
     Some((frame.with_reply_for(number.cast_signed()), circuit, side))

@@ -14,7 +14,7 @@ const TOGETHER: usize = 64;
 ///
 /// # Errors
 /// The connection cannot be written.
-pub async fn run(channel: &Channel, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+pub(crate) async fn run(channel: &Channel, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut batch = Vec::new();
     while let Some(bytes) = channel.outbox.take(&mut batch, |frame| frame.set_sequence(channel.next_sequence())).await {
         for together in batch.chunks(TOGETHER) {

@@ -67,7 +67,7 @@ impl fmt::Debug for Seal {
 ///
 /// # Errors
 /// [`Error::Internal`] if there is no randomness.
-pub fn random<const N: usize>() -> Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Internal("no randomness".into()))?;
     Ok(bytes)

@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 
 /// The times that the posture checks for one-time codes demand.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Terms {
+pub(crate) struct Terms {
     /// How long a code is valid, in seconds: the distinct values of all checks.
     pub timeouts: BTreeSet<u64>,
     /// Whether any check demands a code after an endpoint woke up, and after it was unlocked.
@@ -40,7 +40,7 @@ impl Terms {
 
 /// The queue; see the module.
 #[derive(Default)]
-pub struct Deadlines {
+pub(crate) struct Deadlines {
     terms: Terms,
     queue: BTreeSet<(Timestamp, Arc<str>)>,
     /// By API session: its time in the queue, and its identity.
@@ -49,13 +49,13 @@ pub struct Deadlines {
 
 impl Deadlines {
     /// Sets the terms of the posture checks, and fills the queue again.
-    pub fn follow<'p>(&mut self, terms: Terms, present: impl Iterator<Item = (&'p str, &'p str, Presence)>, now: Timestamp) {
+    pub(crate) fn follow<'p>(&mut self, terms: Terms, present: impl Iterator<Item = (&'p str, &'p str, Presence)>, now: Timestamp) {
         *self = Self { terms, ..Self::default() };
         present.for_each(|(identity, session, presence)| self.set(identity, session, presence, now));
     }
 
     /// Puts an API session of an identity into the queue, at its next time if it has one.
-    pub fn set(&mut self, identity: &str, session: &str, presence: Presence, now: Timestamp) {
+    pub(crate) fn set(&mut self, identity: &str, session: &str, presence: Presence, now: Timestamp) {
         self.forget(session);
         if let Some(end) = self.terms.next(presence, now) {
             let session: Arc<str> = session.into();
@@ -65,20 +65,20 @@ impl Deadlines {
     }
 
     /// Removes an API session.
-    pub fn forget(&mut self, session: &str) {
+    pub(crate) fn forget(&mut self, session: &str) {
         if let Some((session, (end, _))) = self.places.remove_entry(session) {
             self.queue.remove(&(end, session));
         }
     }
 
     /// The earliest time in the queue.
-    pub fn next(&self) -> Option<Timestamp> {
+    pub(crate) fn next(&self) -> Option<Timestamp> {
         self.queue.first().map(|(end, _)| *end)
     }
 
     /// Removes the API sessions whose time has come and returns their identities. Each session returns to the queue at its next time.
     /// `presence` is called only for these sessions.
-    pub fn take(&mut self, now: Timestamp, presence: impl Fn(&str, &str) -> Option<Presence>) -> BTreeSet<Arc<str>> {
+    pub(crate) fn take(&mut self, now: Timestamp, presence: impl Fn(&str, &str) -> Option<Presence>) -> BTreeSet<Arc<str>> {
         let mut due = BTreeSet::new();
         while self.next().is_some_and(|end| end <= now) {
             let Some((_, session)) = self.queue.pop_first() else { break };

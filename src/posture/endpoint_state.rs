@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureResponseService")]
-pub struct Awaited {
+pub(crate) struct Awaited {
     id: String,
     name: String,
     /// The type of the posture check.
@@ -33,7 +33,7 @@ pub struct Awaited {
 
 impl Awaited {
     /// A service, with the seconds for which a code is normally valid.
-    pub fn new(service: Record<Service>, timeout: i64) -> Self {
+    pub(crate) fn new(service: Record<Service>, timeout: i64) -> Self {
         let (id, name) = (service.id.into_text(), service.spec.name);
         Self { id, name, posture_query_type: PostureKind::Mfa, timeout, timeout_remaining: GRACE }
     }
@@ -44,7 +44,7 @@ impl Awaited {
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn awaited(
+pub(crate) fn awaited(
     tx: &Read<'_>,
     access: &Access,
     evidence: &Evidence,

@@ -37,7 +37,7 @@ fn terms(store: &Store) -> Result<Terms> {
 }
 
 /// Finds access that has expired.
-pub struct Expiry {
+pub(crate) struct Expiry {
     store: Store,
     posture: Posture,
     clock: Clock,
@@ -45,12 +45,12 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    pub fn new(store: Store, posture: Posture, clock: Clock) -> Self {
+    pub(crate) fn new(store: Store, posture: Posture, clock: Clock) -> Self {
         Self { store, posture, clock, next: None }
     }
 
     /// The time until the next look is due; `None` if none is.
-    pub fn left(&self) -> Option<Duration> {
+    pub(crate) fn left(&self) -> Option<Duration> {
         self.next.map(|next| next.saturating_duration_since(Instant::now()))
     }
 
@@ -58,7 +58,7 @@ impl Expiry {
     ///
     /// # Errors
     /// A posture check cannot be read; the next look, a second later, finds the same.
-    pub fn look(&mut self) -> Result<BTreeSet<Trigger>> {
+    pub(crate) fn look(&mut self) -> Result<BTreeSet<Trigger>> {
         let now = Instant::now();
         self.next = Some(now + RETRY);
         // The mark is cleared before the checks are read: a check that changes meanwhile sets it again.

@@ -89,7 +89,7 @@ impl PolicyFailure {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureCheckFailure")]
-pub struct CheckFailure {
+pub(crate) struct CheckFailure {
     posture_check_id: String,
     posture_check_name: String,
     #[serde(flatten)]
@@ -98,7 +98,7 @@ pub struct CheckFailure {
 
 impl CheckFailure {
     /// Why an endpoint fails a check.
-    pub fn of(check: &Record<PostureCheck>, evidence: &Evidence) -> Self {
+    pub(crate) fn of(check: &Record<PostureCheck>, evidence: &Evidence) -> Self {
         let why = Why::of(&check.spec.demand, check.id.as_str(), evidence);
         Self { posture_check_id: check.id.to_string(), posture_check_name: check.spec.name.clone(), why }
     }

@@ -26,14 +26,15 @@ use std::{
 };
 
 use deadlines::{Deadlines, Terms};
-pub use endpoint_state::{Awaited, awaited};
-pub use evidence::{Answered, Endpoint, Evidence, Presence, Process};
-pub use expiry::Expiry;
-pub use failure::{CheckFailure, FailedRequest, PolicyFailure};
-pub use permission::Permission;
-pub use policies::{Decision, Judge, Judged};
+pub(crate) use endpoint_state::{Awaited, awaited};
+pub(crate) use evidence::{Answered, Process};
+pub use evidence::{Endpoint, Evidence, Presence};
+pub(crate) use expiry::Expiry;
+pub(crate) use failure::{CheckFailure, FailedRequest, PolicyFailure};
+pub(crate) use permission::Permission;
+pub(crate) use policies::{Decision, Judge, Judged};
 pub use response::Response;
-pub use session_review::{end, lapsed};
+pub(crate) use session_review::{end, lapsed};
 pub use trigger::Trigger;
 
 use crate::{

@@ -25,7 +25,7 @@ pub struct Judged {
 }
 
 /// Judges policies by the evidence about one caller. Each check is read and judged once, however many policies name it.
-pub struct Judge<'f> {
+pub(crate) struct Judge<'f> {
     facts: &'f dyn Facts,
     /// The shared cache of checks, and the commit number at which this judge began.
     known: Option<(&'f Cache<Record<PostureCheck>>, CommitNumber)>,
@@ -43,7 +43,7 @@ pub enum Decision {
 
 impl<'f> Judge<'f> {
     /// Judges at the moment of the evidence.
-    pub fn new(facts: &'f dyn Facts, evidence: Evidence) -> Self {
+    pub(crate) fn new(facts: &'f dyn Facts, evidence: Evidence) -> Self {
         Self { facts, known: None, evidence, judged: RefCell::default() }
     }
 
@@ -56,7 +56,7 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn checks(&self, ids: &[Arc<str>]) -> Result<Vec<Judged>> {
+    pub(crate) fn checks(&self, ids: &[Arc<str>]) -> Result<Vec<Judged>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
             found.extend(self.check(id)?);
@@ -68,7 +68,7 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn passes(&self, ids: &[Arc<str>]) -> Result<bool> {
+    pub(crate) fn passes(&self, ids: &[Arc<str>]) -> Result<bool> {
         self.checks(ids).map(|checks| passes(&checks))
     }
 
@@ -77,7 +77,12 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn rule_on(&self, access: &Access, (identity, service, right): (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
+    pub(crate) fn rule_on(
+        &self,
+        access: &Access,
+        (identity, service, right): (&str, &str, Right),
+        some: &[PolicyGrant],
+    ) -> Result<Decision> {
         let ruling = self.rule(some)?;
         if let Decision::Passed(_) = ruling {
             return Ok(ruling);
@@ -90,7 +95,7 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn allows(&self, grants: &[PolicyGrant]) -> Result<bool> {
+    pub(crate) fn allows(&self, grants: &[PolicyGrant]) -> Result<bool> {
         for grant in grants {
             if self.passes(&grant.posture_checks)? {
                 return Ok(true);
@@ -103,7 +108,7 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn rule<'g>(&self, grants: impl IntoIterator<Item = &'g PolicyGrant>) -> Result<Decision> {
+    pub(crate) fn rule<'g>(&self, grants: impl IntoIterator<Item = &'g PolicyGrant>) -> Result<Decision> {
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
         for PolicyGrant { policy, posture_checks } in grants {
             let checks = self.checks(posture_checks)?;
@@ -120,7 +125,7 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn queries(&self, grant: &PolicyGrant, policy_type: PolicyType) -> Result<PostureQueries> {
+    pub(crate) fn queries(&self, grant: &PolicyGrant, policy_type: PolicyType) -> Result<PostureQueries> {
         let checks = self.checks(&grant.posture_checks)?;
         let posture_queries = checks.iter().map(|judged| self.query(judged)).collect();
         Ok(PostureQueries { policy_id: grant.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })

@@ -13,7 +13,7 @@ use crate::{
 
 /// A session to end.
 #[derive(Debug, Clone)]
-pub struct EndedSession {
+pub(crate) struct EndedSession {
     pub session: Id<Session>,
     pub identity: Id<Identity>,
     /// A policy still grants the right, but its posture checks fail.
@@ -24,7 +24,7 @@ pub struct EndedSession {
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec<EndedSession>> {
+pub(crate) fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec<EndedSession>> {
     let mut review = Review { tx, posture, judges: HashMap::new(), lapsed: Vec::new() };
     let ids = match trigger {
         Trigger::Everything => {
@@ -45,7 +45,7 @@ pub fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec
 ///
 /// # Errors
 /// The store fails.
-pub fn end(change: &Change<'_, '_>, lapsed: &[EndedSession]) -> Result<()> {
+pub(crate) fn end(change: &Change<'_, '_>, lapsed: &[EndedSession]) -> Result<()> {
     for EndedSession { session, .. } in lapsed {
         if change.find_readable(session)?.is_some() {
             change.delete(session)?;

@@ -7,7 +7,7 @@ use super::{Value, compare};
 /// The right-hand side of a comparison, already typed: its literals can be compared with the left side. Only `IsNull` holds for an absent
 /// value.
 #[derive(Clone, Debug)]
-pub enum Check {
+pub(crate) enum Check {
     IsNull,
     NotNull,
     Relates(Relation, Value<'static>),
@@ -20,13 +20,13 @@ pub enum Check {
 }
 
 impl Check {
-    pub fn among(mut values: Vec<Value<'static>>) -> Check {
+    pub(crate) fn among(mut values: Vec<Value<'static>>) -> Check {
         values.sort_by(compare);
         values.dedup();
         Check::Among(values)
     }
 
-    pub fn holds(&self, value: &Value) -> bool {
+    pub(crate) fn holds(&self, value: &Value) -> bool {
         match self {
             Check::IsNull => matches!(value, Value::Null),
             Check::NotNull => !matches!(value, Value::Null),
@@ -43,7 +43,7 @@ impl Check {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
+pub(crate) enum Relation {
     Equal,
     NotEqual,
     Less,
@@ -67,14 +67,14 @@ impl Relation {
 
 /// The text that `contains` and `icontains` search for.
 #[derive(Clone, Debug)]
-pub enum Needle {
+pub(crate) enum Needle {
     Exact(String),
     /// Lowercased once, not for every record.
     Folded(String),
 }
 
 impl Needle {
-    pub fn folded(text: &str) -> Needle {
+    pub(crate) fn folded(text: &str) -> Needle {
         Needle::Folded(lower(text))
     }
 

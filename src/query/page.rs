@@ -3,7 +3,7 @@
 use super::subject::Symbol;
 
 /// The limit of a list whose request names none.
-pub const DEFAULT_LIMIT: i64 = 10;
+pub(crate) const DEFAULT_LIMIT: i64 = 10;
 /// Larger limits are lowered to this.
 pub const MAX_LIMIT: i64 = 500;
 /// Larger offsets are lowered to this.
@@ -12,7 +12,7 @@ pub const MAX_OFFSET: i64 = 100_000;
 pub const MAX_SORT: usize = 5;
 
 /// The limit that means "no limit", in a filter and in the query parameter.
-pub const UNLIMITED: i64 = -1;
+pub(crate) const UNLIMITED: i64 = -1;
 
 /// A field to sort by.
 #[derive(Clone, Debug, PartialEq, Eq)]

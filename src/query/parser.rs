@@ -18,7 +18,7 @@ pub const MAX_LENGTH: usize = 64 * 1024;
 /// Limit for nested parentheses and subqueries. People write three; each level costs stack for parsing, evaluating and dropping.
 pub const MAX_DEPTH: usize = 50;
 
-pub struct Parser<'t> {
+pub(crate) struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
     ahead: Token<'t>,
@@ -28,7 +28,7 @@ pub struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    pub fn new(text: &'t str, words: &'t dyn Vocabulary) -> Result<Parser<'t>, Fault> {
+    pub(crate) fn new(text: &'t str, words: &'t dyn Vocabulary) -> Result<Parser<'t>, Fault> {
         if text.len() > MAX_LENGTH {
             return Err(Fault::at(text, 0, format!("longer than {MAX_LENGTH} bytes")));
         }
@@ -38,7 +38,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `[condition] [sort by fields] [skip n] [limit n]`, at least one of them.
-    pub fn query(&mut self) -> Result<Query, Fault> {
+    pub(crate) fn query(&mut self) -> Result<Query, Fault> {
         let conditional = !matches!(self.ahead.lexeme, Lexeme::Word(Word::Sort | Word::Skip | Word::Limit));
         let predicate = if conditional { self.predicate()? } else { Predicate::default() };
         let mut sort = Vec::new();
@@ -51,7 +51,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `name desc, createdAt`; only the first [`MAX_SORT`] are returned.
-    pub fn fields(&mut self) -> Result<Vec<Sort>, Fault> {
+    pub(crate) fn fields(&mut self) -> Result<Vec<Sort>, Fault> {
         let mut fields = vec![self.field()?];
         while self.skip(&Lexeme::Mark(','))? {
             fields.push(self.field()?);
@@ -74,7 +74,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `[skip n] [limit n]`
-    pub fn page(&mut self) -> Result<(Option<i64>, Option<Limit>), Fault> {
+    pub(crate) fn page(&mut self) -> Result<(Option<i64>, Option<Limit>), Fault> {
         let skip = if self.clause(Word::Skip)? { Some(self.integer()?) } else { None };
         let limit = if !self.clause(Word::Limit)? {
             None
@@ -86,7 +86,7 @@ impl<'t> Parser<'t> {
         Ok((skip, limit))
     }
 
-    pub fn end(&self) -> Result<(), Fault> {
+    pub(crate) fn end(&self) -> Result<(), Fault> {
         if self.ahead.lexeme == Lexeme::End { Ok(()) } else { Err(self.unexpected("the end")) }
     }
 

@@ -27,7 +27,7 @@ pub struct Predicate {
 }
 
 #[derive(Clone, Debug)]
-pub struct Step {
+pub(crate) struct Step {
     /// Negates this test together with all that follow it.
     pub negated: bool,
     pub test: Test,
@@ -36,14 +36,14 @@ pub struct Step {
 
 /// How a test is joined to the rest of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Join {
+pub(crate) enum Join {
     And,
     Or,
     End,
 }
 
 #[derive(Clone, Debug)]
-pub enum Test {
+pub(crate) enum Test {
     Constant(bool),
     Compare(Operand, Check),
     IsEmpty(Members),
@@ -53,7 +53,7 @@ pub enum Test {
 
 /// The left side of a comparison.
 #[derive(Clone, Debug)]
-pub enum Operand {
+pub(crate) enum Operand {
     Value(Symbol, Type),
     AnyOf(Symbol),
     AllOf(Symbol),
@@ -62,7 +62,7 @@ pub enum Operand {
 
 /// The members of a set, or those whose record matches a query.
 #[derive(Clone, Debug)]
-pub struct Members {
+pub(crate) struct Members {
     pub set: Symbol,
     pub matching: Option<Box<Query>>,
 }
@@ -190,7 +190,7 @@ impl Test {
 
 impl Operand {
     /// The type that is compared: for a set, the type of its members.
-    pub fn kind(&self) -> Type {
+    pub(crate) fn kind(&self) -> Type {
         match self {
             Operand::Value(_, kind) => *kind,
             Operand::AnyOf(_) | Operand::AllOf(_) => Type::Text,

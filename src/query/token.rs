@@ -5,10 +5,10 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use super::{Fault, Value, check::Relation};
 
 /// The blanks of the language; other Unicode spaces are unknown characters.
-pub const BLANKS: [char; 4] = [' ', '\n', '\t', '\r'];
+pub(crate) const BLANKS: [char; 4] = [' ', '\n', '\t', '\r'];
 
 #[derive(Clone, Debug)]
-pub struct Token<'t> {
+pub(crate) struct Token<'t> {
     pub lexeme: Lexeme<'t>,
     /// The number of blanks before it; some rules of the grammar require them.
     pub blanks: usize,
@@ -17,7 +17,7 @@ pub struct Token<'t> {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Lexeme<'t> {
+pub(crate) enum Lexeme<'t> {
     Name(&'t str),
     Word(Word),
     Literal(Value<'static>),
@@ -29,7 +29,7 @@ pub enum Lexeme<'t> {
 
 /// The reserved words, case-insensitive; `true`, `false` and `null` are literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub(crate) enum Word {
     And,
     Or,
     Not,
@@ -87,17 +87,17 @@ const RELATIONS: [(&str, Relation); 6] = [
     ("=", Relation::Equal),
 ];
 
-pub struct Lexer<'t> {
+pub(crate) struct Lexer<'t> {
     text: &'t str,
     position: usize,
 }
 
 impl<'t> Lexer<'t> {
-    pub fn new(text: &'t str) -> Lexer<'t> {
+    pub(crate) fn new(text: &'t str) -> Lexer<'t> {
         Lexer { text, position: 0 }
     }
 
-    pub fn next(&mut self) -> Result<Token<'t>, Fault> {
+    pub(crate) fn next(&mut self) -> Result<Token<'t>, Fault> {
         let blanks = run(self.rest(), |c| BLANKS.contains(&c));
         self.position += blanks;
         let start = self.position;

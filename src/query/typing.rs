@@ -8,7 +8,7 @@ use super::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operator {
+pub(crate) enum Operator {
     Relation(Relation),
     Contains,
     IContains,
@@ -20,7 +20,7 @@ pub enum Operator {
 ///
 /// # Errors
 /// Why the operator cannot be used with these types.
-pub fn check(left: Type, operator: Operator, mut operands: Vec<Value<'static>>) -> Result<Check, String> {
+pub(crate) fn check(left: Type, operator: Operator, mut operands: Vec<Value<'static>>) -> Result<Check, String> {
     if let Some(wrong) = operands.iter().find(|operand| !allows(left, operator, operand)) {
         return Err(format!("{} cannot be compared by '{operator}' with {}", type_name(left), literal_name(wrong)));
     }

@@ -12,7 +12,7 @@ use crate::{error::Error, online::Online};
 const NAMED: usize = 1000;
 
 /// What transactions share.
-pub struct Context {
+pub(crate) struct Context {
     pub registry: Registry,
     pub online: Online,
     /// The messages already logged about damaged records that were skipped.
@@ -21,12 +21,12 @@ pub struct Context {
 
 impl Context {
     /// Of a store with these kinds.
-    pub fn new(registry: Registry, online: Online) -> Self {
+    pub(crate) fn new(registry: Registry, online: Online) -> Self {
         Self { registry, online, named: Mutex::default() }
     }
 
     /// Logs a damaged record that is skipped, the first time only.
-    pub fn name(&self, damage: &Error) {
+    pub(crate) fn name(&self, damage: &Error) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if named.len() < NAMED && named.insert(damage.to_string()) {
             tracing::error!(%damage, "a damaged record is skipped");

@@ -32,7 +32,7 @@ use crate::{
     metrics::StoreMetrics,
 };
 
-pub struct Core {
+pub(crate) struct Core {
     /// `None` once the store is closed.
     pub database: ArcSwapOption<Database>,
     /// The backend of the database.
@@ -57,7 +57,7 @@ pub struct Core {
 }
 
 impl Core {
-    pub fn read<T>(&self, permit: Option<&ScanPermit<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, permit: Option<&ScanPermit<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let asked = || {
             let database = self.database()?;
             let transaction = database.begin_read().map_err(|e| Error::Storage(e.to_string()))?;
@@ -68,18 +68,18 @@ impl Core {
         catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|panic| Err(panicked("a read", &*panic)))
     }
 
-    pub fn database(&self) -> Result<Arc<Database>> {
+    pub(crate) fn database(&self) -> Result<Arc<Database>> {
         self.database.load_full().ok_or_else(closed)
     }
 
     /// Whether the path still leads to the file that was opened.
-    pub fn is_in_place(&self) -> bool {
+    pub(crate) fn is_in_place(&self) -> bool {
         self.opened.as_ref().is_none_or(|opened| fs::metadata(&self.path).is_ok_and(|there| is_one(&there, opened)))
     }
 
     /// Replaces a database that failed by the state that was flushed last. It is for reading; what is written to it
     /// stays in memory.
-    pub fn reopen(&self) -> Result<(), OpenError> {
+    pub(crate) fn reopen(&self) -> Result<(), OpenError> {
         let overlay = self.backend.set_overlay().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
         let database = open::again(overlay, &self.path, self.cache, &self.names)?;
         let old = self.database.swap(Some(Arc::new(database)));
@@ -89,13 +89,13 @@ impl Core {
     }
 
     /// The view that a job has of the transaction of its group.
-    pub fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
+    pub(crate) fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
         let read = Read { rows, context: &self.context, now: self.clock.now(), permit: None };
         Tx::new(read, rows, author)
     }
 
     /// Refuses every write until [`Core::recovered`] is called.
-    pub fn fail(&self, reason: String) {
+    pub(crate) fn fail(&self, reason: String) {
         self.writing.store(false, Ordering::Release);
         if self.failure.load().is_none() {
             tracing::error!(reason, "the data file cannot be written; writes are rejected until it works again");
@@ -104,18 +104,18 @@ impl Core {
     }
 
     /// Accepts writes again.
-    pub fn recovered(&self) {
+    pub(crate) fn recovered(&self) {
         tracing::info!("the data file can be written again");
         self.failure.store(None);
         self.writing.store(true, Ordering::Release);
     }
 
     /// The error that a write gets after a failure.
-    pub fn refusal(&self) -> Option<Error> {
+    pub(crate) fn refusal(&self) -> Option<Error> {
         self.failure.load().as_ref().map(|reason| Error::Storage(format!("writes are rejected because of a failure: {reason}")))
     }
 
-    pub fn publish(&self, events: &[Event]) {
+    pub(crate) fn publish(&self, events: &[Event]) {
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         for (_, listener) in listeners.iter() {
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(events)));

@@ -65,10 +65,10 @@ impl Event {
 }
 
 /// The record before or after an event; `None` where there is none.
-pub type Version<'e, E> = Option<&'e Record<E>>;
+pub(crate) type Version<'e, E> = Option<&'e Record<E>>;
 
 /// A function that is called with the events of each transaction, in commit order.
-pub type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;
+pub(crate) type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;
 
 /// The phase in which a listener is called for a commit: all listeners of a phase are called before those of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

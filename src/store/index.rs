@@ -42,7 +42,7 @@ pub struct IndexEntry {
 
 /// The index entries of a record, ordered by key, without duplicates: a field and a reference of the same name share
 /// theirs.
-pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
+pub(crate) fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
     let mut found = BTreeMap::new();
     let mut add = |field: &'static str, value: &[u8], unique: bool| {
         let mut key = prefix(E::KIND, field, value);
@@ -73,7 +73,7 @@ pub fn code(kind: Kind, field: &str) -> Code {
 }
 
 /// The prefix of the keys with this value of a field; the id follows.
-pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
+pub(crate) fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.extend(code(kind, name));
     for byte in value.iter().take(MAX_LENGTH) {
@@ -89,13 +89,13 @@ pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
 }
 
 /// The code of a row's field, and the id of its record. `None` if the row is malformed.
-pub fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(Code, &'k str)> {
+pub(crate) fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(Code, &'k str)> {
     let (_, prefix) = value(key, row)?;
     Some((*key.first_chunk()?, std::str::from_utf8(key.get(prefix..)?).ok()?))
 }
 
 /// The smallest key after all keys with a prefix.
-pub fn after(prefix: &[u8]) -> Vec<u8> {
+pub(crate) fn after(prefix: &[u8]) -> Vec<u8> {
     let mut key = prefix.to_vec();
     while let Some(last) = key.pop() {
         if last < 0xFF {
@@ -107,7 +107,7 @@ pub fn after(prefix: &[u8]) -> Vec<u8> {
 }
 
 /// The value of a row, and the length of its key's prefix. `None` if the row is malformed.
-pub fn value<'r>(key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, [u8]>, usize)> {
+pub(crate) fn value<'r>(key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, [u8]>, usize)> {
     let coded = key.get(CODE..)?;
     let mut text = Cow::Borrowed(&[][..]);
     let mut at = 0;

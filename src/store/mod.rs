@@ -38,26 +38,31 @@ mod registry;
 mod space;
 mod tx;
 
-pub use cache::{Cache, CommitNumber};
+pub use cache::Cache;
+pub(crate) use cache::CommitNumber;
 pub use codec::{decode, encode};
-pub use commit_feed::CommitFeed;
-pub use dependency::{Dependency, DependencyRecorder};
-pub use event::{Event, Phase, Tombstone};
-pub use file::manifest::Manifest;
-pub use file::open::{NEWEST, beside, hold, reserve, sync_directory, unnamed};
+pub(crate) use commit_feed::CommitFeed;
+pub(crate) use dependency::Dependency;
+pub use dependency::DependencyRecorder;
+pub(crate) use event::Tombstone;
+pub use event::{Event, Phase};
+pub(crate) use file::manifest::Manifest;
+pub use file::open::{NEWEST, beside};
+pub(crate) use file::open::{hold, reserve, sync_directory, unnamed};
 pub use file::open_error::OpenError;
-pub use file::private_file::{clear, create_private, is_one};
+pub(crate) use file::private_file::{clear, create_private, is_one};
 pub use handle::Store;
-pub use history::log::{Anchor, Retention, Verified};
+pub(crate) use history::log::Verified;
+pub use history::log::{Anchor, Retention};
 pub use index::{Code, code as index_code};
-pub use integrity::{Finding, Position, Report, Unreadable};
-pub use list::{
-    ids::Ids,
-    plan::{Candidates, Plan, Scope},
-};
+pub(crate) use integrity::{Finding, Position};
+pub use integrity::{Report, Unreadable};
+pub(crate) use list::ids::Ids;
+pub use list::plan::{Candidates, Plan, Scope};
 pub use opening::{OpenStore, Options};
 pub use progress::Progress;
-pub use reader::Reader;
+pub(crate) use reader::Reader;
 pub use registry::{KindEntry, Rule};
+pub(crate) use tx::edit::check_every;
 pub use tx::read::Read;
-pub use tx::{edit::check_every, write::Tx};
+pub use tx::write::Tx;

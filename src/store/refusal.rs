@@ -5,15 +5,15 @@ use std::any::Any;
 use crate::error::Error;
 
 /// Seconds after which it is worth asking again when a queue is full.
-pub const RETRY_AFTER: u32 = 1;
+pub(crate) const RETRY_AFTER: u32 = 1;
 
 /// The store was closed.
-pub fn closed() -> Error {
+pub(crate) fn closed() -> Error {
     Error::Storage("the store is closed".into())
 }
 
 /// The error for a panic; `what` panicked.
-pub fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
+pub(crate) fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     Error::Internal(format!("{what} panicked: {}", text.unwrap_or("no message")))
 }

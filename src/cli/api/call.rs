@@ -21,7 +21,7 @@ const MAX_LENGTH: u64 = 64 << 20;
 ///
 /// # Errors
 /// A name is unknown, or a file cannot be read.
-pub fn requests(names: &mut Names<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Vec<Request>, Failure> {
+pub(crate) fn requests(names: &mut Names<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Vec<Request>, Failure> {
     let grammar = names.grammar;
     let mut request = Request { method: operation.method.into(), ..Request::default() };
     parameters(grammar, operation, matches, &mut request);

@@ -19,7 +19,7 @@ const ALIASES: [(&str, &[&str]); 1] = [("role-attributes", &["role", "roles"])];
 const USUAL: [(&str, &str); 3] = [("encryptionRequired", "true"), ("type", "\"Default\""), ("semantic", "\"AllOf\"")];
 
 /// A member of a body, at any depth.
-pub struct Member {
+pub(crate) struct Member {
     pub path: Vec<String>,
     pub flag: String,
     pub schema: Json,
@@ -40,7 +40,7 @@ enum Shape {
 }
 
 /// The members in a body's schema.
-pub fn members(schema: &Json) -> Vec<Member> {
+pub(crate) fn members(schema: &Json) -> Vec<Member> {
     let mut found = Vec::new();
     collect(schema, &[], true, &mut found);
     found
@@ -124,7 +124,7 @@ fn shape(schema: &Json) -> Shape {
 }
 
 /// The flag for a value of a schema.
-pub fn argument(id: String, flag: &str, schema: &Json) -> Arg {
+pub(crate) fn argument(id: String, flag: &str, schema: &Json) -> Arg {
     let help = schema.get("description").and_then(Json::as_str).unwrap_or_default().to_owned();
     let arg = Arg::new(id).long(flag.to_owned()).help(help).action(ArgAction::Set);
     let aliases = ALIASES.iter().find(|(name, _)| *name == flag).map_or(&[] as &[&str], |(_, aliases)| aliases);
@@ -169,7 +169,7 @@ fn pairs(text: &str) -> Result<Json, String> {
 }
 
 /// The value given for a flag; `None` if it was not given.
-pub fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Json> {
+pub(crate) fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Json> {
     let values: Vec<Json> = matches.try_get_many::<Json>(id).ok().flatten()?.cloned().collect();
     match shape(schema) {
         // A single blank text is an empty list.
@@ -180,7 +180,7 @@ pub fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Json> {
 }
 
 /// Sets the value at a path; creates missing objects.
-pub fn put(body: &mut Json, path: &[String], value: Json) {
+pub(crate) fn put(body: &mut Json, path: &[String], value: Json) {
     let Some((name, rest)) = path.split_first() else {
         *body = value;
         return;
@@ -194,7 +194,7 @@ pub fn put(body: &mut Json, path: &[String], value: Json) {
 }
 
 /// The value at a path.
-pub fn at<'j>(body: &'j Json, path: &[String]) -> Option<&'j Json> {
+pub(crate) fn at<'j>(body: &'j Json, path: &[String]) -> Option<&'j Json> {
     path.iter().try_fold(body, |body, name| body.get(name))
 }
 

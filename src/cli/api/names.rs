@@ -15,14 +15,14 @@ use crate::cli::failure::Failure;
 use crate::entity::singular;
 
 /// Ids that were looked up, by path and name.
-pub struct Names<'a> {
+pub(crate) struct Names<'a> {
     pub grammar: &'a Grammar,
     pub transport: &'a Transport,
     known: BTreeMap<(String, String), String>,
 }
 
 impl<'a> Names<'a> {
-    pub fn new(grammar: &'a Grammar, transport: &'a Transport) -> Self {
+    pub(crate) fn new(grammar: &'a Grammar, transport: &'a Transport) -> Self {
         Self { grammar, transport, known: BTreeMap::new() }
     }
 
@@ -30,7 +30,7 @@ impl<'a> Names<'a> {
     ///
     /// # Errors
     /// A name is unknown or ambiguous.
-    pub fn path(&mut self, operation: &Operation, values: &[String]) -> Result<String, Failure> {
+    pub(crate) fn path(&mut self, operation: &Operation, values: &[String]) -> Result<String, Failure> {
         let (mut path, mut plain, mut values) = (String::new(), true, values.iter());
         for part in operation.path.split('/').filter(|part| !part.is_empty()) {
             let Some(parameter) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) else {
@@ -78,7 +78,7 @@ impl<'a> Names<'a> {
     ///
     /// # Errors
     /// A name is unknown or ambiguous.
-    pub fn refer(&mut self, operation: &Operation, member: &Member, value: &mut Json) -> Result<(), Failure> {
+    pub(crate) fn refer(&mut self, operation: &Operation, member: &Member, value: &mut Json) -> Result<(), Failure> {
         let Some((kind, is_of_roles)) = self.kind(operation, member) else { return Ok(()) };
         let mut refer = |text: &mut String| -> Result<(), Failure> {
             match text.strip_prefix('@') {

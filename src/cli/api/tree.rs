@@ -13,7 +13,7 @@ use crate::entity::{plural, singular};
 
 /// Established short names of kinds whose paths have other names.
 const ALIASES: [(&str, &str); 1] = [("external-jwt-signer", "ext-jwt-signer")];
-pub const FORMATS: [&str; 4] = ["table", "json", "yaml", "name"];
+pub(crate) const FORMATS: [&str; 4] = ["table", "json", "yaml", "name"];
 
 /// A word of a command line: the operation it completes, and the words that can follow it.
 #[derive(Default)]
@@ -23,7 +23,7 @@ struct Word<'g> {
 }
 
 /// The commands of all operations. `reserved` are the program's own commands, which a verb does not replace.
-pub fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
+pub(crate) fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
     let mut top = Word::default();
     for operation in &grammar.operations {
         if !reserved.contains(&operation.verb) {
@@ -44,7 +44,7 @@ pub fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
 }
 
 /// The operation of the chosen subcommands.
-pub fn chosen<'g>(grammar: &'g Grammar, words: &[&str]) -> Option<&'g Operation> {
+pub(crate) fn chosen<'g>(grammar: &'g Grammar, words: &[&str]) -> Option<&'g Operation> {
     let (interface, words) = match words.split_first() {
         Some((first, rest)) if INTERFACES.contains(first) => (Some(*first), rest),
         _ => (None, words),
@@ -133,7 +133,7 @@ fn short(word: &str) -> Vec<String> {
 }
 
 /// The parameters of a path: name and kind.
-pub fn segments(path: &str) -> Vec<(String, String)> {
+pub(crate) fn segments(path: &str) -> Vec<(String, String)> {
     let mut before = String::new();
     let mut found = Vec::new();
     for part in path.split('/') {
@@ -147,28 +147,28 @@ pub fn segments(path: &str) -> Vec<(String, String)> {
 }
 
 /// Whether one command line can name several records.
-pub fn takes_several(operation: &Operation) -> bool {
+pub(crate) fn takes_several(operation: &Operation) -> bool {
     operation.method == "DELETE" && operation.path.ends_with('}') && segments(&operation.path).len() == 1
 }
 
 /// The members of an operation's JSON body.
-pub fn members_of(grammar: &Grammar, operation: &Operation) -> Vec<Member> {
+pub(crate) fn members_of(grammar: &Grammar, operation: &Operation) -> Vec<Member> {
     grammar.body(operation).and_then(|(schema, _)| schema).map(members::members).unwrap_or_default()
 }
 
 /// Whether the name is a positional argument: the operation creates a record with a name.
-pub fn is_named(operation: &Operation, members: &[Member]) -> bool {
+pub(crate) fn is_named(operation: &Operation, members: &[Member]) -> bool {
     operation.verb == "create" && members.iter().any(|member| member.path == ["name"])
 }
 
 /// The enrollment methods in a body.
-pub fn enrollment_methods(members: &[Member]) -> Vec<&str> {
+pub(crate) fn enrollment_methods(members: &[Member]) -> Vec<&str> {
     let of = |member: &&Member| member.path.len() == 2 && member.path.first().is_some_and(|first| first == "enrollment");
     members.iter().filter(of).filter_map(|member| member.path.last().map(String::as_str)).collect()
 }
 
 /// Whether the created record has an enrollment token.
-pub fn has_token(grammar: &Grammar, operation: &Operation) -> bool {
+pub(crate) fn has_token(grammar: &Grammar, operation: &Operation) -> bool {
     let detail = format!("{}/{{id}}", operation.path);
     let same = |one: &&Operation| one.interface == operation.interface && one.method == "GET" && one.path == detail;
     let shown = || grammar.operations.iter().find(same).and_then(|one| grammar.answered(one));

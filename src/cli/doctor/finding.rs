@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
+pub(crate) struct Finding {
     /// What was checked.
     pub check: &'static str,
     pub healthy: bool,
@@ -16,16 +16,16 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn good(check: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn good(check: &'static str, detail: impl Into<String>) -> Self {
         Self { check, healthy: true, detail: detail.into(), mend: String::new() }
     }
 
-    pub fn bad(check: &'static str, detail: impl Into<String>, mend: impl Into<String>) -> Self {
+    pub(crate) fn bad(check: &'static str, detail: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { check, healthy: false, detail: detail.into(), mend: mend.into() }
     }
 
     /// The lines for people.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let word = if self.healthy { "ok  " } else { "FAIL" };
         let first = format!("{word} {}: {}", self.check, self.detail);
         let mend = (!self.healthy).then(|| format!("     {}", self.mend));

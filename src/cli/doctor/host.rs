@@ -22,7 +22,7 @@ const AHEAD: Duration = Duration::from_secs(60);
 const TIME_SERVICE: &str = "/run/systemd/timesync";
 
 /// All of them.
-pub fn findings(config: &Config) -> Vec<Finding> {
+pub(crate) fn findings(config: &Config) -> Vec<Finding> {
     let mut found = vec![data_file(&config.data)];
     found.extend(password_file(&config.data));
     found.extend([&config.passphrase_file, &config.tls.key].into_iter().flatten().map(|path| secret_file(path)));

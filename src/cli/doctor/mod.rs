@@ -15,7 +15,7 @@ use finding::Finding;
 /// Check what a controller on this host needs: files, disk, clock, limits, snapshots, ports, advertised addresses, certificates, key sets.
 /// Exit status: 0 nothing is wrong, 3 something is, 1 the configuration cannot be read.
 #[derive(Args, Clone, Debug)]
-pub struct Doctor {
+pub(crate) struct Doctor {
     /// text or json
     #[arg(short, long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
     output: String,
@@ -28,7 +28,7 @@ impl Doctor {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         let controller = Transport::Host(socket::beside(&config.data));
         let mut findings = host::findings(&config);

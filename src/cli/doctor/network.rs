@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SHOWN: usize = 5;
 
 /// All of them.
-pub fn findings(config: &Config, controller: &Transport) -> Vec<Finding> {
+pub(crate) fn findings(config: &Config, controller: &Transport) -> Vec<Finding> {
     let roots = get(controller, "/.well-known/est/cacerts", &[]).ok().and_then(|answer| roots_of(&answer).ok());
     let mut found = vec![running(config, roots.is_some())];
     let own = [config.router.listen.filter(|_| config.router.enabled), config.metrics.listen];

@@ -24,7 +24,7 @@ const RECORDS: usize = 10_000;
 /// Longer texts are not cached.
 const MAX_CACHED_LENGTH: usize = 4096;
 /// The number of texts looked up at a time.
-pub const SOME: usize = 500;
+pub(crate) const SOME: usize = 500;
 
 /// A service as JSON.
 pub struct Text {

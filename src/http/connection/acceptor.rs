@@ -43,7 +43,7 @@ const TLS_BUFFER: usize = 16 << 10;
 
 /// The shared parts for serving connections on any thread.
 #[derive(Clone)]
-pub struct RestListener {
+pub(crate) struct RestListener {
     pub dispatcher: Arc<Dispatcher>,
     pub patience: Patience,
     /// Shared by all connections.
@@ -53,7 +53,7 @@ pub struct RestListener {
 
 impl RestListener {
     /// Answers with this dispatcher, with bounds on the bytes held for clients.
-    pub fn new(dispatcher: Arc<Dispatcher>, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
+    pub(crate) fn new(dispatcher: Arc<Dispatcher>, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
         dispatcher.end_with(stopping.clone());
         Self { dispatcher, patience, ledger: MemoryLedger::new(bounds), stopping }
     }
@@ -72,7 +72,9 @@ fn app(dispatcher: web::Data<Dispatcher>) -> App {
 }
 
 /// Makes the connection handler of each thread.
-pub fn connection_handlers(rest: RestListener) -> impl ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> {
+pub(crate) fn connection_handlers(
+    rest: RestListener,
+) -> impl ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> {
     let RestListener { dispatcher, patience, ledger, stopping } = rest;
     fn_factory(move || {
         let dispatcher = web::Data::from(dispatcher.clone());

@@ -20,7 +20,7 @@ use super::{connection_shared::ConnectionShared, memory_ledger::Hold, response_b
 ///
 /// # Errors
 /// The body fails, or the client reads nothing for too long or resets the stream.
-pub async fn send(
+pub(crate) async fn send(
     line: &ConnectionShared,
     mut respond: SendResponse<Part>,
     reply: Response<BoxBody>,
@@ -93,7 +93,7 @@ fn head(reply: &Response<()>, size: BodySize) -> Result<http::Response<()>, http
 }
 
 /// A part of an answer that the library has not written yet.
-pub struct Part {
+pub(crate) struct Part {
     bytes: Bytes,
     _hold: Arc<Hold>,
 }

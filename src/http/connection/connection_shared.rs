@@ -12,13 +12,13 @@ use super::memory_ledger::Account;
 use crate::http::call::Peer;
 
 /// The peer and its memory account.
-pub struct Client {
+pub(crate) struct Client {
     pub peer: Peer,
     pub account: Account,
 }
 
 /// The state shared by the answers of a connection.
-pub struct ConnectionShared {
+pub(crate) struct ConnectionShared {
     pub client: Client,
     /// How long an answer may be left unread.
     pub patience: Duration,
@@ -32,18 +32,18 @@ pub struct ConnectionShared {
 
 impl ConnectionShared {
     /// Closes the connection because an answer is left unread.
-    pub fn cut_off(&self) -> io::Error {
+    pub(crate) fn cut_off(&self) -> io::Error {
         *self.cut.borrow_mut() = Some("an answer is left unread".into());
         io::ErrorKind::TimedOut.into()
     }
 }
 
 /// A request in progress, counted until this is dropped.
-pub struct Working<'l>(&'l ConnectionShared);
+pub(crate) struct Working<'l>(&'l ConnectionShared);
 
 impl<'l> Working<'l> {
     /// Counts one more.
-    pub fn on(line: &'l ConnectionShared) -> Self {
+    pub(crate) fn on(line: &'l ConnectionShared) -> Self {
         line.working.set(line.working.get() + 1);
         Self(line)
     }

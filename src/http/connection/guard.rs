@@ -27,7 +27,7 @@ use crate::listener::ConnectionGuard;
 
 /// Time and size limits of connections.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// The time a client has to send the head of a request.
     pub head: Duration,
     /// How long a client may leave data unread or unacknowledged.
@@ -41,14 +41,14 @@ pub struct Patience {
 }
 
 /// How long a client may read nothing after the listener stops.
-pub const LEAVING: Duration = Duration::from_secs(1);
+pub(crate) const LEAVING: Duration = Duration::from_secs(1);
 /// Bytes in the buffers of a connection whose client reads nothing: those of HTTP, and of TLS as set in `connection/acceptor.rs`.
 const BUFFERED: usize = 64 << 10;
 /// An incomplete head up to this size is not counted: every connection has such a buffer.
 const SMALL: usize = 4096;
 
 /// A guarded connection.
-pub struct Guarded<T> {
+pub(crate) struct Guarded<T> {
     pub stream: T,
     pub account: Account,
     guard: Guard,
@@ -65,12 +65,12 @@ enum Guard {
 
 impl<T> Guarded<T> {
     /// An HTTP/1.1 connection. It fails when the client reads nothing for `patience`.
-    pub fn plain(stream: T, account: Account, here: ConnectionGuard, patience: Duration) -> Self {
+    pub(crate) fn plain(stream: T, account: Account, here: ConnectionGuard, patience: Duration) -> Self {
         Self::new(stream, account, here, patience, Guard::Http1(TargetGuard::default(), Bytes::new()))
     }
 
     /// An HTTP/2 connection. `head` is the maximum bytes of a head as sent.
-    pub fn multiplexed(stream: T, account: Account, here: ConnectionGuard, patience: Duration, head: usize) -> Self {
+    pub(crate) fn multiplexed(stream: T, account: Account, here: ConnectionGuard, patience: Duration, head: usize) -> Self {
         Self::new(stream, account, here, patience, Guard::Http2(Heads::new(head)))
     }
 

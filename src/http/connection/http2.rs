@@ -60,7 +60,7 @@ const WINDOW: u32 = 32 << 10;
 const WINDOWS: u32 = 65_535;
 
 /// Answers the requests of a connection until it ends.
-pub async fn serve<T, S>(stream: T, service: Rc<S>, client: Client, patience: Patience, mut here: ConnectionGuard)
+pub(crate) async fn serve<T, S>(stream: T, service: Rc<S>, client: Client, patience: Patience, mut here: ConnectionGuard)
 where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request> + 'static,

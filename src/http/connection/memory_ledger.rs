@@ -31,7 +31,7 @@ const QUIET: Duration = Duration::from_secs(60);
 
 /// The bounds, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// For unread answers on one connection.
     pub each: usize,
     /// For everything on all connections.
@@ -47,7 +47,7 @@ impl Bounds {
 
 /// All accounts. Cheap to clone.
 #[derive(Clone)]
-pub struct MemoryLedger(Arc<Accounts>);
+pub(crate) struct MemoryLedger(Arc<Accounts>);
 
 struct Accounts {
     bounds: Bounds,
@@ -72,7 +72,7 @@ struct Looked {
 
 impl MemoryLedger {
     /// An empty ledger.
-    pub fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: Bounds) -> Self {
         Self(Arc::new(Accounts {
             bounds,
             started: Instant::now(),
@@ -86,7 +86,7 @@ impl MemoryLedger {
     }
 
     /// The account of a new connection from a network.
-    pub fn open(&self, network: Network) -> Account {
+    pub(crate) fn open(&self, network: Network) -> Account {
         let id = self.0.next.fetch_add(1, Relaxed);
         let state = Arc::new(State {
             id,
@@ -150,7 +150,7 @@ impl MemoryLedger {
 
 /// The memory held for one connection. Cheap to clone.
 #[derive(Clone)]
-pub struct Account(Arc<State>);
+pub(crate) struct Account(Arc<State>);
 
 struct State {
     id: u64,
@@ -169,14 +169,14 @@ struct State {
 
 impl Account {
     /// Holds bytes that are not an answer.
-    pub fn hold(&self, bytes: usize) -> Hold {
+    pub(crate) fn hold(&self, bytes: usize) -> Hold {
         let hold = Hold { account: self.clone(), kept: AtomicUsize::new(0), answer: AtomicUsize::new(0) };
         hold.keep(bytes);
         hold
     }
 
     /// Waits until the client has read enough for another answer.
-    pub async fn room(&self) {
+    pub(crate) async fn room(&self) {
         let state = &self.0;
         loop {
             let read = state.room.notified();
@@ -188,13 +188,13 @@ impl Account {
     }
 
     /// Whether the bound of all connections has room for another request.
-    pub fn has_total_room(&self) -> bool {
+    pub(crate) fn has_total_room(&self) -> bool {
         let Accounts { held, bounds, .. } = &*self.0.ledger.0;
         held.load(Relaxed) < if self.reads() { bounds.total } else { bounds.shared() }
     }
 
     /// Waits until the bound of all connections has room for another request. Closes connections for it, possibly this one.
-    pub async fn total_room(&self) {
+    pub(crate) async fn total_room(&self) {
         let Accounts { waiters, readers, .. } = &*self.0.ledger.0;
         let waiter = if self.reads() { readers } else { waiters }.join(self.0.network);
         while !self.has_total_room() {
@@ -210,12 +210,12 @@ impl Account {
     }
 
     /// Notes that the client read something.
-    pub fn took(&self) {
+    pub(crate) fn took(&self) {
         self.0.since.store(self.0.ledger.now(), Relaxed);
     }
 
     /// Waits until the connection must be closed.
-    pub async fn is_cut(&self) {
+    pub(crate) async fn is_cut(&self) {
         self.0.cut.notified().await;
     }
 
@@ -250,7 +250,7 @@ impl Drop for State {
 }
 
 /// Bytes held for a connection until this is dropped.
-pub struct Hold {
+pub(crate) struct Hold {
     account: Account,
     kept: AtomicUsize,
     answer: AtomicUsize,
@@ -258,12 +258,12 @@ pub struct Hold {
 
 impl Hold {
     /// Sets the bytes held besides the answer.
-    pub fn keep(&self, bytes: usize) {
+    pub(crate) fn keep(&self, bytes: usize) {
         self.account.change(self.kept.swap(bytes, Relaxed), bytes);
     }
 
     /// Sets the bytes of the answer.
-    pub fn answer(&self, bytes: usize) {
+    pub(crate) fn answer(&self, bytes: usize) {
         let old = self.answer.swap(bytes, Relaxed);
         let state = &self.account.0;
         if bytes > old {
@@ -276,12 +276,12 @@ impl Hold {
     }
 
     /// Notes that the client read a part of it.
-    pub fn took(&self) {
+    pub(crate) fn took(&self) {
         self.account.took();
     }
 
     /// Notes that the client has read the whole answer.
-    pub fn took_all(&self) {
+    pub(crate) fn took_all(&self) {
         self.account.0.reads.store(true, Relaxed);
     }
 }

@@ -2,7 +2,7 @@
 //! what is incomplete.
 
 /// Follows the frames of a client (RFC 9113, section 4.1) and adds up those of one head: HEADERS and its CONTINUATIONs.
-pub struct Heads {
+pub(crate) struct Heads {
     /// Bytes to skip until the next frame begins: at first the preface (section 3.4).
     ahead: usize,
     /// The received part of the 9-byte frame header.
@@ -26,12 +26,12 @@ impl Heads {
     const END_HEADERS: u8 = 4;
 
     /// For a new connection; `limit` is the maximum bytes of a head.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { ahead: Self::PREFACE, begun: Vec::with_capacity(Self::BEGINNING), head: 0, is_open: false, is_head: false, come: 0, limit }
     }
 
     /// Processes received bytes. Returns false if a head is too long.
-    pub fn take(&mut self, mut bytes: &[u8]) -> bool {
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let wanted = if self.ahead > 0 { self.ahead } else { Self::BEGINNING - self.begun.len() };
             let (part, rest) = bytes.split_at(wanted.min(bytes.len()));
@@ -66,7 +66,7 @@ impl Heads {
     }
 
     /// Received bytes of an incomplete frame or head.
-    pub fn unfinished(&self) -> usize {
+    pub(crate) fn unfinished(&self) -> usize {
         match self.ahead {
             0 if self.is_open => self.head,
             0 => 0,

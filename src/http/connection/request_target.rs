@@ -7,7 +7,7 @@
 
 /// Follows the incoming bytes of an HTTP/1.1 connection.
 #[derive(Default)]
-pub struct TargetGuard {
+pub(crate) struct TargetGuard {
     at: At,
     /// Spaces so far in the request line: the target follows the first one.
     spaces: usize,
@@ -37,7 +37,7 @@ const ENOUGH: usize = 64;
 
 impl TargetGuard {
     /// Processes received bytes. Returns their replacement, if they must be changed.
-    pub fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut encoded: Option<Vec<u8>> = None;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -64,7 +64,7 @@ impl TargetGuard {
     }
 
     /// Received bytes of an incomplete head; [`UNSEEN`] once nothing is checked any more.
-    pub fn unfinished(&self) -> usize {
+    pub(crate) fn unfinished(&self) -> usize {
         match self.at {
             At::Line | At::Headers => self.come,
             At::Body(_) => 0,

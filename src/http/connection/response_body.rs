@@ -15,10 +15,10 @@ use actix_web::{
 use super::memory_ledger::Hold;
 
 /// The maximum bytes of a part: the default HTTP/2 frame size (RFC 9113, section 4.2).
-pub const PART: usize = 16 << 10;
+pub(crate) const PART: usize = 16 << 10;
 
 /// A body that is held for the client until it is sent.
-pub struct Outgoing {
+pub(crate) struct Outgoing {
     body: BoxBody,
     /// Bytes from the body that are not passed on yet.
     rest: Bytes,
@@ -27,7 +27,7 @@ pub struct Outgoing {
 
 impl Outgoing {
     /// A body and its hold.
-    pub fn new(body: BoxBody, hold: Option<Arc<Hold>>) -> Self {
+    pub(crate) fn new(body: BoxBody, hold: Option<Arc<Hold>>) -> Self {
         Self { body, rest: Bytes::new(), hold }
     }
 }

@@ -13,11 +13,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// The network of a client, or none if the address is unknown.
-pub type Network = Option<IpAddr>;
+pub(crate) type Network = Option<IpAddr>;
 
 /// The connections that wait. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Waiters(Arc<Mutex<Queues>>);
+pub(crate) struct Waiters(Arc<Mutex<Queues>>);
 
 #[derive(Default)]
 struct Queues {
@@ -55,7 +55,7 @@ impl Queues {
 
 impl Waiters {
     /// Lets a connection wait.
-    pub fn join(&self, network: Network) -> Waiter {
+    pub(crate) fn join(&self, network: Network) -> Waiter {
         let mut queues = self.0.lock();
         let number = queues.next;
         queues.next += 1;
@@ -65,7 +65,7 @@ impl Waiters {
     }
 
     /// Calls the next connection.
-    pub fn call_next(&self) {
+    pub(crate) fn call_next(&self) {
         let next = self.0.lock().next();
         if let Some(notify) = next {
             notify.notify_one();
@@ -74,7 +74,7 @@ impl Waiters {
 }
 
 /// A connection that waits. Dropping it calls the next one.
-pub struct Waiter {
+pub(crate) struct Waiter {
     waiters: Waiters,
     network: Network,
     number: u64,
@@ -83,12 +83,12 @@ pub struct Waiter {
 
 impl Waiter {
     /// Waits for the call.
-    pub async fn called(&self) {
+    pub(crate) async fn called(&self) {
         self.notify.notified().await;
     }
 
     /// Waits once more after a call, before those of its network that came later.
-    pub fn rejoin(&self) {
+    pub(crate) fn rejoin(&self) {
         self.waiters.0.lock().enter(self.network, self.number, self.notify.clone());
     }
 }

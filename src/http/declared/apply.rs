@@ -25,7 +25,7 @@ use crate::{
 const TAG_DIGITS: usize = 32;
 
 /// The requested state of a network.
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// Lists of records by the path of their kind, and assertions.
     pub network: Map<String, Json>,
     /// Whether records of the listed kinds that the lists do not name are deleted.
@@ -38,7 +38,7 @@ pub struct Wanted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "NetworkAction")]
-pub enum Action {
+pub(crate) enum Action {
     Create,
     Update,
     Delete,
@@ -47,7 +47,7 @@ pub enum Action {
 /// An object that changes.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "NetworkChange")]
-pub struct ObjectChange {
+pub(crate) struct ObjectChange {
     /// The kind of change.
     pub action: Action,
     /// The kind, as a path segment.
@@ -60,7 +60,7 @@ pub struct ObjectChange {
 /// A member that changes; references are shown as names.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "NetworkMemberChange")]
-pub struct MemberChange {
+pub(crate) struct MemberChange {
     /// The name of the member, as requests write it.
     pub member: String,
     pub before: Json,
@@ -68,7 +68,7 @@ pub struct MemberChange {
 }
 
 /// The result of applying a document.
-pub struct Applied {
+pub(crate) struct Applied {
     pub objects: Vec<ObjectChange>,
     /// The text of each assertion and its parsed form.
     pub assertions: Vec<(String, Assertion)>,
@@ -78,7 +78,7 @@ pub struct Applied {
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Result<String> {
+pub(crate) fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Result<String> {
     let mut sum = Context::new(&SHA256);
     let mut add = |value: &dyn Fn() -> serde_json::Result<Vec<u8>>| {
         let bytes = value().map_err(|error| Error::Internal(format!("cannot write a draft as JSON: {error}")))?;
@@ -98,7 +98,7 @@ pub fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Result<St
 ///
 /// # Errors
 /// An object breaks a rule (the error names its place), or too many objects would be deleted. The caller must then roll back the transaction.
-pub fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Applied> {
+pub(crate) fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Applied> {
     let mut objects = write(kinds, change, &wanted.network)?;
     if wanted.prune {
         let pruned = prune(kinds, change, wanted)?;

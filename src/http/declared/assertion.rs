@@ -21,7 +21,7 @@ const FORMS: [(&str, bool, Right); 4] = [
 ///
 /// # Errors
 /// The text is not an assertion, or a name does not exist.
-pub fn parse(names: &Names<'_>, at: usize, text: &str) -> Result<Assertion> {
+pub(crate) fn parse(names: &Names<'_>, at: usize, text: &str) -> Result<Assertion> {
     let place = format!("assertions.{at}");
     let found = FORMS.iter().filter_map(|form| Some((text.find(form.0)?, form))).min_by_key(|(start, _)| *start);
     let wrong = || Error::invalid(&place, "must be `WHO must dial WHAT`, with must or must-not, and dial or bind", text);

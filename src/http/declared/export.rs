@@ -15,7 +15,7 @@ use crate::{error::Result, store::Read};
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<String, Json>> {
+pub(crate) fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<String, Json>> {
     let names = Names::of(kinds, read);
     let mut network = Map::new();
     for one in kinds.all() {

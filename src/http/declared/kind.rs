@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Is called with one record after the other.
-pub type DeclaredVisitor<'v> = &'v mut dyn FnMut(DeclaredRecord) -> Result<()>;
+pub(crate) type DeclaredVisitor<'v> = &'v mut dyn FnMut(DeclaredRecord) -> Result<()>;
 
 /// A kind whose records occur in a network document: requests can replace a whole record, and each record has a unique name.
 #[derive(Clone)]
@@ -82,7 +82,7 @@ impl DeclaredKind {
 }
 
 /// The member that identifies a record in a document.
-pub const NAME: &str = "name";
+pub(crate) const NAME: &str = "name";
 
 fn declared<E: Lifecycle>(record: Record<E>) -> Result<DeclaredRecord> {
     let (is_kept, is_factory) = (E::is_kept(&record), E::is_factory(&record));

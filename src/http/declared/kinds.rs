@@ -6,7 +6,7 @@ use super::kind::DeclaredKind;
 use crate::entity::Kind;
 
 /// The member of the document that lists the assertions.
-pub const ASSERTIONS: &str = "assertions";
+pub(crate) const ASSERTIONS: &str = "assertions";
 /// The form of an assertion, as a regular expression.
 const PATTERN: &str = "^.+ must(-not)? (dial|bind) .+$";
 /// The maximum number of assertions in a document.
@@ -14,11 +14,11 @@ const LIMIT: usize = 1000;
 
 /// The kinds of a network document. A kind comes after the kinds that its records refer to.
 #[derive(Clone, Default)]
-pub struct DeclaredKinds(Vec<DeclaredKind>);
+pub(crate) struct DeclaredKinds(Vec<DeclaredKind>);
 
 impl DeclaredKinds {
     /// Sorts kinds and drops duplicates. Kinds that do not refer to each other keep their order.
-    pub fn new(kinds: impl IntoIterator<Item = DeclaredKind>) -> Self {
+    pub(crate) fn new(kinds: impl IntoIterator<Item = DeclaredKind>) -> Self {
         let mut left: Vec<DeclaredKind> = Vec::new();
         for kind in kinds {
             if !left.iter().any(|known| known.kind == kind.kind) {
@@ -38,17 +38,17 @@ impl DeclaredKinds {
     }
 
     /// All of them, in the order in which their records can be created.
-    pub fn all(&self) -> &[DeclaredKind] {
+    pub(crate) fn all(&self) -> &[DeclaredKind] {
         &self.0
     }
 
     /// The entry of a kind, if it has one.
-    pub fn find(&self, kind: Kind) -> Option<&DeclaredKind> {
+    pub(crate) fn find(&self, kind: Kind) -> Option<&DeclaredKind> {
         self.0.iter().find(|one| one.kind == kind)
     }
 
     /// The JSON schema of a network: a list for each kind under its path, and assertions. Unknown members are rejected.
-    pub fn schema(&self) -> Json {
+    pub(crate) fn schema(&self) -> Json {
         let mut properties = Map::new();
         for one in &self.0 {
             let mut items = one.schema.as_ref().clone();

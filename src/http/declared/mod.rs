@@ -6,9 +6,9 @@
 //!
 //! Invariant: applying an exported document to the network it came from changes nothing.
 
-pub mod apply;
-pub mod assertion;
-pub mod export;
-pub mod kind;
-pub mod kinds;
-pub mod names;
+pub(crate) mod apply;
+pub(crate) mod assertion;
+pub(crate) mod export;
+pub(crate) mod kind;
+pub(crate) mod kinds;
+pub(crate) mod names;

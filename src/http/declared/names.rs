@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Caches the names and ids that it looks up. Records must not be renamed while it is used.
-pub struct Names<'n> {
+pub(crate) struct Names<'n> {
     kinds: &'n DeclaredKinds,
     read: &'n Read<'n>,
     names: RefCell<HashMap<(Kind, String), String>>,
@@ -21,7 +21,7 @@ pub struct Names<'n> {
 
 impl<'n> Names<'n> {
     /// The names in a transaction; the cache is empty.
-    pub fn of(kinds: &'n DeclaredKinds, read: &'n Read<'n>) -> Self {
+    pub(crate) fn of(kinds: &'n DeclaredKinds, read: &'n Read<'n>) -> Self {
         Self { kinds, read, names: RefCell::default(), ids: RefCell::default() }
     }
 
@@ -54,7 +54,7 @@ impl<'n> Names<'n> {
     ///
     /// # Errors
     /// The record cannot be read.
-    pub fn id(&self, kind: Kind, name: &str) -> Result<Option<String>> {
+    pub(crate) fn id(&self, kind: Kind, name: &str) -> Result<Option<String>> {
         let key = (kind, name.to_owned());
         if let Some(id) = self.ids.borrow().get(&key) {
             return Ok(Some(id.clone()));

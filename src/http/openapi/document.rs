@@ -13,7 +13,7 @@ const SESSION_SCHEME: &str = "ztSession";
 const TOKEN_SCHEME: &str = "oauth2";
 
 /// Builds the document.
-pub fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas: Schemas) -> Json {
+pub(crate) fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas: Schemas) -> Json {
     let error = schemas.answer::<ErrorEnvelope>();
     schemas.answer::<Meta>();
     let mut bodies = Map::new();

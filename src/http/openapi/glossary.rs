@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 struct Word(&'static str, &'static str, &'static str);
 
 /// Adds missing descriptions and examples to the members of a schema, at any depth.
-pub fn explain(schema: &mut Json) {
+pub(crate) fn explain(schema: &mut Json) {
     let Some(object) = schema.as_object_mut() else { return };
     for (name, member) in object.get_mut("properties").and_then(Json::as_object_mut).into_iter().flatten() {
         if let Some(member) = member.as_object_mut() {
@@ -26,7 +26,7 @@ pub fn explain(schema: &mut Json) {
 }
 
 /// Adds what is missing to the schema of one member, if its name is in the glossary.
-pub fn add(name: &str, schema: &mut Map<String, Json>) {
+pub(crate) fn add(name: &str, schema: &mut Map<String, Json>) {
     let Some(Word(_, meaning, example)) = WORDS.iter().find(|word| word.0 == name) else { return };
     if !meaning.is_empty() && !schema.contains_key("description") {
         schema.insert("description".into(), (*meaning).into());

@@ -9,10 +9,10 @@ use crate::http::{declared::kind::DeclaredKind, header::Header};
 use crate::{error::Result, schema::Checker};
 
 /// The query parameter that has unknown members and parameters rejected.
-pub const STRICT: &str = "strict";
+pub(crate) const STRICT: &str = "strict";
 
 /// The media type of most bodies and answers.
-pub const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// The location of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +141,7 @@ fn without_null(mut schema: Json) -> Json {
 }
 
 /// Generates JSON schemas from types.
-pub struct Schemas {
+pub(crate) struct Schemas {
     answers: SchemaGenerator,
 }
 
@@ -157,18 +157,18 @@ impl Default for Schemas {
 
 impl Schemas {
     /// The schema of an answer; referenced schemas are collected for the document.
-    pub fn answer<T: JsonSchema>(&mut self) -> Json {
+    pub(crate) fn answer<T: JsonSchema>(&mut self) -> Json {
         let schema: Schema = self.answers.subschema_for::<T>();
         schema.to_value()
     }
 
     /// The collected schemas by name.
-    pub fn into_components(mut self) -> Map<String, Json> {
+    pub(crate) fn into_components(mut self) -> Map<String, Json> {
         self.answers.take_definitions(true)
     }
 
     /// The schema of a body, without references.
-    pub fn inline<T: JsonSchema>() -> Json {
+    pub(crate) fn inline<T: JsonSchema>() -> Json {
         let settings = SchemaSettings::draft2020_12().with(|s| {
             s.inline_subschemas = true;
             s.meta_schema = None;

@@ -46,7 +46,7 @@ static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
 });
 
 /// The file at a path; `None` if it is not one of the page.
-pub fn file(path: &str) -> Option<Reply> {
+pub(crate) fn file(path: &str) -> Option<Reply> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let File { media, encoding, text, .. } = FILES.iter().find(|file| file.path == path)?;
     let mut headers = vec![

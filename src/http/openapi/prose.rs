@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The introduction of each document.
-pub const INTRODUCTION: &str = "\
+pub(crate) const INTRODUCTION: &str = "\
 The controller of a private overlay network: identities, services and the policies that decide who reaches what.
 
 **Sessions.** `POST /authenticate` opens a session. Send its `token` with every further request in the header `zt-session`. A session ends \
@@ -27,7 +27,7 @@ the given members; members that are missing or null are unchanged. Unknown membe
 A GET of one record answers an `ETag`; sent as `If-Match` with a write, it prevents overwriting changes that others made meanwhile.";
 
 /// The heading of an operation in the document.
-pub fn heading(path: &str) -> &str {
+pub(crate) fn heading(path: &str) -> &str {
     match path.split('/').nth(1).unwrap_or_default() {
         "" | "version" | "protocols" | "enumerated-capabilities" | ".well-known" | "specs" | "openapi.json" | "swagger.json" => {
             "information"
@@ -37,7 +37,7 @@ pub fn heading(path: &str) -> &str {
 }
 
 /// The default summary of a row.
-pub fn summary(method: &str, path: &str) -> String {
+pub(crate) fn summary(method: &str, path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && !part.starts_with('{')).collect();
     let (first, last) = (parts.first().copied().unwrap_or_default(), parts.last().copied().unwrap_or_default());
     let (one, several) = (one(last), several(last));
@@ -53,7 +53,7 @@ pub fn summary(method: &str, path: &str) -> String {
 }
 
 /// The description of a row: who may call it, and what its method does.
-pub fn description(row: &Row) -> String {
+pub(crate) fn description(row: &Row) -> String {
     let who = match row.permission {
         Permission::Open => "Requires no session.",
         Permission::Partial => "Requires a session; its second factor may be outstanding.",
@@ -75,7 +75,7 @@ pub fn description(row: &Row) -> String {
 }
 
 /// The description of a path parameter.
-pub fn of_path(path: &str, parameter: &str) -> String {
+pub(crate) fn of_path(path: &str, parameter: &str) -> String {
     let before = path.split('/').take_while(|part| *part != format!("{{{parameter}}}")).last().unwrap_or_default();
     match parameter.strip_suffix("Id") {
         Some(named) => format!("The id of the {named}."),

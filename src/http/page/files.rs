@@ -12,7 +12,7 @@ const SVG: &str = "image/svg+xml";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// A file of the page.
-pub struct File {
+pub(crate) struct File {
     pub path: &'static str,
     pub media: &'static str,
     /// Its weak entity tag: the same for the plain and the compressed form.
@@ -28,9 +28,9 @@ impl File {
     }
 }
 
-pub static INDEX: LazyLock<File> = LazyLock::new(|| File::new("/", "text/html; charset=utf-8", include_bytes!("assets/index.html")));
+pub(crate) static INDEX: LazyLock<File> = LazyLock::new(|| File::new("/", "text/html; charset=utf-8", include_bytes!("assets/index.html")));
 
-pub static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
     vec![
         File::new("/page/page.css", CSS, include_bytes!("assets/page.css")),
         File::new("/page/icon.svg", SVG, include_bytes!("assets/icon.svg")),

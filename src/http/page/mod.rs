@@ -16,7 +16,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The answer to a GET of this path, if it is one of the page's. At `/` only callers that prefer HTML get the page.
-pub fn answer(path: &str, headers: &HeaderMap) -> Option<Reply> {
+pub(crate) fn answer(path: &str, headers: &HeaderMap) -> Option<Reply> {
     if path != "/" {
         return FILES.iter().find(|file| file.path == path).map(|file| reply(file, headers, None));
     }

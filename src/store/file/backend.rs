@@ -38,7 +38,7 @@ const CHOICE: usize = 9;
 
 /// A file, or what a test uses instead of one.
 #[derive(Debug)]
-pub struct Backend {
+pub(crate) struct Backend {
     storage: Box<dyn StorageBackend>,
     /// The number of the newest handle.
     newest: AtomicU64,
@@ -69,14 +69,14 @@ struct State {
 
 /// The access of one database to the backend.
 #[derive(Debug)]
-pub struct BackendHandle {
+pub(crate) struct BackendHandle {
     backend: Arc<Backend>,
     number: u64,
 }
 
 impl Backend {
     /// Wraps a storage backend that nobody else writes to, and returns its first handle.
-    pub fn of(backend: impl StorageBackend) -> BackendHandle {
+    pub(crate) fn of(backend: impl StorageBackend) -> BackendHandle {
         let (newest, state) = (AtomicU64::new(1), Mutex::default());
         let backend = Self {
             storage: Box::new(backend),
@@ -90,17 +90,17 @@ impl Backend {
     }
 
     /// The first error that the newest handle met, if any.
-    pub fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         self.state().failure.clone()
     }
 
     /// A counter that grows with each state that is flushed.
-    pub fn heads(&self) -> u64 {
+    pub(crate) fn heads(&self) -> u64 {
         self.state().heads
     }
 
     /// Lets the newest handle close the file when it is closed.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         self.released.store(true, Ordering::Release);
     }
 
@@ -108,7 +108,7 @@ impl Backend {
     ///
     /// # Errors
     /// The disk fails, or nothing was flushed yet.
-    pub fn set_overlay(self: &Arc<Self>) -> io::Result<BackendHandle> {
+    pub(crate) fn set_overlay(self: &Arc<Self>) -> io::Result<BackendHandle> {
         let mut state = self.state();
         if state.flushed.is_empty() {
             return Err(io::Error::other("nothing was flushed yet"));
@@ -132,7 +132,7 @@ impl Backend {
     ///
     /// # Errors
     /// The disk still fails; memory is kept and the backend stays set aside.
-    pub fn rejoin(&self) -> io::Result<()> {
+    pub(crate) fn rejoin(&self) -> io::Result<()> {
         let mut state = self.state();
         let Some(memory) = &state.memory else { return Ok(()) };
         let backend = &self.storage;
@@ -171,7 +171,7 @@ impl Backend {
     /// Reads `count` blocks from block `from` on again. Returns the offsets, in bytes, of those that cannot be read or
     /// differ from what was last written to or read from them, and the block to continue with. Finds nothing while the
     /// file is set aside.
-    pub fn reread(&self, from: u64, count: u64) -> (Vec<u64>, Option<u64>) {
+    pub(crate) fn reread(&self, from: u64, count: u64) -> (Vec<u64>, Option<u64>) {
         let end = from.saturating_add(count).min(self.checksums.len());
         // The first pass takes no lock: usually there is nothing to find, and no writer has to wait.
         let suspects = (from..end).filter(|block| !self.holds(*block, None));
@@ -181,7 +181,7 @@ impl Backend {
     }
 
     /// The offsets of the blocks that [`Backend::reread`] ever found and that still differ.
-    pub fn lost(&self) -> Vec<u64> {
+    pub(crate) fn lost(&self) -> Vec<u64> {
         let found: Vec<u64> = self.state().lost.iter().copied().collect();
         let lost = found.into_iter().filter(|block| !self.holds(*block, Some(&self.state())));
         lost.map(|block| block * BLOCK).collect()
@@ -208,7 +208,7 @@ impl Backend {
     ///
     /// # Errors
     /// The length of the file cannot be read.
-    pub fn in_use(&self) -> io::Result<(u64, u64)> {
+    pub(crate) fn in_use(&self) -> io::Result<(u64, u64)> {
         Ok((self.checksums.known() * BLOCK, self.storage.len()?))
     }
 
@@ -267,7 +267,7 @@ fn lay(from: u64, bytes: &[u8], to: u64, out: &mut [u8]) {
 
 impl BackendHandle {
     /// The backend that this handle belongs to.
-    pub fn backend(&self) -> Arc<Backend> {
+    pub(crate) fn backend(&self) -> Arc<Backend> {
         self.backend.clone()
     }
 

@@ -7,17 +7,17 @@ use std::sync::{
 };
 
 /// The size of a block in bytes; redb's page size.
-pub const BLOCK: u64 = 4096;
+pub(crate) const BLOCK: u64 = 4096;
 /// The value for a block whose content is unknown.
 const UNKNOWN: u32 = 0;
 
 /// By block number; four bytes each.
 #[derive(Debug, Default)]
-pub struct Checksums(RwLock<Vec<AtomicU32>>);
+pub(crate) struct Checksums(RwLock<Vec<AtomicU32>>);
 
 impl Checksums {
     /// Records what was read, for blocks whose content is unknown.
-    pub fn learn(&self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn learn(&self, offset: u64, bytes: &[u8]) {
         let checksums = self.known_up_to(offset + bytes.len() as u64);
         for (number, block) in whole(offset, bytes) {
             if let Some(known) = checksums.get(number).filter(|known| known.load(Relaxed) == UNKNOWN) {
@@ -27,36 +27,36 @@ impl Checksums {
     }
 
     /// Records what was written.
-    pub fn set(&self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn set(&self, offset: u64, bytes: &[u8]) {
         self.forget(offset, bytes.len());
         self.learn(offset, bytes);
     }
 
     /// Marks the blocks of a range as unknown.
-    pub fn forget(&self, offset: u64, length: usize) {
+    pub(crate) fn forget(&self, offset: u64, length: usize) {
         let end = (offset + length as u64).div_ceil(BLOCK);
         let checksums = self.read();
         (offset / BLOCK..end).filter_map(|block| checksums.get(index(block))).for_each(|known| known.store(UNKNOWN, Relaxed));
     }
 
     /// Records that the file was cut to this length.
-    pub fn truncate(&self, length: u64) {
+    pub(crate) fn truncate(&self, length: u64) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).truncate(index(length.div_ceil(BLOCK)));
         self.forget(length, 1);
     }
 
     /// The checksum of a block, if it is known.
-    pub fn of(&self, block: u64) -> Option<u32> {
+    pub(crate) fn of(&self, block: u64) -> Option<u32> {
         self.read().get(index(block)).map(|known| known.load(Relaxed)).filter(|known| *known != UNKNOWN)
     }
 
     /// The number of blocks covered.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.read().len() as u64
     }
 
     /// The number of blocks whose checksum is known.
-    pub fn known(&self) -> u64 {
+    pub(crate) fn known(&self) -> u64 {
         self.read().iter().filter(|known| known.load(Relaxed) != UNKNOWN).count() as u64
     }
 
@@ -93,6 +93,6 @@ fn whole(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 /// The checksum of a block's content; never the value for an unknown block.
-pub fn sum(block: &[u8]) -> u32 {
+pub(crate) fn sum(block: &[u8]) -> u32 {
     crc32fast::hash(block).max(1)
 }

@@ -26,16 +26,16 @@ use super::{
 /// Files of an earlier format are converted (`file/upgrade.rs`). Records carry versions of their own.
 pub const NEWEST: u32 = 3;
 /// The table about the file itself.
-pub const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
+pub(crate) const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
 /// The row of [`META`] that holds the format.
-pub const FORMAT: &[u8] = b"format";
+pub(crate) const FORMAT: &[u8] = b"format";
 /// The reason given when page checksums do not match.
 const PAGES: &str = "page checksums do not match";
 /// The first bytes of every redb file.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
 /// An open database and its backend.
-pub type Opened = (Arc<Backend>, Database);
+pub(crate) type Opened = (Arc<Backend>, Database);
 
 /// Whether redb checks every page before the file is used. On a damaged page its behaviour is undefined.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ enum Pages {
 }
 
 /// Opens the file at a path, or creates it.
-pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub(crate) fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     if !path.try_exists().map_err(|reason| io_error(path, reason))? {
         return create(path, cache, tables).map(|(opened, _)| opened);
     }
@@ -58,7 +58,7 @@ const MIN_COMPACTED_LENGTH: u64 = 4 << 20;
 
 /// Compacts a file if more than half of it is unused. Must be called right after the file was opened with its pages
 /// checked, because only then the size in use is known.
-pub fn shorten((backend, database): &mut Opened, path: &Path) -> Result<(), OpenError> {
+pub(crate) fn shorten((backend, database): &mut Opened, path: &Path) -> Result<(), OpenError> {
     let (needed, before) = backend.in_use().map_err(|reason| io_error(path, reason))?;
     if before < MIN_COMPACTED_LENGTH || needed >= before / 2 {
         return Ok(());
@@ -70,12 +70,12 @@ pub fn shorten((backend, database): &mut Opened, path: &Path) -> Result<(), Open
 }
 
 /// Releases the unused space of a file.
-pub fn compact(database: &mut Database, path: &Path) -> Result<(), OpenError> {
+pub(crate) fn compact(database: &mut Database, path: &Path) -> Result<(), OpenError> {
     database.compact().map(drop).map_err(|e| io_error(path, io::Error::other(e)))
 }
 
 /// Opens the file at a path, checks every page, repairs what redb can repair, and says whether all pages were intact.
-pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, bool), OpenError> {
+pub(crate) fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, bool), OpenError> {
     let mut opened = existing(path, cache, Pages::Unchecked)?;
     let whole = verify(&mut opened.1, path)?;
     Ok((prepared(opened, path, tables)?, whole))
@@ -83,14 +83,14 @@ pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened,
 
 /// Which other processes may have a file open that is opened read-only.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum OtherProcesses {
+pub(crate) enum OtherProcesses {
     /// Processes that open it read-only as well.
     Readers,
     None,
 }
 
 /// Opens the file at a path for reading and checks every page. What is written stays in memory.
-pub fn open_overlay(path: &Path, others: OtherProcesses, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub(crate) fn open_overlay(path: &Path, others: OtherProcesses, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     let file = ours(path, OpenOptions::new().read(true))?;
     // A running controller holds an exclusive lock.
     let locked = if others == OtherProcesses::Readers { file.try_lock_shared() } else { file.try_lock() };
@@ -103,12 +103,12 @@ pub fn open_overlay(path: &Path, others: OtherProcesses, cache: usize, tables: &
 }
 
 /// Opens the database on a backend; `path` names it in errors.
-pub fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub(crate) fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     prepared(on(backend, path, cache, Pages::Checked)?, path, tables)
 }
 
 /// Opens the database again, by a new handle.
-pub fn again(handle: BackendHandle, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+pub(crate) fn again(handle: BackendHandle, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
     prepared((handle.backend(), with(handle, path, cache, Pages::Checked)?), path, tables).map(|(_, database)| database)
 }
 
@@ -123,7 +123,7 @@ fn existing(path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError
 }
 
 /// Locks the file exclusively as long as the result lives; for a caller that replaces the file.
-pub fn hold(path: &Path) -> Result<File, OpenError> {
+pub(crate) fn hold(path: &Path) -> Result<File, OpenError> {
     let held = regular(path, OpenOptions::new().read(true).write(true))?;
     held.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
     still(path, &held.metadata().map_err(|reason| io_error(path, reason))?)?;
@@ -167,7 +167,7 @@ fn directory(file: &Path) -> &Path {
 }
 
 /// Makes the name of a file durable, by a flush of its directory.
-pub fn sync_directory(file: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(file: &Path) -> io::Result<()> {
     File::open(directory(file))?.sync_all()
 }
 
@@ -189,13 +189,13 @@ fn regular(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
 }
 
 /// The path under which a new file is prepared.
-pub fn unnamed(path: &Path) -> PathBuf {
+pub(crate) fn unnamed(path: &Path) -> PathBuf {
     beside(path, ".new")
 }
 
 /// Creates and locks the file that prepares a new file, as long as the result lives. What another start left incomplete
 /// is removed; what another process is preparing is not.
-pub fn reserve(path: &Path) -> Result<File, OpenError> {
+pub(crate) fn reserve(path: &Path) -> Result<File, OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     clear(&unnamed(path)).map_err(|error| if let OpenError::Locked(_) = error { OpenError::Locked(path.into()) } else { error })?;
     let file = create_private(&unnamed(path)).map_err(refused)?;
@@ -212,7 +212,7 @@ pub fn reserve(path: &Path) -> Result<File, OpenError> {
 }
 
 /// Creates the file at a path that must not exist, and returns its metadata.
-pub fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, Metadata), OpenError> {
+pub(crate) fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, Metadata), OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     let (file, unfinished) = (reserve(path)?, unnamed(path));
     let which = file.metadata().map_err(refused)?;
@@ -262,7 +262,7 @@ fn prepared((backend, database): Opened, path: &Path, tables: &[String]) -> Resu
 }
 
 /// The format of a file that has tables; `None` if it is not a file of Overkeep.
-pub fn format(from: &ReadTransaction) -> Result<Option<u32>, redb::Error> {
+pub(crate) fn format(from: &ReadTransaction) -> Result<Option<u32>, redb::Error> {
     let meta = match from.open_table(META) {
         Err(redb::TableError::TableDoesNotExist(_) | redb::TableError::TableTypeMismatch { .. }) => return Ok(None),
         other => other?,

@@ -17,14 +17,14 @@ use super::checksum::BLOCK;
 
 /// The storage backend that redb gets.
 #[derive(Debug)]
-pub struct Overlay {
+pub(crate) struct Overlay {
     file: File,
     changes: RwLock<OverlayPages>,
 }
 
 /// Changes to a file, kept in memory.
 #[derive(Debug)]
-pub struct OverlayPages {
+pub(crate) struct OverlayPages {
     length: u64,
     /// Up to this offset, unchanged bytes come from the file.
     of_file: u64,
@@ -40,7 +40,7 @@ impl Overlay {
     ///
     /// # Errors
     /// The length of the file cannot be read.
-    pub fn new(file: File) -> io::Result<Self> {
+    pub(crate) fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self { file, changes: RwLock::new(OverlayPages::none(length)) })
     }
@@ -60,17 +60,17 @@ impl Overlay {
 
 impl OverlayPages {
     /// No changes yet, to a file of this length in bytes.
-    pub fn none(length: u64) -> Self {
+    pub(crate) fn none(length: u64) -> Self {
         Self { length, of_file: length, changed: BTreeMap::new() }
     }
 
     /// The length of the changed file in bytes.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.length
     }
 
     /// The changed ranges: offset and content, cut at the end of the file.
-    pub fn each(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let within = |at: u64, bytes: &[u8]| bytes.len().min(usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX));
         self.changed.iter().map(|(block, bytes)| (block * BLOCK, bytes)).map(move |(at, bytes)| {
             let (there, _) = bytes.split_at(within(at, bytes));
@@ -86,7 +86,7 @@ impl OverlayPages {
         if known.is_empty() { Ok(()) } else { source(offset, known) }
     }
 
-    pub fn read(&self, source: Source<'_>, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn read(&self, source: Source<'_>, offset: u64, out: &mut [u8]) -> io::Result<()> {
         if offset.saturating_add(out.len() as u64) > self.length {
             return Err(out_of_range());
         }
@@ -102,7 +102,7 @@ impl OverlayPages {
         Ok(())
     }
 
-    pub fn set_len(&mut self, length: u64) {
+    pub(crate) fn set_len(&mut self, length: u64) {
         if length < self.length {
             self.of_file = self.of_file.min(length);
             self.changed.retain(|block, _| block * BLOCK < length);
@@ -113,7 +113,7 @@ impl OverlayPages {
         self.length = length;
     }
 
-    pub fn write(&mut self, source: Source<'_>, offset: u64, data: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, source: Source<'_>, offset: u64, data: &[u8]) -> io::Result<()> {
         if offset.saturating_add(data.len() as u64) > self.length {
             return Err(out_of_range());
         }

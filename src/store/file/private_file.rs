@@ -16,7 +16,7 @@ use super::open_error::OpenError;
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] if the name is taken, also by a dangling link (`O_EXCL`).
-pub fn create_private(path: &Path) -> io::Result<File> {
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
@@ -24,7 +24,7 @@ pub fn create_private(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// [`OpenError::Locked`] if another process has locked the file; [`OpenError::Io`] if it cannot be removed.
-pub fn clear(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn clear(path: &Path) -> Result<(), OpenError> {
     let failed = |reason| OpenError::Io { path: path.into(), reason };
     let found = match symlink_metadata(path) {
         Err(reason) if reason.kind() == ErrorKind::NotFound => return Ok(()),
@@ -39,7 +39,7 @@ pub fn clear(path: &Path) -> Result<(), OpenError> {
 /// # Errors
 /// [`OpenError::Locked`] if another process has locked it, or another file has the name by then; [`OpenError::Io`] if
 /// it cannot be opened.
-pub fn lock(path: &Path) -> Result<File, OpenError> {
+pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     let failed = |reason| OpenError::Io { path: path.into(), reason };
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(failed)?;
@@ -48,11 +48,11 @@ pub fn lock(path: &Path) -> Result<File, OpenError> {
 }
 
 /// Whether a path names this file directly, not by a link.
-pub fn is_named(path: &Path, file: &Metadata) -> bool {
+pub(crate) fn is_named(path: &Path, file: &Metadata) -> bool {
     symlink_metadata(path).is_ok_and(|found| is_one(&found, file))
 }
 
 /// Whether both describe the same file (device and inode), whatever its name.
-pub fn is_one(one: &Metadata, other: &Metadata) -> bool {
+pub(crate) fn is_one(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }

@@ -9,7 +9,7 @@ use crate::store::core::Core;
 use crate::{clock::Timestamp, error::Error};
 
 /// The progress of the recovery from a failure, if there is one.
-pub struct Recovery<'c> {
+pub(crate) struct Recovery<'c> {
     core: &'c Core,
     retry: Duration,
     /// Whether the open database has failed.
@@ -18,19 +18,19 @@ pub struct Recovery<'c> {
 }
 
 impl<'c> Recovery<'c> {
-    pub fn new(core: &'c Core, retry: Duration) -> Self {
+    pub(crate) fn new(core: &'c Core, retry: Duration) -> Self {
         Self { core, retry, stale: false, tried: Timestamp::MIN }
     }
 
     /// Starts recovery after a failed commit. When this returns, no reader sees any part of that commit.
-    pub fn begin(&mut self, error: &Error) {
+    pub(crate) fn begin(&mut self, error: &Error) {
         self.stale = true;
         self.core.fail(error.to_string());
         self.attempt();
     }
 
     /// Called at intervals: notices a failure that a reader met, and retries while writes are refused.
-    pub fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         if let Some(reason) = self.core.backend.failure() {
             self.stale = true;
             self.core.fail(reason);

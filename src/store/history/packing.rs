@@ -22,13 +22,13 @@ const LIMIT: usize = 255;
 ///
 /// # Errors
 /// [`Error::Internal`] if it has 4 GiB or more.
-pub fn pack(text: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn pack(text: &[u8]) -> Result<Vec<u8>> {
     let length = u32::try_from(text.len()).map_err(|_| Error::Internal("a row of the history is too long".into()))?;
     Ok([PACKED, &length.to_le_bytes(), &compress_with_dict(text, WORDS)].concat())
 }
 
 /// Unpacks what [`pack`] made or an earlier release wrote; `None` if it is damaged.
-pub fn unpack(stored: &[u8]) -> Option<Cow<'_, [u8]>> {
+pub(crate) fn unpack(stored: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(packed) = stored.strip_prefix(PACKED) else { return Some(stored.into()) };
     let (length, block) = packed.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;

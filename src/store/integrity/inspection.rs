@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// One fault and its remedy.
-pub struct Fault {
+pub(crate) struct Fault {
     pub description: String,
     pub remedy: Remedy,
 }
@@ -38,7 +38,7 @@ impl Fault {
 }
 
 /// One check of the whole file or a part of it.
-pub struct Inspection<'i> {
+pub(crate) struct Inspection<'i> {
     read: &'i Read<'i>,
     watch: &'i Progress,
     /// The check ends after this many faults, or after `rows` rows.
@@ -71,7 +71,7 @@ impl<'i> Inspection<'i> {
     ///
     /// # Errors
     /// The file cannot be read, or `watch` cancelled it.
-    pub fn run(read: &'i Read<'i>, watch: &'i Progress, limit: usize) -> Result<Vec<Fault>> {
+    pub(crate) fn run(read: &'i Read<'i>, watch: &'i Progress, limit: usize) -> Result<Vec<Fault>> {
         let mut inspection = Self { read, watch, limit, rows: usize::MAX, faults: Vec::new() };
         watch.begin(total(read)?);
         for table in tables(read) {
@@ -87,7 +87,7 @@ impl<'i> Inspection<'i> {
     ///
     /// # Errors
     /// As [`Inspection::run`].
-    pub fn some(read: &'i Read<'i>, watch: &'i Progress, place: &Position, rows: usize) -> Result<(Vec<Fault>, Option<Position>)> {
+    pub(crate) fn some(read: &'i Read<'i>, watch: &'i Progress, place: &Position, rows: usize) -> Result<(Vec<Fault>, Option<Position>)> {
         let Some(table) = tables(read).nth(place.table) else { return Ok((Vec::new(), None)) };
         let mut inspection = Self { read, watch, limit: usize::MAX, rows, faults: Vec::new() };
         let stopped = inspection.table(table, place.behind.as_deref())?;

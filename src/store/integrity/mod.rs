@@ -24,8 +24,9 @@ mod totals;
 
 use std::time::Duration;
 
-pub use inspection::Position;
-pub use report::{Finding, Report, Unreadable};
+pub(crate) use inspection::Position;
+pub(crate) use report::Finding;
+pub use report::{Report, Unreadable};
 
 use self::{
     inspection::{Fault, Inspection},

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What a row of the index belongs to.
-pub enum Owner {
+pub(crate) enum Owner {
     /// A record that has the value, or a record that cannot be read.
     Record,
     /// Nothing; with the text for the report.
@@ -24,7 +24,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    pub fn of(read: &Read<'_>, key: &[u8], row: &[u8]) -> Result<Self> {
+    pub(crate) fn of(read: &Read<'_>, key: &[u8], row: &[u8]) -> Result<Self> {
         let Some((code, id)) = index::parts(key, row) else { return Ok(Self::Nobody("a row of the index cannot be read".into())) };
         let Some((place, field)) = read.context.registry.field(code) else {
             return Ok(Self::Nobody("the index has a row of an unknown field".into()));
@@ -44,7 +44,7 @@ impl Owner {
 }
 
 /// The id of another record whose own content, not only the index, has the same value of a unique field.
-pub fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str, own: &IndexEntry) -> Result<Option<String>> {
+pub(crate) fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str, own: &IndexEntry) -> Result<Option<String>> {
     let Some(prefix) = own.key.get(..own.prefix).filter(|_| own.unique) else { return Ok(None) };
     let end = index::after(prefix);
     let mut others = Vec::new();
@@ -64,6 +64,6 @@ pub fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str, own: &
 }
 
 /// The rules of a kind's references by a field to another kind.
-pub fn rules(entry: &KindEntry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
+pub(crate) fn rules(entry: &KindEntry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
     (entry.edges)().into_iter().filter(move |edge| edge.field == field && edge.to == to).map(|edge| edge.rule)
 }

@@ -21,7 +21,7 @@ use crate::{
 
 /// The repair of a fault.
 #[derive(Clone)]
-pub enum Remedy {
+pub(crate) enum Remedy {
     /// No repair: there is not one right answer.
     None,
     /// Drop the last row of the history, which cannot be read.
@@ -51,7 +51,7 @@ impl Remedy {
     }
 
     /// Applies the remedy if the fault is still there. Returns whether the fault is gone; if not, nothing was changed.
-    pub fn apply(&self, tx: &Tx<'_>) -> Result<bool> {
+    pub(crate) fn apply(&self, tx: &Tx<'_>) -> Result<bool> {
         let done = tx.whole(|| match self {
             Self::None => Err(Error::Internal("there is no automatic repair".into())),
             Self::End => log::drop_unreadable_end(tx),

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The sums so far.
-pub struct Totals<'t> {
+pub(crate) struct Totals<'t> {
     read: &'t Read<'t>,
     watch: &'t Progress,
     hash: RandomState,
@@ -45,7 +45,7 @@ impl<'t> Totals<'t> {
     ///
     /// # Errors
     /// The file cannot be read, or `watch` cancelled it.
-    pub fn adds_up(read: &'t Read<'t>, watch: &'t Progress) -> Result<bool> {
+    pub(crate) fn adds_up(read: &'t Read<'t>, watch: &'t Progress) -> Result<bool> {
         let (wanted, present) = (HashSet::new(), HashSet::new());
         let mut totals = Self { read, watch, hash: RandomState::new(), index: 0, wanted, present, sound: true };
         watch.begin(total(read)?);

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A scan over the index of a field that every record has, and the order of the list.
-pub struct IndexScan {
+pub(crate) struct IndexScan {
     field: &'static str,
     order: Order,
 }
@@ -32,7 +32,7 @@ enum Order {
 
 impl IndexScan {
     /// The scan for a list of all records, if filter and order use only one field that every record has, and the id.
-    pub fn of<E: Entity>(predicate: &Predicate, sort: &[Sort]) -> Option<Self> {
+    pub(crate) fn of<E: Entity>(predicate: &Predicate, sort: &[Sort]) -> Option<Self> {
         // Values of such a field are unique, so that further sort keys have no effect.
         let first = sort.first();
         let asked = first.map(|by| &by.symbol).into_iter().chain(predicate.symbols().into_iter().filter(|symbol| !is_id(symbol)));

@@ -26,7 +26,7 @@ const TOGETHER: u64 = 64;
 
 /// The permits for scans.
 #[derive(Clone)]
-pub struct ScanLimit {
+pub(crate) struct ScanLimit {
     running: Arc<Semaphore>,
     /// Permits for scans that run or wait.
     admitted: Arc<Semaphore>,
@@ -34,14 +34,14 @@ pub struct ScanLimit {
 
 impl ScanLimit {
     /// Permits for `scans` scans that run and `queue` that wait.
-    pub fn new(scans: usize, queue: usize) -> Self {
+    pub(crate) fn new(scans: usize, queue: usize) -> Self {
         let scans = scans.max(1);
         Self { running: Arc::new(Semaphore::new(scans)), admitted: Arc::new(Semaphore::new(scans + queue)) }
     }
 }
 
 /// One scan, on a thread that may block.
-pub struct ScanPermit<'t> {
+pub(crate) struct ScanPermit<'t> {
     /// Set when the caller is gone.
     abandoned: &'t AtomicBool,
     /// `None` for a scan that never waits.
@@ -52,12 +52,12 @@ pub struct ScanPermit<'t> {
 
 impl<'t> ScanPermit<'t> {
     /// A scan that may have to wait.
-    pub fn among(scan_limit: &'t ScanLimit, abandoned: &'t AtomicBool) -> Self {
+    pub(crate) fn among(scan_limit: &'t ScanLimit, abandoned: &'t AtomicBool) -> Self {
         Self { scan_limit: Some(scan_limit), ..Self::free(abandoned) }
     }
 
     /// A scan that never waits.
-    pub fn free(abandoned: &'t AtomicBool) -> Self {
+    pub(crate) fn free(abandoned: &'t AtomicBool) -> Self {
         Self { abandoned, scan_limit: None, rows: Cell::new(0), held: RefCell::default() }
     }
 
@@ -65,7 +65,7 @@ impl<'t> ScanPermit<'t> {
     ///
     /// # Errors
     /// [`Error::Busy`] if too many scans wait; [`Error::Internal`] if the caller is gone.
-    pub fn step(&self) -> Result<()> {
+    pub(crate) fn step(&self) -> Result<()> {
         self.go_on(1)?;
         let rows = self.rows.get().saturating_add(1);
         self.rows.set(rows);
@@ -80,7 +80,7 @@ impl<'t> ScanPermit<'t> {
     ///
     /// # Errors
     /// As in [`ScanPermit::step`]. As in [`ScanPermit::step`].
-    pub fn before(&self, rows: u64) -> Result<()> {
+    pub(crate) fn before(&self, rows: u64) -> Result<()> {
         yield_now();
         self.go_on(rows)
     }

@@ -8,18 +8,18 @@ use std::{
 use crate::query::{Sort, Subject, Value, compare};
 
 /// What a record is sorted by.
-pub struct SortKey {
+pub(crate) struct SortKey {
     /// Each key, and whether it sorts descending.
     keys: Vec<(Value<'static>, bool)>,
     pub id: String,
 }
 
 impl SortKey {
-    pub fn new(seen: &dyn Subject, sort: &[Sort], id: &str) -> Self {
+    pub(crate) fn new(seen: &dyn Subject, sort: &[Sort], id: &str) -> Self {
         Self { keys: sort.iter().map(|by| (owned(seen.value(&by.symbol)), by.descending)).collect(), id: id.into() }
     }
 
-    pub fn is_after(&self, seen: &dyn Subject, id: &str, sort: &[Sort]) -> bool {
+    pub(crate) fn is_after(&self, seen: &dyn Subject, id: &str, sort: &[Sort]) -> bool {
         self.stand_to(sort.iter().map(|by| seen.value(&by.symbol)), id).is_gt()
     }
 

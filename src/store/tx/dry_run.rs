@@ -19,7 +19,7 @@ use crate::store::list::scan_limit::ScanPermit;
 type Change = Option<Vec<u8>>;
 
 /// The rows of the file, and the changes over them.
-pub struct DryRun<'r> {
+pub(crate) struct DryRun<'r> {
     below: &'r dyn Rows,
     /// Rows written are counted like rows read.
     permit: Option<&'r ScanPermit<'r>>,
@@ -55,7 +55,7 @@ impl Way {
 
 impl<'r> DryRun<'r> {
     /// No changes yet.
-    pub fn on(below: &'r dyn Rows, permit: Option<&'r ScanPermit<'r>>) -> Self {
+    pub(crate) fn on(below: &'r dyn Rows, permit: Option<&'r ScanPermit<'r>>) -> Self {
         Self { below, permit, changes: RefCell::default(), log: RefCell::default() }
     }
 

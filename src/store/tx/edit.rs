@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// One change of one record.
-pub struct Edit {
+pub(crate) struct Edit {
     pub kind: Kind,
     pub id: String,
     /// The record's bytes afterwards; nothing if it goes.
@@ -32,7 +32,7 @@ pub struct Edit {
 }
 
 /// An id that a record newly refers to.
-pub struct NewTarget {
+pub(crate) struct NewTarget {
     pub field: &'static str,
     pub kind: Kind,
     pub id: String,
@@ -45,7 +45,7 @@ impl Edit {
     ///
     /// # Errors
     /// [`Error::Invalid`] if what every record has is empty, or the record is too large.
-    pub fn put<E: Entity>(old: Option<Record<E>>, new: Record<E>, by_system: bool) -> Result<Self> {
+    pub(crate) fn put<E: Entity>(old: Option<Record<E>>, new: Record<E>, by_system: bool) -> Result<Self> {
         check_every(&new)?;
         let targets = new_targets(old.as_ref(), &new);
         let before = old.as_ref().map(index::entries).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Edit {
     ///
     /// # Errors
     /// [`Error::Internal`] if a member has no JSON form, which is a defect.
-    pub fn delete<E: Entity>(old: Record<E>, by_system: bool) -> Result<Self> {
+    pub(crate) fn delete<E: Entity>(old: Record<E>, by_system: bool) -> Result<Self> {
         let (id, removed) = (old.id.to_string(), index::entries(&old));
         let history_entry = history_entry(Some(&old), None, by_system)?;
         let event = Event::new(Some(old), None, removed.iter());
@@ -75,7 +75,7 @@ impl Edit {
 }
 
 /// The entries of a record that must be unique, each with the member that requests know.
-pub fn unique_entries<E: Entity>(record: &Record<E>) -> impl Iterator<Item = (IndexEntry, &'static str)> {
+pub(crate) fn unique_entries<E: Entity>(record: &Record<E>) -> impl Iterator<Item = (IndexEntry, &'static str)> {
     index::entries(record).into_iter().map(named::<E>)
 }
 
@@ -102,7 +102,7 @@ fn history_entry<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, by
 ///
 /// # Errors
 /// [`Error::Invalid`] with the name of the first empty field.
-pub fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
+pub(crate) fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
     let empty = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.is_empty());
     match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(empty) {
         Some(field) => Err(Error::invalid(field.name, "must not be empty", "")),

@@ -19,18 +19,18 @@ use crate::error::{Error, Result};
 
 type Bytes = &'static [u8];
 /// A range of keys.
-pub type Keys<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+pub(crate) type Keys<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 /// The range of all keys.
-pub const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
+pub(crate) const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
 /// Called with one row; returns whether to continue.
-pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
+pub(crate) type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
 
 /// Called with one row.
-pub type RowCallback<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
+pub(crate) type RowCallback<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
 /// A table of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Table {
+pub(crate) enum Table {
     /// About the file itself: its format, the manifest of a snapshot, the anchor of the history.
     Meta,
     /// Settings of the rooms above, by name.
@@ -46,7 +46,7 @@ pub enum Table {
 
 impl Table {
     /// All of them, where there are so many kinds.
-    pub fn all(kinds: usize) -> impl Iterator<Item = Self> {
+    pub(crate) fn all(kinds: usize) -> impl Iterator<Item = Self> {
         [Self::Meta, Self::Settings, Self::Index, Self::History, Self::Endings].into_iter().chain((0..kinds).map(Self::Records))
     }
 
@@ -63,7 +63,7 @@ impl Table {
 }
 
 /// Tables that can be read.
-pub trait Rows {
+pub(crate) trait Rows {
     /// Passes the value of a key to `see`. Returns whether there is one.
     fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
     /// Visits rows in the order of their keys. Rows that the visitor writes meanwhile may or may not be visited.
@@ -76,7 +76,7 @@ pub trait Rows {
 }
 
 /// Tables that can be written.
-pub trait RowsMut: Rows {
+pub(crate) trait RowsMut: Rows {
     fn insert(&self, table: Table, key: &[u8], value: &[u8]) -> Result<()>;
     fn remove(&self, table: Table, key: &[u8]) -> Result<()>;
     /// The position in the undo log.
@@ -86,10 +86,10 @@ pub trait RowsMut: Rows {
 }
 
 /// The names of all tables, by slot.
-pub type Names = [String];
+pub(crate) type Names = [String];
 
 /// Converts an error of redb.
-pub fn broken(error: impl Into<redb::Error>) -> Error {
+pub(crate) fn broken(error: impl Into<redb::Error>) -> Error {
     Error::Storage(error.into().to_string())
 }
 
@@ -119,14 +119,14 @@ impl<T> Opened<T> {
 }
 
 /// The tables at one moment.
-pub struct Reading<'n> {
+pub(crate) struct Reading<'n> {
     transaction: ReadTransaction,
     names: &'n Names,
     opened: Opened<ReadOnlyTable<Bytes, Bytes>>,
 }
 
 impl<'n> Reading<'n> {
-    pub fn new(transaction: ReadTransaction, names: &'n Names) -> Self {
+    pub(crate) fn new(transaction: ReadTransaction, names: &'n Names) -> Self {
         Self { transaction, names, opened: Opened::new(names) }
     }
 
@@ -180,7 +180,7 @@ fn show<'r>(rows: impl Iterator<Item = std::result::Result<Row<'r>, StorageError
 type Writable<'t> = RefCell<RedbTable<'t, Bytes, Bytes>>;
 
 /// The tables in the one write transaction.
-pub struct Writing<'t> {
+pub(crate) struct Writing<'t> {
     transaction: &'t WriteTransaction,
     names: &'t Names,
     opened: Opened<Writable<'t>>,
@@ -195,17 +195,17 @@ struct Undo {
 }
 
 impl<'t> Writing<'t> {
-    pub fn new(transaction: &'t WriteTransaction, names: &'t Names) -> Self {
+    pub(crate) fn new(transaction: &'t WriteTransaction, names: &'t Names) -> Self {
         Self { transaction, names, opened: Opened::new(names), log: RefCell::default(), torn: Cell::new(false) }
     }
 
     /// Whether a change failed in the middle, so that the whole transaction must be aborted.
-    pub fn torn(&self) -> bool {
+    pub(crate) fn torn(&self) -> bool {
         self.torn.get()
     }
 
     /// Clears the undo log, so that what was written stays in the transaction. Returns whether anything was written.
-    pub fn keep(&self) -> bool {
+    pub(crate) fn keep(&self) -> bool {
         let written = self.mark() > 0;
         self.log.borrow_mut().clear();
         written

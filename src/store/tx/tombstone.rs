@@ -26,9 +26,9 @@ use crate::{
 };
 
 /// Up to this many records with one value are deleted in the transaction itself.
-pub const AT_ONCE: usize = 200;
+pub(crate) const AT_ONCE: usize = 200;
 /// Once this many records are deleted in a transaction, over all values, tombstones are written for the rest.
-pub const IN_ALL: usize = 3 * AT_ONCE;
+pub(crate) const IN_ALL: usize = 3 * AT_ONCE;
 /// The setting that counts tombstones.
 const ERA: &str = "era";
 

@@ -32,7 +32,7 @@ const ENOUGH: usize = 16;
 const ALONE: usize = 8;
 
 /// A job in the queue: it is run with a transaction, or refused with an error.
-pub struct Job {
+pub(crate) struct Job {
     author: Arc<Author>,
     run: Run,
 }
@@ -40,7 +40,7 @@ pub struct Job {
 type Run = Box<dyn FnOnce(Result<&Tx<'_>>) -> Outcome + Send>;
 
 /// The outcome of a job that was run.
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Whether its writes stay.
     kept: bool,
     /// Answers the caller, once it is known whether the group is on disk.
@@ -50,7 +50,7 @@ pub struct Outcome {
 type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// Makes a job that runs `work` and passes its result to `reply`.
-pub fn job<T: Send + 'static>(
+pub(crate) fn job<T: Send + 'static>(
     author: Arc<Author>,
     work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
     reply: impl FnOnce(Result<T>) + Send + 'static,
@@ -64,7 +64,7 @@ pub fn job<T: Send + 'static>(
 }
 
 /// Starts the writer. It ends when every sender is dropped and the queue is empty.
-pub fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration) -> std::io::Result<(SyncSender<Job>, JoinHandle<()>)> {
+pub(crate) fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration) -> std::io::Result<(SyncSender<Job>, JoinHandle<()>)> {
     let (sender, jobs) = sync_channel(queue);
     core.writing.store(true, Ordering::Release);
     let thread = Builder::new().name("store writer".into()).spawn(move || {

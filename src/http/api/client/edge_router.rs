@@ -25,7 +25,7 @@ const WORDS: Words<EdgeRouter> =
 const BELOW_SERVICE: Words<EdgeRouter> = Words::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
 
 /// GET /current-identity/edge-routers; without routers that are not enrolled yet.
-pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<Common>>> {
+pub(crate) async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<Common>>> {
     let caller = call.caller()?;
     let all = caller.is_admin();
     let ids = access::related(&call.access, Identity::KIND, caller.identity.id.as_str(), EdgeRouter::KIND);
@@ -50,7 +50,7 @@ pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joi
 /// The token of a service session.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct SessionToken {
+pub(crate) struct SessionToken {
     /// A signed token of a service session. This controller issues none.
     #[serde(default)]
     session_token: Option<String>,
@@ -59,12 +59,12 @@ pub struct SessionToken {
 /// The routers over which a service is reached.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServiceEdgeRouters {
+pub(crate) struct ServiceEdgeRouters {
     edge_routers: Vec<Common>,
 }
 
 /// GET /services/{id}/edge-routers
-pub async fn of_service(
+pub(crate) async fn of_service(
     call: Call,
     id: Id<Service>,
     Query(listing): Query<Listing>,

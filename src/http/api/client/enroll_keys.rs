@@ -17,19 +17,19 @@ const DOMAIN: &str = "overkeep enrollment challenge: ";
 /// The public key that verifies tokens, once per certificate that it has had: a token names the certificate of its time.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Jwks")]
-pub struct KeySet {
+pub(crate) struct KeySet {
     keys: Vec<PublicJwk>,
 }
 
 /// GET /enroll/jwks
-pub async fn keys(call: Call) -> Result<Bare<KeySet>> {
+pub(crate) async fn keys(call: Call) -> Result<Bare<KeySet>> {
     Ok(Bare(KeySet { keys: call.keystore.signer().public_keys().cloned().collect() }))
 }
 
 /// A challenge to sign.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NonceChallenge {
+pub(crate) struct NonceChallenge {
     /// The id of the key to sign with.
     key_id: String,
     /// A UUID.
@@ -40,7 +40,7 @@ pub struct NonceChallenge {
 /// The proof that this controller holds a private key.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NonceSignature {
+pub(crate) struct NonceSignature {
     /// The signature of `overkeep enrollment challenge: ` followed by the nonce as sent, in UTF-8; base64url without padding.
     signature: String,
     /// The algorithm, as in the key set.
@@ -51,7 +51,7 @@ pub struct NonceSignature {
 }
 
 /// POST /enroll/challenge
-pub async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> Result<Bare<NonceSignature>> {
+pub(crate) async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> Result<Bare<NonceSignature>> {
     if Uuid::try_parse(&asked.nonce).is_err() {
         return Err(Error::invalid("nonce", "must be a UUID", asked.nonce));
     }

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ClientExternalJwtSignerDetail")]
-pub struct View {
+pub(crate) struct View {
     name: String,
     /// The address at which a person obtains a token.
     #[schemars(extend("format" = "url"))]
@@ -37,7 +37,7 @@ pub struct View {
 const WORDS: Words<ExternalJwtSigner> = Words::only(&["id", "createdAt", "updatedAt", "name"]);
 
 /// GET /external-jwt-signers: the enabled ones.
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     let wanted = |tx: &Read<'_>| {
         let mut enabled = Vec::new();
         tx.each::<ExternalJwtSigner>(|signer| {

@@ -19,7 +19,7 @@ use crate::http::{
 };
 
 /// The table of the interface.
-pub fn routes() -> Routes {
+pub(crate) fn routes() -> Routes {
     Routes::new("client", "/edge/client/v1", CONTRACT)
         .mount(common::routes)
         .get("/protocols", Open, common::information::protocols)

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Several answers, which are stored all or not at all. Errors name members as for a single answer.
-pub struct Bulk(Vec<Response>);
+pub(crate) struct Bulk(Vec<Response>);
 
 impl Extractor for Bulk {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -48,18 +48,18 @@ fn alone(error: Error) -> Error {
 /// The reply to posture answers.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PostureResponseAnswer")]
-pub struct PostureReply {
+pub(crate) struct PostureReply {
     /// After waking up or being unlocked: the services that will soon require a new code.
     services: Vec<Awaited>,
 }
 
 /// POST /posture-response
-pub async fn respond(call: Call, Body(response): Body<Response>) -> Result<Reply<201>> {
+pub(crate) async fn respond(call: Call, Body(response): Body<Response>) -> Result<Reply<201>> {
     take(call, vec![response]).await
 }
 
 /// POST /posture-response-bulk
-pub async fn respond_at_once(call: Call, Bulk(responses): Bulk) -> Result<Reply<200>> {
+pub(crate) async fn respond_at_once(call: Call, Bulk(responses): Bulk) -> Result<Reply<200>> {
     take(call, responses).await
 }
 
@@ -108,7 +108,7 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
 ///
 /// # Errors
 /// The caller lacks the right, may not see the service, or fails posture checks; a failure of posture checks is recorded.
-pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
+pub(crate) fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
     let id = service.id.as_str();
     let (policies, evidence) = match call.posture.permission(&caller.identity, &caller.session.id, id, Right::from(wanted))? {
         Permission::Granted(policies) => return Ok(policies),

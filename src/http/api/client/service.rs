@@ -29,7 +29,7 @@ use crate::{
 /// The parameters of a list of services.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServiceListing {
+pub(crate) struct ServiceListing {
     #[serde(flatten)]
     listing: Listing,
     #[serde(flatten)]
@@ -44,7 +44,7 @@ const WORDS: Words<Service> =
     Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
 
 /// GET /services
-pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
+pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
     let (access, texts, caller, evidence) = (call.access.clone(), call.texts.clone(), call.caller()?.clone(), call.evidence()?);
     let ServiceListing { listing, roles, config_types } = wanted;
     let types = if config_types.is_empty() { caller.config_types() } else { config_types };
@@ -88,7 +88,7 @@ impl Viewers {
 ///
 /// # Errors
 /// [`Error::NotFound`], also if the caller may neither dial nor bind it and is not an administrator.
-pub fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) -> Result<Record<Service>> {
+pub(crate) fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) -> Result<Record<Service>> {
     let service = tx.get(id)?;
     let identity = caller.identity.id.as_str();
     let may = |right| call.access.ask(|engine| engine.may(identity, id.as_str(), right));
@@ -97,7 +97,7 @@ pub fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) ->
 }
 
 /// GET /services/{id}
-pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
+pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
     let caller = call.caller()?;
     call.store.read(|tx| {
         let service = visible(&call, caller, tx, &id)?;
@@ -111,12 +111,12 @@ pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ServiceUpdates")]
-pub struct Updates {
+pub(crate) struct Updates {
     last_change_at: Timestamp,
 }
 
 /// GET /current-api-session/service-updates
-pub async fn updates(call: Call) -> Result<Shown<Updates>> {
+pub(crate) async fn updates(call: Call) -> Result<Shown<Updates>> {
     let caller = call.caller()?;
     let since = caller.session.created_at.max(call.started);
     let identity = caller.identity.id.as_str();

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Session")]
-pub struct NewSession {
+pub(crate) struct NewSession {
     #[serde(default)]
     service_id: Id<Service>,
     /// `Dial` by default.
@@ -33,7 +33,7 @@ pub struct NewSession {
 }
 
 /// POST /sessions
-pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Detail<View>>> {
+pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Detail<View>>> {
     let caller = call.caller()?.clone();
     let wanted = wish.policy_type.unwrap_or(PolicyType::Dial);
     if wanted == PolicyType::Invalid {

@@ -36,13 +36,13 @@ fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> 
 }
 
 /// GET /current-api-session/certificates
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
     let wanted = Scope::Having { field: "apiSession", value: session(&call)?.to_string() };
     listed(&call, listing, &WORDS, |_| Ok(wanted), |tx, record| seen(record, tx)).await
 }
 
 /// GET /current-api-session/certificates/{id}
-pub async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Tagged<Seen>> {
+pub(crate) async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Tagged<Seen>> {
     let session = session(&call)?;
     call.store.read(|tx| {
         let certificate = own(tx, &id, session)?;
@@ -51,7 +51,7 @@ pub async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Tagged<See
 }
 
 /// DELETE /current-api-session/certificates/{id}
-pub async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> Result<Done> {
+pub(crate) async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> Result<Done> {
     let session = session(&call)?.clone();
     call.changes
         .run(move |change| {
@@ -66,7 +66,7 @@ pub async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> R
 /// A request for a certificate.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CurrentApiSessionCertificateCreate")]
-pub struct NewCertificate {
+pub(crate) struct NewCertificate {
     /// PEM.
     csr: String,
 }
@@ -74,7 +74,7 @@ pub struct NewCertificate {
 /// The certificate and its location.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CurrentApiSessionCertificateCreateResponse")]
-pub struct Certified {
+pub(crate) struct Certified {
     #[serde(flatten)]
     at: Location,
     /// PEM.
@@ -84,7 +84,7 @@ pub struct Certified {
 }
 
 /// POST /current-api-session/certificates
-pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Made<Certified>> {
+pub(crate) async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Made<Certified>> {
     let session = session(&call)?.clone();
     let csr = Csr::parse(&wanted.csr).map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
     let issued = call.keystore.authority().issue_session(&csr, call.now.seconds()).map_err(unissued)?;

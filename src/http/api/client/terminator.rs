@@ -21,7 +21,7 @@ use crate::{
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TerminatorClientDetail")]
-pub struct View {
+pub(crate) struct View {
     /// The instance id of the host, which a caller may ask for.
     identity: String,
     router_id: String,
@@ -45,7 +45,7 @@ fn see(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
 }
 
 /// GET /services/{id}/terminators
-pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let wanted = Scope::Having { field: "service", value: id.into_text() };

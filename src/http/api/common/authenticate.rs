@@ -25,7 +25,7 @@ use crate::{
 /// external signer.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum AuthMethod {
+pub(crate) enum AuthMethod {
     Password,
     Cert,
     ExtJwt,
@@ -44,14 +44,14 @@ impl AuthMethod {
 
 /// The parameter of a login.
 #[derive(Deserialize, JsonSchema)]
-pub struct AuthenticateQuery {
+pub(crate) struct AuthenticateQuery {
     pub method: AuthMethod,
 }
 
 /// The body of a login.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Authenticate {
+pub(crate) struct Authenticate {
     #[schemars(length(min = 4, max = 100))]
     pub username: Option<String>,
     #[schemars(length(min = 5, max = 100))]
@@ -66,7 +66,7 @@ pub struct Authenticate {
 }
 
 /// POST /authenticate
-pub async fn authenticate(
+pub(crate) async fn authenticate(
     call: Call,
     Query(AuthenticateQuery { method }): Query<AuthenticateQuery>,
     OptionalBody(body): OptionalBody<Authenticate>,

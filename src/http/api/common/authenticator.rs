@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// A credential as shown to its owner.
-pub type OwnAuthenticator = Detail<<Authenticator as Entity>::View>;
+pub(crate) type OwnAuthenticator = Detail<<Authenticator as Entity>::View>;
 
 fn see(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<OwnAuthenticator> {
     let mut detail = Detail::new(record, Authenticator::view(record, tx)?);
@@ -42,13 +42,13 @@ fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
 }
 
 /// GET /current-identity/authenticators
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<OwnAuthenticator>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<OwnAuthenticator>> {
     let wanted = Scope::Having { field: "identity", value: call.identity()?.id.to_string() };
     listed(&call, listing, Words::WHOLE, |_| Ok(wanted), see).await
 }
 
 /// GET /current-identity/authenticators/{id}
-pub async fn detail(call: Call, id: Id<Authenticator>) -> Result<Tagged<OwnAuthenticator>> {
+pub(crate) async fn detail(call: Call, id: Id<Authenticator>) -> Result<Tagged<OwnAuthenticator>> {
     let record = own(&call, &id)?;
     Ok(Tagged { data: call.store.read(|tx| see(tx, &record))?, tag: entity_tag(&record)? })
 }
@@ -56,7 +56,7 @@ pub async fn detail(call: Call, id: Id<Authenticator>) -> Result<Tagged<OwnAuthe
 /// A new user name and password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AuthenticatorUpdateWithCurrent {
+pub(crate) struct AuthenticatorUpdateWithCurrent {
     #[schemars(length(min = 4, max = 100))]
     username: String,
     #[schemars(length(min = 5, max = 100))]
@@ -72,7 +72,7 @@ pub struct AuthenticatorUpdateWithCurrent {
 /// A new user name, password, or both.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AuthenticatorPatchWithCurrent {
+pub(crate) struct AuthenticatorPatchWithCurrent {
     #[serde(default)]
     #[schemars(length(min = 4, max = 100))]
     username: Option<String>,
@@ -88,13 +88,23 @@ pub struct AuthenticatorPatchWithCurrent {
 }
 
 /// PUT /current-identity/authenticators/{id}
-pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdateWithCurrent>) -> Result<Done> {
+pub(crate) async fn replace(
+    call: Call,
+    id: Id<Authenticator>,
+    known: IfMatch,
+    Body(new): Body<AuthenticatorUpdateWithCurrent>,
+) -> Result<Done> {
     let edit = Edit { username: Some(new.username), password: Some(new.password), tags: new.tags };
     set(call, id, known, edit, new.current_password).await
 }
 
 /// PATCH /current-identity/authenticators/{id}
-pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatchWithCurrent>) -> Result<Done> {
+pub(crate) async fn patch(
+    call: Call,
+    id: Id<Authenticator>,
+    known: IfMatch,
+    Body(new): Body<AuthenticatorPatchWithCurrent>,
+) -> Result<Done> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
     set(call, id, known, Edit { username: new.username, password: new.password, tags }, new.current_password).await
@@ -141,25 +151,29 @@ fn holder(call: &Call) -> Result<Holder> {
 /// A certificate request for a new key.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct IdentityExtendEnrollmentRequest {
+pub(crate) struct IdentityExtendEnrollmentRequest {
     /// PEM.
     client_cert_csr: String,
 }
 
 /// POST /current-identity/authenticators/{id}/extend, POST /authenticators/{id}/extend
-pub async fn extend(call: Call, id: Id<Authenticator>, Body(asked): Body<IdentityExtendEnrollmentRequest>) -> Result<Shown<Extended>> {
+pub(crate) async fn extend(
+    call: Call,
+    id: Id<Authenticator>,
+    Body(asked): Body<IdentityExtendEnrollmentRequest>,
+) -> Result<Shown<Extended>> {
     extension::extend(&call.context(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Shown)
 }
 
 /// The renewed certificate, to confirm that it arrived.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct IdentityExtendValidateEnrollmentRequest {
+pub(crate) struct IdentityExtendValidateEnrollmentRequest {
     /// PEM; only the first certificate is read.
     client_cert: String,
 }
 
 /// POST /current-identity/authenticators/{id}/extend-verify, POST /authenticators/{id}/extend-verify
-pub async fn confirm(call: Call, id: Id<Authenticator>, Body(shown): Body<IdentityExtendValidateEnrollmentRequest>) -> Result<Done> {
+pub(crate) async fn confirm(call: Call, id: Id<Authenticator>, Body(shown): Body<IdentityExtendValidateEnrollmentRequest>) -> Result<Done> {
     extension::confirm(&call.context(), holder(&call)?, id, shown.client_cert).await.map(|()| Done)
 }

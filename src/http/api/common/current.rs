@@ -16,13 +16,13 @@ use crate::{
 };
 
 /// The session of a request.
-pub type SessionDetail = Detail<CurrentSession>;
+pub(crate) type SessionDetail = Detail<CurrentSession>;
 
 /// The members of the session of a request.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CurrentApiSessionDetail")]
-pub struct CurrentSession {
+pub(crate) struct CurrentSession {
     #[serde(flatten)]
     of: <ApiSession as Entity>::View,
     /// When the session ends if it is not used.
@@ -37,7 +37,7 @@ pub struct CurrentSession {
 ///
 /// # Errors
 /// A record that the view needs cannot be read.
-pub fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
+pub(crate) fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let session = &caller.session;
     let active = call.sessions.last_activity(session);
     let authenticator = session.spec.authenticator().map(Id::<Authenticator>::from_text);
@@ -51,19 +51,19 @@ pub fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
 }
 
 /// GET /current-api-session
-pub async fn session(call: Call) -> Result<Shown<SessionDetail>> {
+pub(crate) async fn session(call: Call) -> Result<Shown<SessionDetail>> {
     let caller = call.caller()?;
     current(&call, caller).map(Shown)
 }
 
 /// DELETE /current-api-session
-pub async fn end_session(call: Call) -> Result<Done> {
+pub(crate) async fn end_session(call: Call) -> Result<Done> {
     let id = call.caller()?.session.id.clone();
     call.changes.run(move |change| change.delete(&id)).await.map(|()| Done)
 }
 
 /// GET /current-identity
-pub async fn identity(call: Call) -> Result<Shown<Detail<<Identity as Entity>::View>>> {
+pub(crate) async fn identity(call: Call) -> Result<Shown<Detail<<Identity as Entity>::View>>> {
     let id = &call.identity()?.id;
     call.store.read(|tx| {
         let record = tx.get(id)?;

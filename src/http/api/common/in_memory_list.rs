@@ -18,10 +18,10 @@ use crate::{
 };
 
 /// A filterable name, its type, and the function that reads its value from an entry.
-pub struct Name<T>(pub &'static str, pub Type, pub fn(&T) -> Value<'_>);
+pub(crate) struct Name<T>(pub &'static str, pub Type, pub fn(&T) -> Value<'_>);
 
 /// An entry of such a list. Without a sort the list is ordered by id.
-pub trait Entry: Serialize + Sized + 'static {
+pub(crate) trait Entry: Serialize + Sized + 'static {
     /// The filterable and sortable names.
     const NAMES: &'static [Name<Self>];
 
@@ -55,7 +55,7 @@ impl<T: Entry> Subject for Shown<'_, T> {
 ///
 /// # Errors
 /// The filter or the sort is invalid; the errors of `each`, `one` and [`joined`].
-pub async fn list<T: Entry>(
+pub(crate) async fn list<T: Entry>(
     call: &Call,
     listing: Listing,
     each: impl FnOnce(&Read<'_>, &mut dyn FnMut(T)) -> Result<()> + Send + 'static,
@@ -95,7 +95,7 @@ fn select<T: Entry>(listing: &Listing, each: impl FnOnce(&mut dyn FnMut(T)) -> R
 }
 
 /// A number as a filter value.
-pub fn number(number: u64) -> Value<'static> {
+pub(crate) fn number(number: u64) -> Value<'static> {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 

@@ -28,7 +28,7 @@ const INTERFACES: [(&str, &str); 5] = [
 /// Version and interfaces of this controller.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Version {
+pub(crate) struct Version {
     /// By interface and its version.
     api_versions: BTreeMap<&'static str, BTreeMap<&'static str, ApiVersion>>,
     build_date: &'static str,
@@ -50,7 +50,7 @@ struct ApiVersion {
 }
 
 /// GET /version
-pub async fn version(call: Call) -> Result<Shown<Version>> {
+pub(crate) async fn version(call: Call) -> Result<Shown<Version>> {
     let interface = |path: &'static str| {
         let api_base_urls = call.addresses.iter().map(|address| format!("https://{address}{path}")).collect();
         BTreeMap::from([("v1", ApiVersion { api_base_urls, path, version: None })])
@@ -68,30 +68,30 @@ pub async fn version(call: Call) -> Result<Shown<Version>> {
 /// The capabilities that a controller of this version line can have.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Capability {
+pub(crate) enum Capability {
     OidcAuth,
     HaController,
 }
 
 /// GET /enumerated-capabilities
-pub async fn capabilities(_: Call) -> Result<Shown<Vec<Capability>>> {
+pub(crate) async fn capabilities(_: Call) -> Result<Shown<Vec<Capability>>> {
     Ok(Shown(vec![Capability::OidcAuth, Capability::HaController]))
 }
 
 /// The address of a protocol.
 #[derive(Serialize, JsonSchema)]
-pub struct Protocol {
+pub(crate) struct Protocol {
     /// `host:port`
     address: String,
 }
 
 /// GET /protocols
-pub async fn protocols(call: Call) -> Result<Shown<BTreeMap<&'static str, Protocol>>> {
+pub(crate) async fn protocols(call: Call) -> Result<Shown<BTreeMap<&'static str, Protocol>>> {
     Ok(Shown(BTreeMap::from([("https", Protocol { address: call.address.clone() })])))
 }
 
 /// The certificate authorities, base64 of a PKCS#7 structure (RFC 7030 section 4.1.3).
-pub struct CaStore(String);
+pub(crate) struct CaStore(String);
 
 impl Answer for CaStore {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
@@ -107,6 +107,6 @@ impl Answer for CaStore {
 }
 
 /// GET /.well-known/est/cacerts
-pub async fn ca_store(call: Call) -> Result<CaStore> {
+pub(crate) async fn ca_store(call: Call) -> Result<CaStore> {
     Ok(CaStore(call.keystore.bundle_pkcs7(call.now.seconds())))
 }

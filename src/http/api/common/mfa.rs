@@ -21,21 +21,21 @@ const PATH: &str = "current-identity/mfa";
 
 /// A code that completes a session.
 #[derive(Deserialize, JsonSchema)]
-pub struct MfaAuth {
+pub(crate) struct MfaAuth {
     /// Six digits of an app, or a recovery code.
     code: String,
 }
 
 /// A code that confirms an operation.
 #[derive(Deserialize, JsonSchema)]
-pub struct MfaValidation {
+pub(crate) struct MfaValidation {
     /// Six digits of an app, or a recovery code where the operation accepts one.
     code: String,
 }
 
 /// A code in a header, for requests without a body.
 #[derive(Deserialize, JsonSchema)]
-pub struct CodeHeader {
+pub(crate) struct CodeHeader {
     #[serde(rename = "mfa-validation-code", default)]
     code: Option<String>,
 }
@@ -44,17 +44,17 @@ pub struct CodeHeader {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "DetailMfaRecoveryCodes")]
-pub struct RecoveryCodes {
+pub(crate) struct RecoveryCodes {
     recovery_codes: Vec<String>,
 }
 
 /// POST /authenticate/mfa
-pub async fn authenticate(call: Call, Body(given): Body<MfaAuth>) -> Result<Done> {
+pub(crate) async fn authenticate(call: Call, Body(given): Body<MfaAuth>) -> Result<Done> {
     pass(&call, given.code, mfa::enter).await
 }
 
 /// POST /current-identity/mfa/verify
-pub async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
+pub(crate) async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
     mfa::may_set_up(call.caller()?)?;
     pass(&call, given.code, mfa::verify).await
 }
@@ -77,7 +77,7 @@ fn attempt(call: &Call, code: String) -> Result<Attempt> {
 }
 
 /// POST /current-identity/mfa
-pub async fn enroll(call: Call) -> Result<Created> {
+pub(crate) async fn enroll(call: Call) -> Result<Created> {
     mfa::may_set_up(call.caller()?)?;
     let codes = call.codes.clone();
     let id = change_own(&call, move |change, identity| mfa::enroll(change, &codes, identity)).await?;
@@ -85,7 +85,7 @@ pub async fn enroll(call: Call) -> Result<Created> {
 }
 
 /// GET /current-identity/mfa
-pub async fn detail(call: Call) -> Result<Shown<Detail<View>>> {
+pub(crate) async fn detail(call: Call) -> Result<Shown<Detail<View>>> {
     let identity = call.identity()?;
     let (record, mut view) = call.store.read(|tx| {
         let record = mfa::of(tx, &identity.id)?;
@@ -101,7 +101,7 @@ pub async fn detail(call: Call) -> Result<Shown<Detail<View>>> {
 }
 
 /// GET /current-identity/mfa/qr-code
-pub async fn qr_code(call: Call) -> Result<Picture> {
+pub(crate) async fn qr_code(call: Call) -> Result<Picture> {
     mfa::may_set_up(call.caller()?)?;
     let identity = call.identity()?;
     let record = call.store.read(|tx| mfa::unverified(tx, &identity.id))?;
@@ -109,7 +109,7 @@ pub async fn qr_code(call: Call) -> Result<Picture> {
 }
 
 /// DELETE /current-identity/mfa
-pub async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<Done> {
+pub(crate) async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<Done> {
     let (codes, attempt) = (call.codes.clone(), attempt(&call, header.code.unwrap_or_default())?);
     change_own(&call, move |change, identity| mfa::remove(change, &codes, identity, &attempt)).await?;
     call.codes.forgive(&call.identity()?.id);
@@ -117,7 +117,7 @@ pub async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<
 }
 
 /// GET /current-identity/mfa/recovery-codes
-pub async fn recovery_codes(
+pub(crate) async fn recovery_codes(
     call: Call,
     OptionalBody(given): OptionalBody<MfaValidation>,
     Headers(header): Headers<CodeHeader>,
@@ -130,7 +130,7 @@ pub async fn recovery_codes(
 }
 
 /// POST /current-identity/mfa/recovery-codes
-pub async fn renew_recovery_codes(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
+pub(crate) async fn renew_recovery_codes(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
     let (codes, attempt) = (call.codes.clone(), attempt(&call, given.code)?);
     change_own(&call, move |change, identity| mfa::renew(change, &codes, identity, &attempt)).await.map(|()| Done)
 }

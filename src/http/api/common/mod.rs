@@ -1,22 +1,22 @@
 //! Operations of both the management and the client interface.
 
-pub mod authenticate;
-pub mod authenticator;
-pub mod current;
-pub mod in_memory_list;
-pub mod information;
-pub mod mfa;
-pub mod network_token;
+pub(crate) mod authenticate;
+pub(crate) mod authenticator;
+pub(crate) mod current;
+pub(crate) mod in_memory_list;
+pub(crate) mod information;
+pub(crate) mod mfa;
+pub(crate) mod network_token;
 mod qr;
-pub mod service;
-pub mod session;
-pub mod spec;
+pub(crate) mod service;
+pub(crate) mod session;
+pub(crate) mod spec;
 
 use crate::entity::Controller;
 use crate::http::{permission::Permission::*, route::Routes};
 
 /// The common rows.
-pub fn routes(routes: Routes) -> Routes {
+pub(crate) fn routes(routes: Routes) -> Routes {
     routes
         .get("/", Open, information::version)
         .summary("The version of this controller and the addresses of its interfaces.")

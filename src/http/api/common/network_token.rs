@@ -14,13 +14,13 @@ const NAME: &str = "default";
 /// A token of the network.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "NetworkJwt")]
-pub struct NetworkToken {
+pub(crate) struct NetworkToken {
     name: &'static str,
     token: String,
 }
 
 /// GET /network-jwts
-pub async fn list(call: Call) -> Result<Shown<Vec<NetworkToken>>> {
+pub(crate) async fn list(call: Call) -> Result<Shown<Vec<NetworkToken>>> {
     let token = call.network_tokens.token(call.keystore.signer(), &call.address)?;
     Ok(Shown(vec![NetworkToken { name: NAME, token }]))
 }

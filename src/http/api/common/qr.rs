@@ -18,14 +18,14 @@ const QUIET: usize = 4;
 const WHITE: u8 = 255;
 
 /// A PNG image.
-pub struct Picture(Vec<u8>);
+pub(crate) struct Picture(Vec<u8>);
 
 impl Picture {
     /// The QR code of a text, 256 pixels wide and high, 8 bit grey.
     ///
     /// # Errors
     /// [`Error::Invalid`] with `field` for a text of more than about two thousand bytes.
-    pub fn of(text: &str, field: &str) -> Result<Self> {
+    pub(crate) fn of(text: &str, field: &str) -> Result<Self> {
         let code = QrCode::encode_text(text, QrCodeEcc::Medium).map_err(|_| Error::invalid(field, "is too long for a QR code", ""))?;
         let modules = usize::try_from(code.size()).unwrap_or_default();
         let scale = (PIXELS / (modules + 2 * QUIET)).max(1);

@@ -25,12 +25,12 @@ use crate::{
 };
 
 /// A service as shown to one identity.
-pub type ServiceDetail = Detail<SeenService>;
+pub(crate) type ServiceDetail = Detail<SeenService>;
 
 /// A service, with the members that depend on the viewer.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ServiceDetail")]
-pub struct SeenService {
+pub(crate) struct SeenService {
     #[serde(flatten)]
     pub of: <Service as Entity>::View,
     #[serde(flatten)]
@@ -40,7 +40,7 @@ pub struct SeenService {
 /// The members of a service that depend on the viewer.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Config data by name of config type: those of the service, overridden by those of the identity.
     #[schemars(with = "BTreeMap<String, BTreeMap<String, serde_json::Value>>")]
     pub config: BTreeMap<String, Document>,
@@ -52,7 +52,7 @@ pub struct Usage {
 
 /// The rights that an identity has to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HeldRights {
+pub(crate) struct HeldRights {
     bind: bool,
     dial: bool,
 }
@@ -70,7 +70,7 @@ impl HeldRights {
 }
 
 /// An identity that looks at services.
-pub struct Viewer<'v> {
+pub(crate) struct Viewer<'v> {
     pub tx: &'v Read<'v>,
     pub access: &'v Access,
     pub identity: &'v Record<Identity>,
@@ -98,7 +98,13 @@ impl<'v> Viewer<'v> {
     /// # Errors
     /// The store cannot be read.
     /// The store cannot be read.
-    pub fn new(tx: &'v Read<'v>, access: &'v Access, evidence: Evidence, identity: &'v Record<Identity>, types: &[String]) -> Result<Self> {
+    pub(crate) fn new(
+        tx: &'v Read<'v>,
+        access: &'v Access,
+        evidence: Evidence,
+        identity: &'v Record<Identity>,
+        types: &[String],
+    ) -> Result<Self> {
         let mut wanted = BTreeMap::new();
         if types.iter().any(|name| name == "all") {
             tx.each::<ConfigType>(|record| {
@@ -124,7 +130,7 @@ impl<'v> Viewer<'v> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn see(&self, service: &Record<Service>) -> Result<ServiceDetail> {
+    pub(crate) fn see(&self, service: &Record<Service>) -> Result<ServiceDetail> {
         let held = self.held(&[service.id.as_str()]).first().copied().unwrap_or(HeldRights { bind: false, dial: false });
         let usage = self.usage(&service.id, &service.spec.configs, held)?;
         Ok(Detail::new(service, SeenService { of: Service::view(service, self.tx)?, usage }))
@@ -134,7 +140,7 @@ impl<'v> Viewer<'v> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn write(&self, texts: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
+    pub(crate) fn write(&self, texts: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
         loop {
             let ids = part.ahead(SOME);
             if ids.is_empty() {
@@ -159,7 +165,7 @@ impl<'v> Viewer<'v> {
     }
 
     /// The ids of usable services in a window, ordered by id, and their total number.
-    pub fn some_usable(&self, window: Window) -> (Ids, u64) {
+    pub(crate) fn some_usable(&self, window: Window) -> (Ids, u64) {
         self.access.ask(|engine| {
             let rights = engine.rights(self.identity.id.as_str());
             let usable = engine.visible(&rights);
@@ -171,7 +177,7 @@ impl<'v> Viewer<'v> {
     }
 
     /// The ids of all usable services, in order.
-    pub fn usable(&self) -> Vec<String> {
+    pub(crate) fn usable(&self) -> Vec<String> {
         self.access.ask(|engine| {
             let rights = engine.rights(self.identity.id.as_str());
             engine.visible(&rights).iter().filter_map(|row| Some(engine.id(Subject::Service, *row)?.to_string())).collect()

@@ -29,7 +29,7 @@ const ROUTERS: usize = 25;
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SessionDetail")]
-pub struct View {
+pub(crate) struct View {
     #[serde(flatten)]
     of: <Session as Entity>::View,
     /// The routers to connect to.
@@ -40,14 +40,14 @@ pub struct View {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SessionManagementDetail")]
-pub struct FullView {
+pub(crate) struct FullView {
     #[serde(flatten)]
     of: View,
     service_policies: Vec<EntityRef>,
 }
 
 /// Shows sessions within one transaction.
-pub struct SessionViewer<'a> {
+pub(crate) struct SessionViewer<'a> {
     state: &'a AppState,
     tx: &'a Read<'a>,
     /// The commit number from before the transaction.
@@ -64,7 +64,7 @@ impl<'a> SessionViewer<'a> {
     ///
     /// # Errors
     /// A record cannot be read; the errors of `look`.
-    pub fn read<T>(state: &AppState, look: impl FnOnce(&SessionViewer<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(state: &AppState, look: impl FnOnce(&SessionViewer<'_>) -> Result<T>) -> Result<T> {
         let at = state.routers.now();
         state.store.read(|tx| look(&SessionViewer::new(state, tx, at)))
     }
@@ -73,7 +73,7 @@ impl<'a> SessionViewer<'a> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn see(&self, record: &Record<Session>) -> Result<Detail<View>> {
+    pub(crate) fn see(&self, record: &Record<Session>) -> Result<Detail<View>> {
         self.see_over(record, &self.in_common(&record.spec.identity_id, &record.spec.service_id))
     }
 
@@ -81,13 +81,13 @@ impl<'a> SessionViewer<'a> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn see_over(&self, record: &Record<Session>, routers: &[Arc<str>]) -> Result<Detail<View>> {
+    pub(crate) fn see_over(&self, record: &Record<Session>, routers: &[Arc<str>]) -> Result<Detail<View>> {
         let edge_routers = self.state.routers.find(routers, self.tx, self.at)?;
         Ok(Detail::new(record, View { of: Session::view(record, self.tx)?, edge_routers }))
     }
 
     /// The routers that a session offers an identity for a service, at most [`ROUTERS`], connected ones first.
-    pub fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
+    pub(crate) fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
         let is_built_in_connected = self.tx.link(EdgeRouter::BUILT_IN).is_some();
         self.state.access.ask(|engine| {
             let common = engine.session_edge_routers(identity.as_str(), service.as_str(), is_built_in_connected);
@@ -120,7 +120,7 @@ fn scope(call: &Call) -> Result<Option<String>> {
 }
 
 /// GET /sessions
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<FullView>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<FullView>>> {
     let (state, own) = (call.state.clone(), scope(&call)?);
     let words = Words::of_whole(own.is_none());
     let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Scope::All, Scope::Ids));
@@ -139,7 +139,7 @@ fn visible(call: &Call, tx: &Read<'_>, id: &Id<Session>) -> Result<Record<Sessio
 }
 
 /// GET /sessions/{id}
-pub async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullView>>> {
+pub(crate) async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullView>>> {
     SessionViewer::read(&call, |sight| {
         let session = visible(&call, sight.tx, &id)?;
         Ok(Tagged { data: sight.see_full(&session)?, tag: entity_tag(&session)? })
@@ -150,13 +150,13 @@ pub async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullVie
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SessionRoutePathDetail")]
-pub struct RoutePath {
+pub(crate) struct RoutePath {
     /// Router ids from one end to the other; empty without traffic.
     route_path: Vec<String>,
 }
 
 /// GET /sessions/{id}/route-path: the routers of one of its circuits.
-pub async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>> {
+pub(crate) async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
     let route_path = match call.control.path_of_session(id.as_str()) {
         Some(path) => path,
@@ -169,7 +169,7 @@ pub async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>>
 }
 
 /// DELETE /sessions/{id}
-pub async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Result<Done> {
+pub(crate) async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Result<Done> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
     let delete = move |change: &Change<'_, '_>| {
         let session = change.get(&id)?;

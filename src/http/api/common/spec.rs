@@ -29,7 +29,7 @@ const YAML: &str = "text/yaml";
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SpecDetail")]
-pub struct Spec {
+pub(crate) struct Spec {
     #[serde(rename = "_links")]
     links: Links,
     id: &'static str,
@@ -50,20 +50,20 @@ fn unknown(id: Id<Spec>) -> Error {
 }
 
 /// GET /specs
-pub async fn list(_: Call) -> Result<Page<Spec>> {
+pub(crate) async fn list(_: Call) -> Result<Page<Spec>> {
     let count = SPECS.len() as i64;
     let pagination = Pagination { limit: count, offset: 0, total_count: count };
     Ok(Page { data: SPECS.into_iter().map(named).collect(), pagination, fields: None })
 }
 
 /// GET /specs/{id}
-pub async fn detail(_: Call, id: Id<Spec>) -> Result<Shown<Spec>> {
+pub(crate) async fn detail(_: Call, id: Id<Spec>) -> Result<Shown<Spec>> {
     let known = SPECS.into_iter().find(|name| *name == id.as_str());
     known.map(|name| Shown(named(name))).ok_or_else(|| unknown(id))
 }
 
 /// The text of an OpenAPI document.
-pub struct Body {
+pub(crate) struct Body {
     media: &'static str,
     text: Constant,
 }
@@ -80,7 +80,7 @@ impl Answer for Body {
 }
 
 /// GET /specs/{id}/spec
-pub async fn body(call: Call, id: Id<Spec>, accept: Accept) -> Result<Body> {
+pub(crate) async fn body(call: Call, id: Id<Spec>, accept: Accept) -> Result<Body> {
     let description = match id.as_str() {
         CLIENT => &call.descriptions.client,
         MANAGEMENT => &call.descriptions.management,
@@ -97,7 +97,7 @@ fn json(description: &Description) -> Result<Body> {
 }
 
 /// The OpenAPI document of an interface as JSON.
-pub struct Document(Body);
+pub(crate) struct Document(Body);
 
 impl Answer for Document {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
@@ -110,21 +110,21 @@ impl Answer for Document {
 }
 
 /// GET /openapi.json and /swagger.json of the client interface
-pub async fn client(call: Call) -> Result<Document> {
+pub(crate) async fn client(call: Call) -> Result<Document> {
     json(&call.descriptions.client).map(Document)
 }
 
 /// GET /openapi.json and /swagger.json of the management interface
-pub async fn management(call: Call) -> Result<Document> {
+pub(crate) async fn management(call: Call) -> Result<Document> {
     json(&call.descriptions.management).map(Document)
 }
 
 /// GET /openapi.json of the controller's own interface
-pub async fn overkeep(call: Call) -> Result<Document> {
+pub(crate) async fn overkeep(call: Call) -> Result<Document> {
     json(&call.descriptions.overkeep).map(Document)
 }
 
 /// GET /openapi.json of the fabric interface
-pub async fn fabric(call: Call) -> Result<Document> {
+pub(crate) async fn fabric(call: Call) -> Result<Document> {
     json(&call.descriptions.fabric).map(Document)
 }

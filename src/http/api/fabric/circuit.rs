@@ -24,7 +24,7 @@ use crate::{
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitDetail")]
-pub struct View {
+pub(crate) struct View {
     /// The id of the session that dialed.
     client_id: String,
     service: EntityRef,
@@ -77,7 +77,7 @@ fn see(circuit: CircuitInfo, router: Option<&str>, facts: &dyn Facts) -> Result<
 }
 
 /// GET /circuits
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
     let (router, same) = (call.router.clone(), call.router.clone());
     let each =
         move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| router.each_circuit(|circuit| see(circuit, router.id(), tx).map(&mut *found));
@@ -86,7 +86,7 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<C
 }
 
 /// GET /circuits/{id}
-pub async fn detail(call: Call, id: Id<View>) -> Result<Shown<Circuit>> {
+pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Shown<Circuit>> {
     let Some(circuit) = call.router.circuit(id.as_str()) else {
         return Err(Error::NotFound { kind: "circuit", id: id.into_text(), field: None });
     };

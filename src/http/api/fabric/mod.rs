@@ -29,7 +29,7 @@ use crate::http::{
 const VERSION: &str = "0.16.54";
 
 /// The table of the interface.
-pub fn routes() -> Routes {
+pub(crate) fn routes() -> Routes {
     Routes::new("fabric", "/fabric/v1", VERSION)
         .get("/openapi.json", Open, common::spec::fabric)
         .summary("This OpenAPI document.")
@@ -70,7 +70,7 @@ pub fn routes() -> Routes {
 
 /// The location of a copy of the data file.
 #[derive(Deserialize, JsonSchema)]
-pub struct DatabaseSnapshotCreate {
+pub(crate) struct DatabaseSnapshotCreate {
     /// Must be blank: the copy is written beside the data file. A remote caller cannot choose another place.
     #[serde(default)]
     path: String,

@@ -25,7 +25,7 @@ const PATH: &str = "routers";
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "RouterDetail")]
-pub struct View {
+pub(crate) struct View {
     name: String,
     /// The fingerprint of its client certificate; null before it has enrolled.
     fingerprint: Option<String>,
@@ -52,7 +52,7 @@ struct Listener {
 ///
 /// # Errors
 /// Its record cannot be read.
-pub fn named(id: &str, facts: &dyn Facts) -> Result<EntityRef> {
+pub(crate) fn named(id: &str, facts: &dyn Facts) -> Result<EntityRef> {
     let edge = facts.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| router.spec.name);
     let transit = || Ok(facts.find(&Id::<TransitRouter>::from_text(id))?.map(|router| router.spec.name));
     let name = edge.map_or_else(transit, |name| Ok::<_, Error>(Some(name)))?;
@@ -73,7 +73,7 @@ fn see(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
 }
 
 /// GET /routers
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
     joined(&call, false, filterable::<TransitRouter>().collect(), find_all, |tx, _, part| {
         while let Some(id) = part.next() {
@@ -90,7 +90,7 @@ fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Record<TransitRo
 }
 
 /// GET /routers/{id}
-pub async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Shown<Detail<View>>> {
+pub(crate) async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Shown<Detail<View>>> {
     call.store.read(|tx| {
         let router = find(tx, &id)?.ok_or_else(|| missing(TransitRouter::KIND, &id))?;
         Ok(Shown(see(&router, tx)))

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ServiceDetail")]
-pub struct View {
+pub(crate) struct View {
     name: String,
     terminator_strategy: String,
 }
@@ -30,7 +30,7 @@ pub struct View {
 const WORDS: Words<Service> = Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy"]);
 
 /// The links of a service.
-pub fn links(id: &str) -> Links {
+pub(crate) fn links(id: &str) -> Links {
     Links::default().with("self", format_args!("services/{id}")).with("terminators", format_args!("services/{id}/terminators"))
 }
 
@@ -42,11 +42,11 @@ fn see(record: &Record<Service>) -> Detail<View> {
 }
 
 /// GET /services
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     listed_with(&call, listing, &WORDS, WORDS.names().collect(), |_| Ok(Scope::All), |_, record| Ok(see(record))).await
 }
 
 /// GET /services/{id}
-pub async fn detail(call: Call, id: Id<Service>) -> Result<Shown<Detail<View>>> {
+pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Shown<Detail<View>>> {
     call.store.read(|tx| Ok(Shown(see(&tx.get(&id)?))))
 }

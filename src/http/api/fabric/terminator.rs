@@ -21,7 +21,7 @@ use crate::{
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TerminatorDetail")]
-pub struct View {
+pub(crate) struct View {
     service_id: Id<Service>,
     service: EntityRef,
     router_id: String,
@@ -66,21 +66,21 @@ async fn listed(call: Call, listing: Listing, wanted: Scope) -> Result<Joined<De
 }
 
 /// GET /terminators
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     listed(call, listing, Scope::All).await
 }
 
 /// GET /services/{id}/terminators; empty for an unknown service.
-pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     listed(call, listing, Scope::Having { field: "service", value: id.into_text() }).await
 }
 
 /// GET /routers/{id}/terminators; empty for an unknown router.
-pub async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     listed(call, listing, Scope::Having { field: "router", value: id.into_text() }).await
 }
 
 /// GET /terminators/{id}
-pub async fn detail(call: Call, id: Id<Terminator>) -> Result<Shown<Detail<View>>> {
+pub(crate) async fn detail(call: Call, id: Id<Terminator>) -> Result<Shown<Detail<View>>> {
     call.store.read(|tx| see(&tx.get(&id)?, tx).map(Shown))
 }

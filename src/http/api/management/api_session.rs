@@ -24,13 +24,13 @@ fn see(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Resul
 }
 
 /// GET /api-sessions
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
     let sessions = call.sessions.clone();
     listed(&call, listing, Words::ALL, |_| Ok(Scope::All), move |tx, record| see(tx, &sessions, record)).await
 }
 
 /// GET /api-sessions/{id}
-pub async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<Seen>> {
+pub(crate) async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<Seen>> {
     call.store.read(|tx| {
         let record = tx.get(&id)?;
         Ok(Tagged { data: see(tx, &call.sessions, &record)?, tag: entity_tag(&record)? })

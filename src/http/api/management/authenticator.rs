@@ -24,7 +24,7 @@ use crate::{
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("examples" = [{ "identityId": "VbeD75dzZNfC", "method": "updb", "username": "alice", "password": "correct horse" }]))]
-pub struct AuthenticatorCreate {
+pub(crate) struct AuthenticatorCreate {
     identity_id: Id<Identity>,
     /// `updb` for a user name and password, `cert` for a certificate.
     method: String,
@@ -43,7 +43,7 @@ pub struct AuthenticatorCreate {
 }
 
 /// POST /authenticators
-pub async fn create(call: Call, Body(new): Body<AuthenticatorCreate>) -> Result<Created> {
+pub(crate) async fn create(call: Call, Body(new): Body<AuthenticatorCreate>) -> Result<Created> {
     let (credential, ca) = match new.method.as_str() {
         "updb" => (updb(&call, &new).await?, None),
         "cert" => cert(&call, &new)?,
@@ -88,7 +88,7 @@ fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Created> {
 
 /// A new user name and password.
 #[derive(Deserialize, JsonSchema)]
-pub struct AuthenticatorUpdate {
+pub(crate) struct AuthenticatorUpdate {
     #[schemars(length(min = 4, max = 100))]
     username: String,
     #[schemars(length(min = 5, max = 100))]
@@ -99,7 +99,7 @@ pub struct AuthenticatorUpdate {
 
 /// A new user name, password, or both, and tags.
 #[derive(Deserialize, JsonSchema)]
-pub struct AuthenticatorPatch {
+pub(crate) struct AuthenticatorPatch {
     #[serde(default)]
     #[schemars(length(min = 4, max = 100))]
     username: Option<String>,
@@ -112,12 +112,12 @@ pub struct AuthenticatorPatch {
 }
 
 /// PUT /authenticators/{id}
-pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdate>) -> Result<Done> {
+pub(crate) async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdate>) -> Result<Done> {
     set(call, id, known, Edit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }).await
 }
 
 /// PATCH /authenticators/{id}
-pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatch>) -> Result<Done> {
+pub(crate) async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatch>) -> Result<Done> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
     set(call, id, known, Edit { username: new.username, password: new.password, tags }).await
@@ -146,12 +146,12 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) 
 /// The new expiry of the enrollment.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ReEnroll {
+pub(crate) struct ReEnroll {
     expires_at: Timestamp,
 }
 
 /// POST /authenticators/{id}/re-enroll
-pub async fn re_enroll(call: Call, id: Id<Authenticator>, Body(how): Body<ReEnroll>) -> Result<Created> {
+pub(crate) async fn re_enroll(call: Call, id: Id<Authenticator>, Body(how): Body<ReEnroll>) -> Result<Created> {
     let made = call.changes.run(move |change| authenticator::re_enroll(change, &id, how.expires_at)).await?;
     Ok(Created::new(&made.id))
 }

@@ -21,7 +21,7 @@ use crate::{
 const PLAIN: &str = "text/plain";
 
 /// A certificate in PEM, as plain text.
-pub struct Proof(String);
+pub(crate) struct Proof(String);
 
 impl Extractor for Proof {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -53,7 +53,7 @@ impl Extractor for Proof {
 }
 
 /// PATCH /cas/{id}; a blank `identityNameFormat` is ignored.
-pub async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>, preview: Preview) -> Result<Outcome<Done>> {
+pub(crate) async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>, preview: Preview) -> Result<Outcome<Done>> {
     if let Some(members) = patch.body.as_object_mut() {
         members.retain(|name, member| name != "identityNameFormat" || member.as_str().is_none_or(|format| !format.trim().is_empty()));
     }
@@ -61,12 +61,12 @@ pub async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>,
 }
 
 /// POST /cas/{id}/verify
-pub async fn verify(call: Call, id: Id<Ca>, Proof(proof): Proof) -> Result<Done> {
+pub(crate) async fn verify(call: Call, id: Id<Ca>, Proof(proof): Proof) -> Result<Done> {
     call.changes.run(move |change| ca::verify(change, &id, &proof)).await.map(|()| Done)
 }
 
 /// GET /cas/{id}/jwt
-pub async fn token(call: Call, id: Id<Ca>) -> Result<Token> {
+pub(crate) async fn token(call: Call, id: Id<Ca>) -> Result<Token> {
     let ca = call.store.read(|tx| tx.get(&id))?;
     ca::token(&ca, &call.keystore, &call.address).map(Token)
 }

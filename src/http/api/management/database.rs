@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The rows of these operations.
-pub fn routes(routes: Routes) -> Routes {
+pub(crate) fn routes(routes: Routes) -> Routes {
     routes
         .post("/database/snapshot", Admin, snapshot)
         .patient()
@@ -33,13 +33,13 @@ pub fn routes(routes: Routes) -> Routes {
 
 /// A completed snapshot.
 #[derive(Serialize, JsonSchema)]
-pub struct DatabaseSnapshotDetails {
+pub(crate) struct DatabaseSnapshotDetails {
     /// Its path on the host of the controller.
     path: String,
 }
 
 /// POST /database/snapshot
-pub async fn snapshot(call: Call) -> Result<Shown<DatabaseSnapshotDetails>> {
+pub(crate) async fn snapshot(call: Call) -> Result<Shown<DatabaseSnapshotDetails>> {
     let maintenance = call.maintenance.clone();
     let made = tokio::task::spawn_blocking(move || maintenance.snapshot()).await;
     let path = made.unwrap_or_else(|e| Err(Error::Internal(format!("a snapshot: {e}"))))?;
@@ -83,7 +83,7 @@ struct DataIntegrityCheckDetail {
 }
 
 /// The answer with the results. It has a total number, but no pages.
-pub struct Results(Envelope<DataIntegrityCheckDetails>);
+pub(crate) struct Results(Envelope<DataIntegrityCheckDetails>);
 
 impl Answer for Results {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {

@@ -8,6 +8,6 @@ use crate::{
 };
 
 /// POST /edge-routers/{id}/re-enroll
-pub async fn re_enroll(call: Call, id: Id<EdgeRouter>) -> Result<Done> {
+pub(crate) async fn re_enroll(call: Call, id: Id<EdgeRouter>) -> Result<Done> {
     call.changes.run(move |change| edge_router::re_enroll(change, &id)).await.map(|()| Done)
 }

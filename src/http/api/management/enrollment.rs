@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "IdentityEnrollmentMethod")]
-pub enum EnrollmentMethod {
+pub(crate) enum EnrollmentMethod {
     Ott,
     Ottca,
     Updb,
@@ -31,7 +31,7 @@ pub enum EnrollmentMethod {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("examples" = [{ "identityId": "VbeD75dzZNfC", "method": "ott", "expiresAt": "2030-01-01T00:00:00.000Z" }]))]
-pub struct EnrollmentCreate {
+pub(crate) struct EnrollmentCreate {
     expires_at: Timestamp,
     identity_id: Id<Identity>,
     method: EnrollmentMethod,
@@ -46,7 +46,7 @@ pub struct EnrollmentCreate {
 }
 
 /// POST /enrollments
-pub async fn create(call: Call, Body(new): Body<EnrollmentCreate>) -> Result<Created> {
+pub(crate) async fn create(call: Call, Body(new): Body<EnrollmentCreate>) -> Result<Created> {
     if new.expires_at <= call.now {
         return Err(Error::BadReference("expiresAt is in the past".into()));
     }
@@ -81,12 +81,12 @@ fn wanted(tx: &Read<'_>, new: EnrollmentCreate) -> Result<Enrollment> {
 /// The new expiry of the enrollment.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct EnrollmentRefresh {
+pub(crate) struct EnrollmentRefresh {
     expires_at: Timestamp,
 }
 
 /// POST /enrollments/{id}/refresh
-pub async fn refresh(call: Call, id: Id<Enrollment>, Body(new): Body<EnrollmentRefresh>) -> Result<Shown<Location>> {
+pub(crate) async fn refresh(call: Call, id: Id<Enrollment>, Body(new): Body<EnrollmentRefresh>) -> Result<Shown<Location>> {
     let expires_at = new.expires_at;
     if expires_at <= call.now {
         return Err(Error::invalid("expiresAt", "is in the past", expires_at.to_string()));

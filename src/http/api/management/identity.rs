@@ -28,7 +28,7 @@ use crate::{
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Identity")]
-pub struct NewIdentity {
+pub(crate) struct NewIdentity {
     #[serde(flatten)]
     draft: Draft<Identity>,
     /// The enrollment of the identity; of several methods only the first is used.
@@ -41,7 +41,7 @@ pub struct NewIdentity {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("examples" = [{ "ott": true }]))]
-pub struct NewEnrollment {
+pub(crate) struct NewEnrollment {
     /// By a one-time token, for a certificate of this controller.
     ott: bool,
     /// By a one-time token and a certificate of the certificate authority with this id.
@@ -67,7 +67,7 @@ impl NewEnrollment {
 }
 
 /// POST /identities
-pub async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) -> Result<Outcome<Created>> {
+pub(crate) async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) -> Result<Outcome<Created>> {
     let id = Id::from_text(Identity::new_id());
     let sign = |wanted| call.changes.sign(wanted, call.now.plus(call.changes.identity_enrollment()));
     let enrollment = new.enrollment.and_then(|how| how.of(id.clone())).map(sign).transpose()?;
@@ -81,7 +81,13 @@ pub async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) 
 }
 
 /// PATCH /identities/{id}; `type` is accepted and ignored.
-pub async fn patch(call: Call, id: Id<Identity>, known: IfMatch, mut patch: Patch<Identity>, preview: Preview) -> Result<Outcome<Done>> {
+pub(crate) async fn patch(
+    call: Call,
+    id: Id<Identity>,
+    known: IfMatch,
+    mut patch: Patch<Identity>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
     patch.fixed = &["type"];
     crud::patch(call, id, known, patch, preview).await
 }
@@ -89,19 +95,19 @@ pub async fn patch(call: Call, id: Id<Identity>, known: IfMatch, mut patch: Patc
 /// How long an identity stays disabled.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Disable {
+pub(crate) struct Disable {
     /// Zero or less: until it is enabled again.
     pub duration_minutes: i64,
 }
 
 /// POST /identities/{id}/disable
-pub async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>) -> Result<Done> {
+pub(crate) async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>) -> Result<Done> {
     let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
     call.changes.run(move |change| change::identity::disable(change, &id, until)).await.map(|()| Done)
 }
 
 /// POST /identities/{id}/enable
-pub async fn enable(call: Call, id: Id<Identity>) -> Result<Done> {
+pub(crate) async fn enable(call: Call, id: Id<Identity>) -> Result<Done> {
     let identity = id.clone();
     call.changes.run(move |change| change::identity::enable(change, &identity)).await?;
     call.passwords.forgive(&id);
@@ -109,7 +115,7 @@ pub async fn enable(call: Call, id: Id<Identity>) -> Result<Done> {
 }
 
 /// DELETE /identities/{id}/mfa
-pub async fn remove_mfa(call: Call, id: Id<Identity>) -> Result<Done> {
+pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>) -> Result<Done> {
     let identity = id.clone();
     call.changes.run(move |change| mfa::take_away(change, &identity)).await?;
     call.codes.forgive(&id);
@@ -122,7 +128,7 @@ const BETWEEN: char = '\n';
 /// A config that an identity has for a service in place of the service's own.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServiceConfigDetail {
+pub(crate) struct ServiceConfigDetail {
     config: EntityRef,
     config_id: Id<Config>,
     service: EntityRef,
@@ -130,7 +136,7 @@ pub struct ServiceConfigDetail {
 }
 
 /// GET /identities/{id}/service-configs
-pub async fn service_configs(call: Call, id: Id<Identity>) -> Result<Joined<ServiceConfigDetail>> {
+pub(crate) async fn service_configs(call: Call, id: Id<Identity>) -> Result<Joined<ServiceConfigDetail>> {
     let find = move |tx: &Read<'_>| {
         let mut pairs = Ids::default();
         for Override { service, config } in tx.get(&id)?.state.service_configs {
@@ -156,7 +162,7 @@ pub async fn service_configs(call: Call, id: Id<Identity>) -> Result<Joined<Serv
 /// A config for a service.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServiceConfigAssign {
+pub(crate) struct ServiceConfigAssign {
     config_id: Id<Config>,
     service_id: Id<Service>,
 }
@@ -168,7 +174,7 @@ impl ServiceConfigAssign {
 }
 
 /// POST /identities/{id}/service-configs
-pub async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): Body<Vec<ServiceConfigAssign>>) -> Result<Done> {
+pub(crate) async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): Body<Vec<ServiceConfigAssign>>) -> Result<Done> {
     call.changes
         .run(move |change| {
             let mut identity = change.get(&id)?;
@@ -198,7 +204,7 @@ pub async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): B
 }
 
 /// DELETE /identities/{id}/service-configs
-pub async fn remove_service_configs(
+pub(crate) async fn remove_service_configs(
     call: Call,
     id: Id<Identity>,
     OptionalBody(pairs): OptionalBody<Vec<ServiceConfigAssign>>,
@@ -222,7 +228,7 @@ pub async fn remove_service_configs(
 /// Whether an identity may use a service, and the routers of both.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PolicyAdvice {
+pub(crate) struct PolicyAdvice {
     identity: EntityRef,
     identity_id: Id<Identity>,
     service: EntityRef,
@@ -242,14 +248,18 @@ pub struct PolicyAdvice {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "RouterEntityRef")]
-pub struct AdvisedRouter {
+pub(crate) struct AdvisedRouter {
     #[serde(flatten)]
     of: EntityRef,
     is_online: bool,
 }
 
 /// GET /identities/{id}/policy-advice/{serviceId}
-pub async fn policy_advice(call: Call, id: Id<Identity>, service_id: Id<Service>) -> Result<EndingInList<PolicyAdvice, AdvisedRouter>> {
+pub(crate) async fn policy_advice(
+    call: Call,
+    id: Id<Identity>,
+    service_id: Id<Service>,
+) -> Result<EndingInList<PolicyAdvice, AdvisedRouter>> {
     let (identity, service) = call.store.read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
     let asked = call.access.ask(|engine| {
         let mut common = Ids::default();

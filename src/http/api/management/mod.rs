@@ -3,7 +3,7 @@
 mod api_session;
 mod authenticator;
 mod ca;
-pub mod database;
+pub(crate) mod database;
 mod edge_router;
 mod enrollment;
 mod identity;
@@ -12,7 +12,7 @@ mod roles;
 mod service;
 mod summary;
 mod trace;
-pub mod transit_router;
+pub(crate) mod transit_router;
 
 use super::common;
 use crate::entity::{
@@ -26,7 +26,7 @@ use crate::http::{
 };
 
 /// The table of the interface.
-pub fn routes() -> Routes {
+pub(crate) fn routes() -> Routes {
     Routes::new("management", "/edge/management/v1", CONTRACT)
         .mount(common::routes)
         .get("/summary", Admin, summary::summary)

@@ -16,7 +16,7 @@ use crate::{
 /// What the endpoints of an identity have reported since this controller started.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PostureData {
+pub(crate) struct PostureData {
     mac: Slot<Addresses>,
     domain: Slot<Domain>,
     os: Slot<Os>,
@@ -129,7 +129,7 @@ impl SessionData {
 }
 
 /// GET /identities/{id}/posture-data. Empty for an unknown identity.
-pub async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
+pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
     let endpoint = call.posture.endpoint(id.as_str());
     let known = endpoint.clone();
     let sessions = call.store.scan(move |tx| {
@@ -154,6 +154,6 @@ pub async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
 }
 
 /// GET /identities/{id}/failed-service-requests, oldest first. Empty for an unknown identity.
-pub async fn failures(call: Call, id: Id<Identity>) -> Result<Shown<Vec<FailedRequest>>> {
+pub(crate) async fn failures(call: Call, id: Id<Identity>) -> Result<Shown<Vec<FailedRequest>>> {
     Ok(Shown(call.posture.failures(id.as_str()).iter().map(|failed| failed.as_ref().clone()).collect()))
 }

@@ -66,21 +66,21 @@ async fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<
 }
 
 /// GET /identity-role-attributes
-pub async fn of_identities(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+pub(crate) async fn of_identities(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
     attributes(&call, Subject::Identity, &listing).await
 }
 
 /// GET /service-role-attributes
-pub async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+pub(crate) async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
     attributes(&call, Subject::Service, &listing).await
 }
 
 /// GET /edge-router-role-attributes
-pub async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+pub(crate) async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
     attributes(&call, Subject::EdgeRouter, &listing).await
 }
 
 /// GET /posture-check-role-attributes
-pub async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+pub(crate) async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
     attributes(&call, Subject::PostureCheck, &listing).await
 }

@@ -32,7 +32,7 @@ use crate::{
 /// The parameters of a list of services.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServiceListing {
+pub(crate) struct ServiceListing {
     #[serde(flatten)]
     listing: Listing,
     #[serde(flatten)]
@@ -46,7 +46,7 @@ pub struct ServiceListing {
 }
 
 /// GET /services
-pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<PlainService>> {
     let (access, posture, caller) = (call.access.clone(), call.posture.clone(), call.caller()?.clone());
     let sight = Arc::new(ServiceViewer { access, posture, caller, own: call.evidence()?, wanted });
     let shown = sight.clone();
@@ -107,7 +107,7 @@ fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
 }
 
 /// GET /services/{id}
-pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
+pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
     let caller = call.caller()?;
     call.store.read(|tx| {
         let types = caller.config_types();
@@ -120,7 +120,7 @@ pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>
 /// The parameters of a list below a service or an identity.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RightListing {
+pub(crate) struct RightListing {
     #[serde(flatten)]
     listing: Listing,
     /// Dial or bind; both by default.
@@ -151,7 +151,7 @@ impl RightListing {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListedService")]
-pub struct Listed {
+pub(crate) struct Listed {
     #[serde(flatten)]
     of: <Service as Entity>::View,
     #[schemars(with = "Option<BTreeMap<String, BTreeMap<String, serde_json::Value>>>")]
@@ -175,7 +175,7 @@ fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<PlainService> {
 }
 
 /// GET /identities/{id}/services
-pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<Joined<PlainService>> {
     let rights = wanted.rights();
     let ids = call.access.ask(|engine| {
         let rights: Vec<_> = rights.into_iter().map(|right| engine.rights(id.as_str()).to(right).clone()).collect();
@@ -186,7 +186,7 @@ pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<Righ
 }
 
 /// GET /services/{id}/identities
-pub async fn identities(
+pub(crate) async fn identities(
     call: Call,
     id: Id<Service>,
     Query(wanted): Query<RightListing>,
@@ -207,23 +207,23 @@ async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<J
 }
 
 /// GET /configs/{id}/services: the services that have the config. Empty for an unknown config.
-pub async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
     let wanted = Scope::Having { field: "configs", value: id.into_text() };
     listed(&call, listing, Words::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await
 }
 
 /// GET /edge-routers/{id}/services
-pub async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
     below(call, EdgeRouter::KIND, id.into_text(), listing).await
 }
 
 /// GET /service-policies/{id}/services
-pub async fn of_service_policy(call: Call, id: Id<ServicePolicy>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn of_service_policy(call: Call, id: Id<ServicePolicy>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
     below(call, ServicePolicy::KIND, id.into_text(), listing).await
 }
 
 /// GET /service-edge-router-policies/{id}/services
-pub async fn of_service_edge_router_policy(
+pub(crate) async fn of_service_edge_router_policy(
     call: Call,
     id: Id<ServiceEdgeRouterPolicy>,
     Query(listing): Query<Listing>,

@@ -13,7 +13,7 @@ use crate::{
 const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];
 
 /// GET /summary
-pub async fn summary(call: Call) -> Result<Shown<BTreeMap<String, i64>>> {
+pub(crate) async fn summary(call: Call) -> Result<Shown<BTreeMap<String, i64>>> {
     call.store.read(|tx| {
         let mut counts: BTreeMap<String, u64> = ABSENT.into_iter().map(|name| (name.to_owned(), 0)).collect();
         // Clients expect the two kinds of routers under one name, and no API tokens.

@@ -16,7 +16,7 @@ use crate::{
 /// The parameters of a trace.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct TraceSpec {
+pub(crate) struct TraceSpec {
     enabled: bool,
     /// The duration: numbers with the units h, m, s, ms, us and ns, such as `1h30m`.
     duration: String,
@@ -29,7 +29,7 @@ pub struct TraceSpec {
 /// The trace.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TraceDetail {
+pub(crate) struct TraceDetail {
     #[serde(skip_serializing_if = "Option::is_none")]
     enabled: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct TraceDetail {
 }
 
 /// PUT /identities/{id}/trace. Nothing is traced, because routers cannot connect to this controller yet.
-pub async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) -> Result<Shown<TraceDetail>> {
+pub(crate) async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) -> Result<Shown<TraceDetail>> {
     call.store.read(|tx| tx.get(&id).map(|_| ()))?;
     if !wanted.enabled {
         return Ok(Shown(TraceDetail { enabled: None, trace_id: None, until: call.now }));

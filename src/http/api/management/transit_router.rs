@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The rows of one path.
-pub fn routes(routes: Routes, path: &str) -> Routes {
+pub(crate) fn routes(routes: Routes, path: &str) -> Routes {
     let one = format!("{path}/{{id}}");
     routes
         .get(path, Admin, list)
@@ -55,7 +55,7 @@ fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
 ///
 /// # Errors
 /// The filter or the sort is invalid, or a record cannot be read.
-pub fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
+pub(crate) fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
     let mut routers = Vec::new();
     tx.each::<TransitRouter>(|router| {

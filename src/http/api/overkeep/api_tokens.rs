@@ -20,12 +20,12 @@ use crate::{
 };
 
 /// The words of scopes, set once all tables are built.
-pub type Scopes = Arc<OnceLock<ScopeWords>>;
+pub(crate) type Scopes = Arc<OnceLock<ScopeWords>>;
 
 /// A new API token.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NewApiToken {
+pub(crate) struct NewApiToken {
     #[serde(flatten)]
     location: Location,
     /// The secret. It is shown only here.
@@ -33,7 +33,7 @@ pub struct NewApiToken {
 }
 
 /// POST /api-tokens
-pub async fn create(scopes: Scopes, call: Call, Create(mut draft): Create<ApiToken>) -> Result<Made<NewApiToken>> {
+pub(crate) async fn create(scopes: Scopes, call: Call, Create(mut draft): Create<ApiToken>) -> Result<Made<NewApiToken>> {
     let words = scopes.get().ok_or_else(|| Error::Internal("the words of scopes are not set".into()))?;
     words.check(&draft.spec)?;
     if draft.spec.identity_id.as_str().is_empty() {
@@ -52,7 +52,7 @@ pub async fn create(scopes: Scopes, call: Call, Create(mut draft): Create<ApiTok
 }
 
 /// DELETE /api-tokens/{id}
-pub async fn revoke(call: Call, id: Id<ApiToken>, known: IfMatch) -> Result<Done> {
+pub(crate) async fn revoke(call: Call, id: Id<ApiToken>, known: IfMatch) -> Result<Done> {
     let revoke = move |change: &Change<'_, '_>| {
         let token = change.get(&id)?;
         known.check(&token)?;

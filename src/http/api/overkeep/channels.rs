@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ChannelDetail")]
-pub struct Channel {
+pub(crate) struct Channel {
     id: String,
     identity: Named,
     api_session_id: String,
@@ -88,7 +88,7 @@ impl Channel {
 }
 
 /// GET /channels
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Channel>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Channel>> {
     let (router, same) = (call.router.clone(), call.router.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Channel)| {
         let names = Names::of(tx);

@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitDetail")]
-pub struct Circuit {
+pub(crate) struct Circuit {
     id: String,
     service: Named,
     /// The id of the host's terminator.
@@ -42,7 +42,7 @@ pub struct Circuit {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitEnd")]
-pub struct End {
+pub(crate) struct End {
     identity: Named,
     api_session_id: String,
     /// The id of the session with which it dialed or hosts.
@@ -110,7 +110,7 @@ impl End {
 }
 
 /// GET /circuits
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
     let (router, same) = (call.router.clone(), call.router.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
         let names = Names::of(tx);
@@ -121,13 +121,13 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<C
 }
 
 /// GET /circuits/{id}
-pub async fn detail(call: Call, id: Id<Circuit>) -> Result<Shown<Circuit>> {
+pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Shown<Circuit>> {
     let open = call.router.circuit(id.as_str()).ok_or_else(|| unknown(&id))?;
     call.store.read(|tx| Circuit::of(open, &Names::of(tx)).map(Shown))
 }
 
 /// DELETE /circuits/{id}
-pub async fn end(call: Call, id: Id<Circuit>) -> Result<Done> {
+pub(crate) async fn end(call: Call, id: Id<Circuit>) -> Result<Done> {
     if call.router.close_circuit(id.as_str()) { Ok(Done) } else { Err(unknown(&id)) }
 }
 

@@ -41,14 +41,14 @@ const RETRY_AFTER: u32 = 10;
 
 /// Where a reader resumes.
 #[derive(Deserialize, JsonSchema)]
-pub struct From {
+pub(crate) struct From {
     /// The `id` of the last received event, which is the sequence of its row. Without it only new events are sent.
     #[serde(rename = "Last-Event-ID", default)]
     last: Option<String>,
 }
 
 /// A stream of events.
-pub struct Events(mpsc::Receiver<String>);
+pub(crate) struct Events(mpsc::Receiver<String>);
 
 impl Answer for Events {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
@@ -64,7 +64,7 @@ impl Answer for Events {
 }
 
 /// GET /events
-pub async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<Events> {
+pub(crate) async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<Events> {
     let place = call.watchers.place().ok_or(Error::Busy { retry_after: RETRY_AFTER })?;
     let end = call.store.read(|tx| tx.history_end())?;
     let last = match last.as_deref().map(str::trim).filter(|last| !last.is_empty()) {

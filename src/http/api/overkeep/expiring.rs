@@ -15,7 +15,7 @@ const LIMIT: usize = 1000;
 
 /// How far to look ahead.
 #[derive(Deserialize, JsonSchema)]
-pub struct Within {
+pub(crate) struct Within {
     /// A duration such as `30d`, which is the default. `0s`: what has ended already.
     #[serde(default)]
     within: Option<String>,
@@ -24,7 +24,7 @@ pub struct Within {
 /// What ends within a duration, or has ended.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExpiringList")]
-pub struct ExpiringList {
+pub(crate) struct ExpiringList {
     /// The number of all items.
     total: usize,
     /// The first 1000 of them, by the time when they end.
@@ -32,7 +32,7 @@ pub struct ExpiringList {
 }
 
 /// GET /expiring
-pub async fn list(call: Call, Query(Within { within }): Query<Within>) -> Result<Shown<ExpiringList>> {
+pub(crate) async fn list(call: Call, Query(Within { within }): Query<Within>) -> Result<Shown<ExpiringList>> {
     let text = within.as_deref().filter(|text| !text.is_empty()).unwrap_or("30d");
     let span: Span = text.parse().map_err(|reason: String| Error::invalid("within", reason, text))?;
     let before = call.now.plus(span.duration());

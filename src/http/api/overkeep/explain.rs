@@ -12,7 +12,7 @@ use crate::{
 
 /// The parameters of an explanation.
 #[derive(Deserialize, JsonSchema)]
-pub struct Question {
+pub(crate) struct Question {
     /// Id or name.
     identity: String,
     /// Id or name.
@@ -22,7 +22,7 @@ pub struct Question {
 }
 
 /// GET /explain
-pub async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Shown<Explanation>> {
+pub(crate) async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Shown<Explanation>> {
     let (access, posture) = (call.access.clone(), call.posture.clone());
     // One identity may have thousands of sessions, and all signers and certificate authorities are read.
     let explained = call.store.scan(move |tx| {

@@ -13,7 +13,7 @@ mod traffic;
 
 use std::sync::Arc;
 
-pub use api_tokens::Scopes;
+pub(crate) use api_tokens::Scopes;
 
 use super::common;
 use crate::entity::ApiToken;
@@ -27,7 +27,7 @@ use crate::http::{
 };
 
 /// The table of the interface. `declared` are the kinds of the network document, `scopes` the words of scopes of API tokens.
-pub fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
+pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
     let schema = declared.schema();
     let declared = Arc::new(declared);
     let kinds = declared.clone();

@@ -14,21 +14,21 @@ use crate::{
 /// A reference to a record of the management interface.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[schemars(rename = "LiveName")]
-pub struct Named {
+pub(crate) struct Named {
     pub id: String,
     /// Blank if the record was deleted meanwhile.
     pub name: String,
 }
 
 /// Looks up each name once.
-pub struct Names<'t> {
+pub(crate) struct Names<'t> {
     tx: &'t Read<'t>,
     known: RefCell<HashMap<String, String>>,
 }
 
 impl<'t> Names<'t> {
     /// Names as of a transaction.
-    pub fn of(tx: &'t Read<'t>) -> Self {
+    pub(crate) fn of(tx: &'t Read<'t>) -> Self {
         Self { tx, known: RefCell::default() }
     }
 
@@ -36,7 +36,7 @@ impl<'t> Names<'t> {
     ///
     /// # Errors
     /// Its record cannot be read.
-    pub fn identity(&self, id: String) -> Result<Named> {
+    pub(crate) fn identity(&self, id: String) -> Result<Named> {
         self.named(id, |id| Ok(self.tx.find(&Id::<Identity>::from_text(id))?.map(|identity| identity.spec.name)))
     }
 
@@ -44,7 +44,7 @@ impl<'t> Names<'t> {
     ///
     /// # Errors
     /// Its record cannot be read.
-    pub fn service(&self, id: String) -> Result<Named> {
+    pub(crate) fn service(&self, id: String) -> Result<Named> {
         self.named(id, |id| Ok(self.tx.find(&Id::<Service>::from_text(id))?.map(|service| service.spec.name)))
     }
 

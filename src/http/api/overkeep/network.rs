@@ -38,7 +38,7 @@ const TOLD: usize = 3;
 /// The options of deletion.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Options {
+pub(crate) struct Options {
     /// `true`: deletes the objects that the document does not name, of the kinds that it lists.
     #[serde(default)]
     prune: Option<Truth>,
@@ -56,7 +56,7 @@ enum Truth {
 }
 
 /// A network document. Its schema is generated from the kinds (`DeclaredKinds::schema`).
-pub struct Network(Map<String, Json>);
+pub(crate) struct Network(Map<String, Json>);
 
 impl Extractor for Network {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -74,7 +74,7 @@ impl Extractor for Network {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "NetworkPlan")]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Identifies this plan. With it in `If-Match`, in quotation marks, the document is applied only if it still makes the same changes.
     tag: String,
     /// The objects that change, in the order of the changes.
@@ -88,7 +88,7 @@ pub struct Plan {
 /// An assertion that does not hold.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BrokenAssertion")]
-pub struct BrokenAssertion {
+pub(crate) struct BrokenAssertion {
     /// The text in the document.
     assertion: String,
     /// The number of pairs of an identity and a service that violate it.
@@ -100,18 +100,18 @@ pub struct BrokenAssertion {
 /// An identity that may use a service but must not, or must be allowed to but is not.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BrokenPair")]
-pub struct BrokenPair {
+pub(crate) struct BrokenPair {
     identity: Named,
     service: Named,
 }
 
 /// GET /network
-pub async fn show(kinds: Arc<DeclaredKinds>, call: Call) -> Result<Shown<Map<String, Json>>> {
+pub(crate) async fn show(kinds: Arc<DeclaredKinds>, call: Call) -> Result<Shown<Map<String, Json>>> {
     call.store.scan(move |read| export(&kinds, read)).await.map(Shown)
 }
 
 /// PUT /network
-pub async fn replace(
+pub(crate) async fn replace(
     kinds: Arc<DeclaredKinds>,
     call: Call,
     known: IfMatch,

@@ -7,6 +7,6 @@ use crate::{
 };
 
 /// GET /traffic
-pub async fn traffic(call: Call) -> Result<Shown<TrafficInfo>> {
+pub(crate) async fn traffic(call: Call) -> Result<Shown<TrafficInfo>> {
     Ok(Shown(call.router.traffic()))
 }
