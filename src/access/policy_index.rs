@@ -59,7 +59,7 @@ impl PolicyIndex {
         &self.names
     }
 
-    pub fn role_index(&self, subject: Subject) -> Option<&RoleIndex> {
+    pub(crate) fn role_index(&self, subject: Subject) -> Option<&RoleIndex> {
         self.role_indexes.iter().find(|(of, _)| *of == subject).map(|(_, role_index)| role_index)
     }
 

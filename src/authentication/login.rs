@@ -55,7 +55,7 @@ impl Principal {
 
 /// What a login reports about its client.
 #[derive(Debug, Clone, Default)]
-pub struct ClientInfo {
+pub(crate) struct ClientInfo {
     pub env_info: Option<EnvInfo>,
     pub sdk_info: Option<SdkInfo>,
     /// Ids or names; `all` means every type.
@@ -67,7 +67,7 @@ pub struct ClientInfo {
 ///
 /// # Errors
 /// [`Error::InvalidAuth`] for a wrong password; [`Error::Busy`].
-pub async fn password(
+pub(crate) async fn password(
     store: &Store,
     changes: &Changes,
     passwords: &Passwords,
@@ -99,7 +99,7 @@ fn rules(tx: &Read<'_>, identity: &Id<Identity>, now: Timestamp) -> Result<Updb>
 ///
 /// # Errors
 /// The store fails.
-pub async fn count(
+pub(crate) async fn count(
     changes: &Changes,
     passwords: &Passwords,
     identity: &Id<Identity>,
@@ -133,7 +133,7 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::InvalidAuth`] if they are of no identity.
-pub fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
+pub(crate) fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
     let chain: Vec<Certificate> = presented.iter().map_while(|der| Certificate::from_der(der).ok()).collect();
     let leaf = chain.first().ok_or(Error::InvalidAuth)?;
     let how = Judgement::of_login(now.seconds());
@@ -168,7 +168,7 @@ fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
 /// # Errors
 /// [`Error::InvalidAuth`] if the identity does not exist or is disabled, its auth policy does not allow the method, or the credential is no
 /// longer valid; or the store fails.
-pub async fn open(changes: &Changes, principal: Principal, client_info: ClientInfo, place: SessionSlot) -> Result<Caller> {
+pub(crate) async fn open(changes: &Changes, principal: Principal, client_info: ClientInfo, place: SessionSlot) -> Result<Caller> {
     let job = move |change: &Change<'_, '_>| open_in(change, principal, client_info).map(|caller| (caller, place));
     // The slot is released when the session counts itself, even if the caller has gone, or when the write has failed.
     changes.run(job).await.map(|(caller, _)| caller)

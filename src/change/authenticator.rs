@@ -14,7 +14,7 @@ impl Lifecycle for Authenticator {
 }
 
 /// A credential to add to an identity.
-pub struct NewAuthenticator {
+pub(crate) struct NewAuthenticator {
     pub identity: Id<Identity>,
     pub credential: Credential,
     /// The third-party authority that issued the certificate, if one did.
@@ -27,7 +27,7 @@ pub struct NewAuthenticator {
 /// # Errors
 /// [`Error::CertificateInUse`], [`Error::Duplicate`] for a user name that is taken, or [`Error::NotFound`] for the
 /// identity.
-pub fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Record<Authenticator>> {
+pub(crate) fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Record<Authenticator>> {
     if let Some(fingerprint) = wanted.credential.fingerprint()
         && change.any::<Authenticator>("certFingerprint", fingerprint)?
     {
@@ -42,7 +42,7 @@ pub fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Record<A
 
 /// The changes to a password authenticator; `None` leaves a member as it is.
 #[derive(Default)]
-pub struct Edit {
+pub(crate) struct Edit {
     pub username: Option<String>,
     /// A PHC string.
     pub password: Option<String>,
@@ -54,7 +54,7 @@ pub struct Edit {
 ///
 /// # Errors
 /// It is for certificates, or the user name is taken.
-pub fn edit(change: &Change<'_, '_>, old: Record<Authenticator>, edit: Edit, spared: Option<&Id<ApiSession>>) -> Result<()> {
+pub(crate) fn edit(change: &Change<'_, '_>, old: Record<Authenticator>, edit: Edit, spared: Option<&Id<ApiSession>>) -> Result<()> {
     let id = old.id.clone();
     let mut record = old.clone();
     let Credential::Updb { username, password } = &mut record.spec.credential else {
@@ -91,7 +91,7 @@ fn end_sessions(change: &Change<'_, '_>, id: &Id<Authenticator>, spared: Option<
 ///
 /// # Errors
 /// There is no such authenticator, `expires_at` is in the past, or such an enrollment exists already.
-pub fn re_enroll(change: &Change<'_, '_>, id: &Id<Authenticator>, expires_at: Timestamp) -> Result<Record<Enrollment>> {
+pub(crate) fn re_enroll(change: &Change<'_, '_>, id: &Id<Authenticator>, expires_at: Timestamp) -> Result<Record<Enrollment>> {
     let record = change.get(id)?;
     if expires_at <= change.now() {
         return Err(Error::BadReference("expiresAt is in the past".into()));

@@ -9,7 +9,7 @@ use super::{connection::RouterConnection, core::Core, reroute};
 
 impl Core {
     /// Cleans up after a connection has ended.
-    pub async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>) {
+    pub(crate) async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>) {
         if !self.registry.remove(connection, self.online()) {
             return;
         }
@@ -27,7 +27,7 @@ impl Core {
 
     /// Ends the circuits that begin or end at a router, moves those that pass through it, and removes its terminators and the links that it
     /// has dialled.
-    pub fn forget(self: &Arc<Self>, router: &str, reason: &str) {
+    pub(crate) fn forget(self: &Arc<Self>, router: &str, reason: &str) {
         if !self.links.lose_dialled(router, &HashSet::new()).is_empty() {
             self.paths.changed();
         }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A terminator where a circuit may end.
-pub struct Candidate {
+pub(crate) struct Candidate {
     pub record: Record<Terminator>,
     pub host: Option<Arc<HostedTerminator>>,
     /// From the router of the client to that of the host.
@@ -18,7 +18,7 @@ pub struct Candidate {
 }
 
 /// What a dial asks for.
-pub struct Wanted<'d> {
+pub(crate) struct Wanted<'d> {
     /// The instance id; empty for none.
     pub instance: &'d str,
     /// The terminator that a sticky service should keep.
@@ -31,7 +31,7 @@ pub struct Wanted<'d> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn choose(core: &Core, circuit: &Circuit, grant: &Grant, wanted: &Wanted<'_>) -> Result<Result<Candidate, Failure>, Failure> {
+pub(crate) fn choose(core: &Core, circuit: &Circuit, grant: &Grant, wanted: &Wanted<'_>) -> Result<Result<Candidate, Failure>, Failure> {
     let service = grant.service.id.as_str();
     let mut records = core.parts.rights.store.read(|tx| tx.linked::<Terminator>("service", service)).map_err(unreadable)?;
     records.retain(|record| record.spec.identity == wanted.instance);

@@ -21,7 +21,7 @@ const MAX_CIRCUITS: usize = 100_000;
 const MAX_ENDED: usize = 10_000;
 
 /// A circuit over one or several routers.
-pub struct Circuit {
+pub(crate) struct Circuit {
     pub id: String,
     /// The router where the client is.
     pub router: String,
@@ -56,7 +56,7 @@ struct Waiting {
 }
 
 /// A circuit at the start of a dial.
-pub struct NewCircuit {
+pub(crate) struct NewCircuit {
     pub id: String,
     pub router: String,
     pub session: Record<Session>,
@@ -65,57 +65,57 @@ pub struct NewCircuit {
 }
 
 impl Circuit {
-    pub fn new(new: NewCircuit) -> Self {
+    pub(crate) fn new(new: NewCircuit) -> Self {
         let NewCircuit { id, router, session, api_session, token } = new;
         let (client, service) = (session.spec.identity_id.clone(), session.spec.service_id.clone());
         Self { id, router, client, session, api_session, token, service, state: Mutex::default() }
     }
 
     /// The terminator at the host's end. None for a terminator that was created over REST, or before it is known.
-    pub fn host(&self) -> Option<Arc<HostedTerminator>> {
+    pub(crate) fn host(&self) -> Option<Arc<HostedTerminator>> {
         self.state.lock().host.clone()
     }
 
     /// The routers that have received its route; none before the first one.
-    pub fn path(&self) -> Arc<Path> {
+    pub(crate) fn path(&self) -> Arc<Path> {
         self.state.lock().path.clone()
     }
 
     /// Its addresses at the client's router and at the host's router.
-    pub fn ends(&self) -> [String; 2] {
+    pub(crate) fn ends(&self) -> [String; 2] {
         self.state.lock().ends.clone()
     }
 
-    pub fn set_ends(&self, ends: [String; 2]) {
+    pub(crate) fn set_ends(&self, ends: [String; 2]) {
         self.state.lock().ends = ends;
     }
 
     /// Whether it was established.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.state.lock().is_open
     }
 
     /// Notes that it is being rerouted. Returns whether it was not before.
-    pub fn begin_reroute(&self) -> bool {
+    pub(crate) fn begin_reroute(&self) -> bool {
         let mut state = self.state.lock();
         let begins = state.is_open && !state.is_rerouting;
         state.is_rerouting |= begins;
         begins
     }
 
-    pub fn end_reroute(&self) {
+    pub(crate) fn end_reroute(&self) {
         self.state.lock().is_rerouting = false;
     }
 
     /// Waits for the answers of routers to an attempt, one of each.
-    pub fn expect(&self, attempt: u32, routers: &[String]) -> mpsc::UnboundedReceiver<(String, Frame)> {
+    pub(crate) fn expect(&self, attempt: u32, routers: &[String]) -> mpsc::UnboundedReceiver<(String, Frame)> {
         let (answers, receiver) = mpsc::unbounded_channel();
         self.state.lock().waiting = Some(Waiting { attempt, routers: routers.iter().cloned().collect(), answers });
         receiver
     }
 
     /// Passes the answer of a router to the task that waits for it.
-    pub fn answered(&self, router: &str, attempt: u32, frame: Frame) {
+    pub(crate) fn answered(&self, router: &str, attempt: u32, frame: Frame) {
         let mut state = self.state.lock();
         let Some(waiting) = state.waiting.as_mut().filter(|waiting| waiting.attempt == attempt) else { return };
         if waiting.routers.remove(router) {
@@ -125,12 +125,12 @@ impl Circuit {
     }
 
     /// Gives up the attempt that waits for a router or goes over a link that was lost.
-    pub fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.state.lock().waiting = None;
     }
 
     /// Drops the receiver of an expected answer. Returns the host's end if the circuit was established.
-    pub fn close(&self) -> Option<Arc<HostedTerminator>> {
+    pub(crate) fn close(&self) -> Option<Arc<HostedTerminator>> {
         let mut state = self.state.lock();
         state.waiting = None;
         if state.is_open { state.host.clone() } else { None }
@@ -157,7 +157,7 @@ fn bases_of_host(host: &HostedTerminator) -> Vec<Basis> {
 
 /// All circuits.
 #[derive(Default)]
-pub struct Circuits(Mutex<Open>);
+pub(crate) struct Circuits(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
@@ -198,7 +198,7 @@ impl Members {
 
 impl Circuits {
     /// Sets the routers of a circuit. Returns its former path, and `None` if the circuit has ended.
-    pub fn set_path(&self, circuit: &Arc<Circuit>, path: &Arc<Path>) -> Option<Arc<Path>> {
+    pub(crate) fn set_path(&self, circuit: &Arc<Circuit>, path: &Arc<Path>) -> Option<Arc<Path>> {
         let mut open = self.0.lock();
         open.by_id.get(&circuit.id)?;
         let before = std::mem::replace(&mut circuit.state.lock().path, path.clone());
@@ -210,13 +210,13 @@ impl Circuits {
     }
 
     /// The circuits over a link.
-    pub fn of_link(&self, link: &str) -> Vec<Arc<Circuit>> {
+    pub(crate) fn of_link(&self, link: &str) -> Vec<Arc<Circuit>> {
         let open = self.0.lock();
         open.by_link.of(link, &open.by_id).collect()
     }
 
     /// Adds a circuit if the limit allows it.
-    pub fn add(&self, circuit: &Arc<Circuit>) -> bool {
+    pub(crate) fn add(&self, circuit: &Arc<Circuit>) -> bool {
         let mut open = self.0.lock();
         if open.by_id.len() >= MAX_CIRCUITS {
             return false;
@@ -227,7 +227,7 @@ impl Circuits {
     }
 
     /// Records the host's end of a circuit. Returns whether the circuit still exists.
-    pub fn establish(&self, circuit: &Arc<Circuit>, host: Option<Arc<HostedTerminator>>) -> bool {
+    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: Option<Arc<HostedTerminator>>) -> bool {
         let mut open = self.0.lock();
         if !open.by_id.contains_key(&circuit.id) {
             return false;
@@ -241,7 +241,7 @@ impl Circuits {
     }
 
     /// Removes a circuit. Returns whether it was there.
-    pub fn remove(&self, circuit: &Circuit) -> bool {
+    pub(crate) fn remove(&self, circuit: &Circuit) -> bool {
         let mut open = self.0.lock();
         if open.by_id.remove(&circuit.id).is_none() {
             return false;
@@ -256,26 +256,26 @@ impl Circuits {
         true
     }
 
-    pub fn find(&self, id: &str) -> Option<Arc<Circuit>> {
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Circuit>> {
         self.0.lock().by_id.get(id).cloned()
     }
 
-    pub fn of_router(&self, router: &str) -> Vec<Arc<Circuit>> {
+    pub(crate) fn of_router(&self, router: &str) -> Vec<Arc<Circuit>> {
         let open = self.0.lock();
         open.by_router.of(router, &open.by_id).collect()
     }
 
-    pub fn depending_on(&self, basis: &Basis) -> Vec<Arc<Circuit>> {
+    pub(crate) fn depending_on(&self, basis: &Basis) -> Vec<Arc<Circuit>> {
         let open = self.0.lock();
         open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
     }
 
-    pub fn all(&self) -> Vec<Arc<Circuit>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Circuit>> {
         self.0.lock().by_id.values().cloned().collect()
     }
 
     /// Remembers a circuit that ended while its router was not connected.
-    pub fn note_ended(&self, circuit: &Circuit, router: &str) {
+    pub(crate) fn note_ended(&self, circuit: &Circuit, router: &str) {
         let mut open = self.0.lock();
         let ended = open.ended.entry(router.to_owned()).or_default();
         if ended.len() < MAX_ENDED {
@@ -284,7 +284,7 @@ impl Circuits {
     }
 
     /// Takes the circuits that ended while a router was not connected.
-    pub fn take_ended(&self, router: &str) -> Vec<String> {
+    pub(crate) fn take_ended(&self, router: &str) -> Vec<String> {
         self.0.lock().ended.remove(router).unwrap_or_default()
     }
 }

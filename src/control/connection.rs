@@ -24,7 +24,7 @@ const MAX_REQUESTS: usize = 1024;
 
 /// The kind of a router's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RouterKind {
+pub(crate) enum RouterKind {
     /// SDKs connect to it.
     Edge,
     /// It only forwards traffic.
@@ -32,7 +32,7 @@ pub enum RouterKind {
 }
 
 /// A connection.
-pub struct RouterConnection {
+pub(crate) struct RouterConnection {
     /// Unique in this process.
     pub number: u64,
     /// The id of its record.
@@ -65,7 +65,7 @@ pub struct RouterConnection {
 }
 
 /// The properties of a connection when it opens.
-pub struct Opened {
+pub(crate) struct Opened {
     pub number: u64,
     pub router: String,
     pub kind: RouterKind,
@@ -78,7 +78,7 @@ pub struct Opened {
 }
 
 impl RouterConnection {
-    pub fn new(opened: Opened) -> Self {
+    pub(crate) fn new(opened: Opened) -> Self {
         let Opened { number, router, kind, address, link, listeners, weight } = opened;
         Self {
             number,
@@ -103,41 +103,41 @@ impl RouterConnection {
     }
 
     /// The router as other routers are told of it.
-    pub fn as_peer(&self) -> PeerStateChange {
+    pub(crate) fn as_peer(&self) -> PeerStateChange {
         let (id, version, listeners) = (self.router.clone(), self.link.lock().version.version.clone(), self.listeners.clone());
         PeerStateChange { id, version, state: PeerState::Healthy.into(), listeners }
     }
 
     /// The router as a node of paths.
-    pub fn as_node(&self) -> Node {
+    pub(crate) fn as_node(&self) -> Node {
         let (cost, is_end_only) = *self.weight.lock();
         Node { id: self.router.clone(), cost: cost.into(), is_end_only }
     }
 
     /// Takes the cost and the `noTraversal` of its record.
-    pub fn set_weight(&self, cost: u16, is_end_only: bool) {
+    pub(crate) fn set_weight(&self, cost: u16, is_end_only: bool) {
         *self.weight.lock() = (cost, is_end_only);
     }
 
     /// Sends a message. Disconnects a router that does not read.
-    pub fn send(&self, frame: Frame) {
+    pub(crate) fn send(&self, frame: Frame) {
         if self.outbox.push(frame).is_none() {
             self.close();
         }
     }
 
     /// Records that a heartbeat was answered.
-    pub fn heartbeat_answered(&self) {
+    pub(crate) fn heartbeat_answered(&self) {
         *self.answered.lock() = Instant::now();
     }
 
     /// When it last answered a heartbeat; initially when it connected.
-    pub fn last_answer(&self) -> Instant {
+    pub(crate) fn last_answer(&self) -> Instant {
         *self.answered.lock()
     }
 
     /// Whether its request for a full state is granted: once in each `pause`.
-    pub fn may_resync(&self, pause: Duration) -> bool {
+    pub(crate) fn may_resync(&self, pause: Duration) -> bool {
         let mut resynced = self.resynced.lock();
         let may = resynced.is_none_or(|at| at.elapsed() >= pause);
         if may {
@@ -147,7 +147,7 @@ impl RouterConnection {
     }
 
     /// Counts a request that is being processed, unless there are too many.
-    pub fn begin_request(self: &Arc<Self>) -> Option<Request> {
+    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<Request> {
         if self.requests.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
             self.requests.fetch_sub(1, Ordering::AcqRel);
             return None;
@@ -156,26 +156,26 @@ impl RouterConnection {
     }
 
     /// Disconnects it. Its reader cleans up.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.outbox.close();
         self.closed.notify_one();
     }
 
     /// Waits until it is disconnected. For its reader only.
-    pub async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         while !self.is_closed() {
             self.closed.notified().await;
         }
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 }
 
 /// A request that is being processed; dropping it ends the count.
-pub struct Request(Arc<RouterConnection>);
+pub(crate) struct Request(Arc<RouterConnection>);
 
 impl Drop for Request {
     fn drop(&mut self) {

@@ -68,7 +68,7 @@ impl Default for Times {
 }
 
 /// The controller's side of all control channels.
-pub struct Core {
+pub(crate) struct Core {
     pub parts: Parts,
     pub times: Times,
     pub registry: Registry,
@@ -82,7 +82,7 @@ pub struct Core {
 }
 
 impl Core {
-    pub fn new(parts: Parts, times: Times) -> Self {
+    pub(crate) fn new(parts: Parts, times: Times) -> Self {
         Self {
             records: TerminatorRecords::new(parts.changes.clone()),
             parts,
@@ -97,25 +97,25 @@ impl Core {
         }
     }
 
-    pub fn online(&self) -> &Online {
+    pub(crate) fn online(&self) -> &Online {
         self.parts.rights.store.online()
     }
 
     /// Sends a message to a router if it is connected. Returns whether it is.
-    pub fn send(&self, router: &str, frame: Frame) -> bool {
+    pub(crate) fn send(&self, router: &str, frame: Frame) -> bool {
         let connection = self.registry.find(router);
         connection.inspect(|connection| connection.send(frame)).is_some()
     }
 
     /// The cheapest paths from a router, by the router where each ends.
-    pub fn paths_from(&self, router: &str) -> Arc<HashMap<String, Arc<Path>>> {
+    pub(crate) fn paths_from(&self, router: &str) -> Arc<HashMap<String, Arc<Path>>> {
         self.paths.from(router, || {
             let edge = |link: super::links::Link| Edge { cost: link.cost(), link: link.id, ends: [link.source, link.destination] };
             Graph::new(self.registry.nodes(), self.links.all().into_iter().map(edge).collect())
         })
     }
 
-    pub fn is_connected(&self, router: &str) -> bool {
+    pub(crate) fn is_connected(&self, router: &str) -> bool {
         self.registry.find(router).is_some()
     }
 }

@@ -16,7 +16,7 @@ const FORGIVE: Duration = Duration::from_secs(60);
 
 impl Core {
     /// Ends a circuit and tells its routers to remove it: at once if `now`, else after its queued data was delivered.
-    pub fn end_circuit(&self, circuit: &Arc<Circuit>, now: bool, reason: &str) {
+    pub(crate) fn end_circuit(&self, circuit: &Arc<Circuit>, now: bool, reason: &str) {
         if !self.circuits.remove(circuit) {
             return;
         }
@@ -30,7 +30,7 @@ impl Core {
     }
 
     /// Removes a terminator and its record. Its circuits stay open.
-    pub fn end_hosted(&self, hosted: &Arc<HostedTerminator>) {
+    pub(crate) fn end_hosted(&self, hosted: &Arc<HostedTerminator>) {
         if self.hosted.remove(hosted) {
             self.online().set_dynamic_cost(hosted.id.as_str(), 0);
             self.records.remove([hosted.id.clone()]);
@@ -38,7 +38,7 @@ impl Core {
     }
 
     /// Publishes the current dynamic cost of a terminator.
-    pub fn show_cost(&self, hosted: &HostedTerminator) {
+    pub(crate) fn show_cost(&self, hosted: &HostedTerminator) {
         if self.hosted.find(hosted.id.as_str()).is_some() {
             self.online().set_dynamic_cost(hosted.id.as_str(), hosted.load.value());
         }
@@ -46,7 +46,7 @@ impl Core {
 }
 
 /// Updates a terminator when its record changes or is deleted.
-pub fn follow(core: &Core, event: &Event) {
+pub(crate) fn follow(core: &Core, event: &Event) {
     let Some((old, new)) = event.of::<Terminator>() else { return };
     let Some(hosted) = new.or(old).and_then(|record| core.hosted.find(record.id.as_str())) else { return };
     hosted.set_listed(new.is_some());
@@ -59,7 +59,7 @@ pub fn follow(core: &Core, event: &Event) {
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub fn clear(core: &Core) -> Result<()> {
+pub(crate) fn clear(core: &Core) -> Result<()> {
     let mut routers = Vec::new();
     core.parts.rights.store.read(|tx| {
         tx.each_readable::<EdgeRouter>(|router| {
@@ -73,7 +73,7 @@ pub fn clear(core: &Core) -> Result<()> {
 }
 
 /// Forgives failures of hosts periodically. Never ends.
-pub async fn forgive(core: Arc<Core>) {
+pub(crate) async fn forgive(core: Arc<Core>) {
     let mut ticks = interval(FORGIVE);
     loop {
         ticks.tick().await;

@@ -23,7 +23,7 @@ fn own(core: &Core, connection: &RouterConnection, id: &str) -> Option<Arc<Circu
 }
 
 /// Handles the end of something at a router.
-pub fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
     let Some(fault) = body::<fabric::Fault>(connection, frame) else { return };
     match FaultSubject::try_from(fault.subject) {
         Ok(FaultSubject::Ingress | FaultSubject::Egress) => {
@@ -49,7 +49,7 @@ pub fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
 
 /// Idle circuits that a router asks about: unknown circuits are removed there, and circuits that were idle for longer than their service
 /// allows are ended.
-pub fn confirm(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn confirm(core: &Core, connection: &RouterConnection, frame: &Frame) {
     let Some(report) = body::<fabric::CircuitConfirmation>(connection, frame) else { return };
     for id in report.circuit_ids.iter().take(MAX_CIRCUITS) {
         let Some(circuit) = own(core, connection, id) else {

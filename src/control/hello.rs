@@ -33,15 +33,15 @@ const MAX_VERSION_LENGTH: usize = 64;
 /// The controller's capabilities, as bits of the protocol.
 mod capability {
     /// Routers send version 2 of requests for terminators.
-    pub const CREATE_TERMINATOR_V2: u8 = 1 << 1;
+    pub(crate) const CREATE_TERMINATOR_V2: u8 = 1 << 1;
     /// The router that has dialled a link reports it, and not the other one.
-    pub const SINGLE_LINK_SOURCE: u8 = 1 << 2;
+    pub(crate) const SINGLE_LINK_SOURCE: u8 = 1 << 2;
     /// Routers send version 2 of requests for circuits.
-    pub const CREATE_CIRCUIT_V2: u8 = 1 << 3;
+    pub(crate) const CREATE_CIRCUIT_V2: u8 = 1 << 3;
     /// Routers take public keys, and verify the tokens of sessions with them.
-    pub const DATA_MODEL: u8 = 1 << 4;
+    pub(crate) const DATA_MODEL: u8 = 1 << 4;
     /// The tokens of sessions are JWTs. Required by routers of version 2.
-    pub const JWT_SESSIONS: u8 = 1 << 6;
+    pub(crate) const JWT_SESSIONS: u8 = 1 << 6;
 }
 
 /// The capabilities offered to a router. Routers of versions 1.3 to 1.6 require the whole data model once it is offered, so it is not.
@@ -68,7 +68,7 @@ struct Known {
 }
 
 /// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
-pub async fn serve(
+pub(crate) async fn serve(
     core: Arc<Core>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: Peer,

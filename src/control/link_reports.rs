@@ -28,7 +28,7 @@ const MAX_LINKS: usize = 2000;
 const MAX_LATENCY: Duration = Duration::from_secs(3600);
 
 /// Links that a router has dialled.
-pub fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
     let Some(report) = body::<fabric::RouterLinks>(connection, frame) else { return };
     if report.full_refresh {
         let ids: HashSet<&str> = report.links.iter().map(|link| link.id.as_str()).collect();
@@ -49,27 +49,27 @@ pub fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
 }
 
 /// A link that a router at one of its ends has lost, or has twice.
-pub fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
+pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
     let Some(link) = core.links.lose(&fault.id, &connection.router, fault.iteration) else { return };
     tell_lost(core, link.other_end(&connection.router), &link);
     gone(core, &link, "its link was lost");
 }
 
 /// Tells a router that a link is no longer used.
-pub fn tell_lost(core: &Core, router: &str, link: &Link) {
+pub(crate) fn tell_lost(core: &Core, router: &str, link: &Link) {
     let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.id.clone(), iteration: link.iteration };
     core.send(router, Builder::new(content::FAULT).body(&fault.encode_to_vec()));
 }
 
 /// Moves the circuits of a link that was removed.
-pub fn gone(core: &Arc<Core>, link: &Link, reason: &str) {
+pub(crate) fn gone(core: &Arc<Core>, link: &Link, reason: &str) {
     tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
     core.paths.changed();
     reroute::begin(core, core.circuits.of_link(&link.id), reason);
 }
 
 /// The latencies of links: the means of the time on the way and of the time in a queue.
-pub fn metrics(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn metrics(core: &Core, connection: &RouterConnection, frame: &Frame) {
     let Some(measured) = body::<metrics::Metrics>(connection, frame) else { return };
     let means = measured.histograms.iter().filter_map(|entry| Some((entry.key.as_deref()?, entry.value.as_ref()?.mean)));
     let means: HashMap<&str, f64> = means.filter(|(name, _)| name.starts_with("link.")).collect();
@@ -87,7 +87,7 @@ pub fn metrics(core: &Core, connection: &RouterConnection, frame: &Frame) {
 }
 
 /// Whether certificates belong to a router, which the router at the other end of a link asks.
-pub fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else { return };
     let (is_verified, text) = match enrolled(core, &asked.router_id) {
         Ok(Some(fingerprint)) if asked.fingerprints.iter().any(|shown| shown.eq_ignore_ascii_case(&fingerprint)) => {

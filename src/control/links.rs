@@ -16,11 +16,11 @@ const MAX_TEXT: usize = 255;
 /// The latency of a side that has not been measured.
 const UNMEASURED: Duration = Duration::from_secs(65);
 /// The cost of a link without latency.
-pub const STATIC_COST: u32 = 1;
+pub(crate) const STATIC_COST: u32 = 1;
 
 /// A link between two routers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub(crate) struct Link {
     pub id: String,
     /// The router that has dialled it.
     pub source: String,
@@ -35,13 +35,13 @@ pub struct Link {
 
 impl Link {
     /// The cost in a path: the latencies in whole milliseconds and [`STATIC_COST`].
-    pub fn cost(&self) -> u32 {
+    pub(crate) fn cost(&self) -> u32 {
         let millis = self.latencies.map(|latency| u32::try_from(latency.as_millis()).unwrap_or(u32::MAX));
         millis.into_iter().fold(STATIC_COST, u32::saturating_add)
     }
 
     /// The router at the other end.
-    pub fn other_end(&self, router: &str) -> &str {
+    pub(crate) fn other_end(&self, router: &str) -> &str {
         if self.source == router { &self.destination } else { &self.source }
     }
 
@@ -52,7 +52,7 @@ impl Link {
 
 /// The outcome of a report.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reported {
+pub(crate) enum Reported {
     Added,
     Known,
     /// Of another router, of too many, or malformed.
@@ -61,11 +61,11 @@ pub enum Reported {
 
 /// All links.
 #[derive(Default)]
-pub struct Links(Mutex<HashMap<String, Link>>);
+pub(crate) struct Links(Mutex<HashMap<String, Link>>);
 
 impl Links {
     /// Takes in a link that `source` reports. A link with a higher iteration replaces one with the same id.
-    pub fn report(&self, source: &str, reported: fabric::RouterLink) -> Reported {
+    pub(crate) fn report(&self, source: &str, reported: fabric::RouterLink) -> Reported {
         let fabric::RouterLink { id, destination_router_id: destination, protocol, iteration, .. } = reported;
         let is_text =
             |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(|c: char| c.is_control() || c.is_whitespace());
@@ -86,7 +86,7 @@ impl Links {
     }
 
     /// Removes a link that a router at one of its ends has lost. A report about an older iteration is ignored.
-    pub fn lose(&self, id: &str, router: &str, iteration: u32) -> Option<Link> {
+    pub(crate) fn lose(&self, id: &str, router: &str, iteration: u32) -> Option<Link> {
         let mut links = self.0.lock();
         let is_older = |link: &Link| iteration != 0 && link.iteration != 0 && iteration < link.iteration;
         links.get(id).filter(|link| link.has_end(router) && !is_older(link))?;
@@ -94,12 +94,12 @@ impl Links {
     }
 
     /// Removes the links that a router has dialled, except those with these ids.
-    pub fn lose_dialled(&self, source: &str, except: &HashSet<&str>) -> Vec<Link> {
+    pub(crate) fn lose_dialled(&self, source: &str, except: &HashSet<&str>) -> Vec<Link> {
         self.extract(|link| link.source == source && !except.contains(link.id.as_str()))
     }
 
     /// Removes the links of a router.
-    pub fn lose_all(&self, router: &str) -> Vec<Link> {
+    pub(crate) fn lose_all(&self, router: &str) -> Vec<Link> {
         self.extract(|link| link.has_end(router))
     }
 
@@ -111,7 +111,7 @@ impl Links {
     }
 
     /// Stores the latency that a router at one end has measured. Returns whether the cost of the link has changed.
-    pub fn measured(&self, id: &str, router: &str, latency: Duration) -> bool {
+    pub(crate) fn measured(&self, id: &str, router: &str, latency: Duration) -> bool {
         let mut links = self.0.lock();
         let Some(link) = links.get_mut(id).filter(|link| link.has_end(router)) else { return false };
         let before = link.cost();
@@ -120,11 +120,11 @@ impl Links {
         link.cost() != before
     }
 
-    pub fn find(&self, id: &str) -> Option<Link> {
+    pub(crate) fn find(&self, id: &str) -> Option<Link> {
         self.0.lock().get(id).cloned()
     }
 
-    pub fn all(&self) -> Vec<Link> {
+    pub(crate) fn all(&self) -> Vec<Link> {
         self.0.lock().values().cloned().collect()
     }
 }

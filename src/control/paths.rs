@@ -16,26 +16,26 @@ const MIN_ROUTER_COST: u32 = 10;
 
 /// The routers of a circuit in order, and the links between them, which are one fewer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Path {
+pub(crate) struct Path {
     pub routers: Vec<String>,
     pub links: Vec<String>,
     pub cost: u32,
 }
 
 impl Path {
-    pub fn has_router(&self, router: &str) -> bool {
+    pub(crate) fn has_router(&self, router: &str) -> bool {
         self.routers.iter().any(|known| known == router)
     }
 
     /// Whether a router is its first or last one.
-    pub fn ends_at(&self, router: &str) -> bool {
+    pub(crate) fn ends_at(&self, router: &str) -> bool {
         self.routers.first().is_some_and(|first| first == router) || self.routers.last().is_some_and(|last| last == router)
     }
 }
 
 /// A connected router.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub(crate) struct Node {
     pub id: String,
     pub cost: u32,
     /// Circuits may begin and end at it and not pass through it.
@@ -44,7 +44,7 @@ pub struct Node {
 
 /// A usable link, in either direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edge {
+pub(crate) struct Edge {
     pub link: String,
     pub ends: [String; 2],
     pub cost: u32,
@@ -55,7 +55,7 @@ type Reached = (u32, Option<(usize, String)>);
 
 /// The connected routers and the links between them.
 #[derive(Debug, Default)]
-pub struct Graph {
+pub(crate) struct Graph {
     nodes: Vec<Node>,
     places: HashMap<String, usize>,
     /// By router: the neighbour, the link and its cost.
@@ -64,7 +64,7 @@ pub struct Graph {
 
 impl Graph {
     /// Edges to routers that are not among the nodes are left out.
-    pub fn new(nodes: Vec<Node>, all: Vec<Edge>) -> Self {
+    pub(crate) fn new(nodes: Vec<Node>, all: Vec<Edge>) -> Self {
         let places: HashMap<String, usize> = nodes.iter().enumerate().map(|(place, node)| (node.id.clone(), place)).collect();
         let mut edges = vec![Vec::new(); nodes.len()];
         for edge in all {
@@ -78,7 +78,7 @@ impl Graph {
     }
 
     /// The cheapest paths from a router to every router (Dijkstra's algorithm).
-    pub fn paths_from(&self, source: &str) -> HashMap<String, Arc<Path>> {
+    pub(crate) fn paths_from(&self, source: &str) -> HashMap<String, Arc<Path>> {
         let Some(&start) = self.places.get(source) else { return HashMap::new() };
         let mut best: Vec<Option<Reached>> = vec![None; self.nodes.len()];
         let mut done = vec![false; self.nodes.len()];
@@ -121,7 +121,7 @@ impl Graph {
 
 /// The paths that were computed since routers or links changed last.
 #[derive(Default)]
-pub struct Paths {
+pub(crate) struct Paths {
     changes: AtomicU64,
     computed: Mutex<Computed>,
 }
@@ -136,12 +136,12 @@ struct Computed {
 
 impl Paths {
     /// Call it after a router, a link or a cost has changed.
-    pub fn changed(&self) {
+    pub(crate) fn changed(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The cheapest paths from a router, by the router where each ends. `graph` makes the present graph.
-    pub fn from(&self, source: &str, graph: impl FnOnce() -> Graph) -> Arc<HashMap<String, Arc<Path>>> {
+    pub(crate) fn from(&self, source: &str, graph: impl FnOnce() -> Graph) -> Arc<HashMap<String, Arc<Path>>> {
         let mut computed = self.computed.lock();
         let changes = self.changes.load(Ordering::SeqCst);
         if computed.graph.is_none() || computed.changes != changes {

@@ -96,13 +96,13 @@ impl Registry {
     }
 
     /// The connected routers as nodes of paths.
-    pub fn nodes(&self) -> Vec<Node> {
+    pub(crate) fn nodes(&self) -> Vec<Node> {
         let connections = self.connections.lock();
         connections.values().filter(|connection| !connection.is_closed()).map(|connection| connection.as_node()).collect()
     }
 
     /// Tells all routers that one that is not connected was deleted.
-    pub fn tell_deleted(&self, router: &str) {
+    pub(crate) fn tell_deleted(&self, router: &str) {
         let change = PeerStateChange { id: router.to_owned(), state: PeerState::Removed.into(), ..PeerStateChange::default() };
         self.connections.lock().values().for_each(|other| other.send(peers(vec![change.clone()])));
     }

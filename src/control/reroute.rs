@@ -14,7 +14,7 @@ use super::{
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Reroutes circuits that are established. A dial in progress gives up its attempt.
-pub fn begin(core: &Arc<Core>, circuits: Vec<Arc<Circuit>>, reason: &str) {
+pub(crate) fn begin(core: &Arc<Core>, circuits: Vec<Arc<Circuit>>, reason: &str) {
     for circuit in circuits {
         if circuit.begin_reroute() {
             tokio::spawn(reroute(core.clone(), circuit, reason.to_owned()));

@@ -18,14 +18,14 @@ use crate::{
 };
 
 /// The attempt number of routes for circuits that are established. Later failures of such a route do not end the circuit at a router.
-pub const REROUTE: u32 = 99_969_996;
+pub(crate) const REROUTE: u32 = 99_969_996;
 /// The router does not know the terminator.
 const INVALID_TERMINATOR: u8 = 1;
 /// Maximum length of a router's failure text that is passed on, in characters.
 const MAX_TEXT: usize = 1024;
 
 /// A route that did not succeed.
-pub struct RouteFailure {
+pub(crate) struct RouteFailure {
     pub failure: Failure,
     /// Whether the router of the host reported it, so that another host may be reached over the same path.
     pub is_of_host: bool,
@@ -43,7 +43,7 @@ impl RouteFailure {
 ///
 /// # Errors
 /// A router is not connected, does not answer in time, or refuses.
-pub async fn send(
+pub(crate) async fn send(
     core: &Core,
     circuit: &Arc<Circuit>,
     path: &Arc<Path>,
@@ -123,7 +123,7 @@ fn forwards(path: &Path, place: usize, [ingress, egress]: &[String; 2]) -> Vec<f
 
 impl Core {
     /// Tells one router to remove a circuit; on its next connection if it is not connected.
-    pub fn unroute(&self, circuit: &Circuit, router: &str, now: bool) {
+    pub(crate) fn unroute(&self, circuit: &Circuit, router: &str, now: bool) {
         if !self.send(router, unroute(&circuit.id, now)) {
             self.circuits.note_ended(circuit, router);
         }

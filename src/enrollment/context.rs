@@ -33,7 +33,7 @@ pub struct EnrollmentContext<'d> {
 }
 
 /// The body of an enrollment request.
-pub enum EnrollmentRequest {
+pub(crate) enum EnrollmentRequest {
     Nothing,
     /// A certificate request in PEM, for most methods.
     Text(String),
@@ -43,7 +43,7 @@ pub enum EnrollmentRequest {
 /// The members of a JSON body. Each method requires some of them and ignores the others.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct EnrollmentMembers {
+pub(crate) struct EnrollmentMembers {
     pub password: Option<Member>,
     pub name: Option<Member>,
     /// PEM, for a client certificate.
@@ -55,14 +55,14 @@ pub struct EnrollmentMembers {
 /// A member that must be a text if the method reads it.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub enum Member {
+pub(crate) enum Member {
     Text(String),
     Other(IgnoredAny),
 }
 
 impl Member {
     /// The text, if it is one.
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             Self::Other(_) => None,
@@ -81,7 +81,7 @@ impl EnrollmentRequest {
 }
 
 /// A request to redeem a token.
-pub struct Request {
+pub(crate) struct Request {
     pub token: String,
     /// The method that the token must be of; `None` for any.
     pub method: Option<Method>,
@@ -95,7 +95,7 @@ pub struct Request {
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "EnrollmentCerts")]
-pub struct Issued {
+pub(crate) struct Issued {
     /// The authorities to trust, as PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
@@ -132,7 +132,7 @@ pub(super) fn client_certificate(context: &EnrollmentContext<'_>, csr: &Csr, nam
 }
 
 /// The error for a certificate that was not issued: the request is blamed, unless the authority has expired.
-pub fn unissued(reason: pki::Error) -> Error {
+pub(crate) fn unissued(reason: pki::Error) -> Error {
     match reason {
         pki::Error::Expired => Error::Internal("no certificate can be issued: the authority is outside of its validity".into()),
         _ => unprocessable(),

@@ -9,7 +9,7 @@
 mod ca;
 mod context;
 mod erott;
-pub mod extension;
+pub(crate) mod extension;
 mod ott;
 mod ottca;
 mod reserved;
@@ -18,9 +18,9 @@ mod trott;
 mod updb;
 
 pub(crate) use ca::enroll as enroll_by_certificate;
-pub use context::{EnrollmentContext, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request, unissued};
-pub use reserved::Reserved;
-pub use router::extend as extend_router;
+pub(crate) use context::{EnrollmentContext, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request, unissued};
+pub(crate) use reserved::Reserved;
+pub(crate) use router::extend as extend_router;
 
 use self::context::{outstanding, unknown};
 use crate::{entity::enrollment::Method, error::Result};
@@ -29,7 +29,7 @@ use crate::{entity::enrollment::Method, error::Result};
 ///
 /// # Errors
 /// The token is unknown or has expired, or what the method needs is missing or invalid.
-pub async fn redeem(context: &EnrollmentContext<'_>, request: Request) -> Result<Issued> {
+pub(crate) async fn redeem(context: &EnrollmentContext<'_>, request: Request) -> Result<Issued> {
     let enrollment = context.store.read(|tx| outstanding(tx, &request.token))?;
     let method = enrollment.spec.method;
     if request.method.is_some_and(|meant| meant != method) {

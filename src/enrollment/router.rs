@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// The two requests of a router.
-pub struct Requests {
+pub(crate) struct Requests {
     pub client: Csr,
     pub server: Csr,
 }
 
 /// The two certificates of a router.
-pub struct Pair {
+pub(crate) struct Pair {
     client: Certificate,
     server: Certificate,
 }
@@ -26,7 +26,7 @@ impl Requests {
     ///
     /// # Errors
     /// [`Refusal::MissingOrInvalidCsr`] if one is not a text, [`Refusal::CouldNotProcessCsr`] if one is not a request.
-    pub fn of(offer: &EnrollmentRequest) -> Result<Self> {
+    pub(crate) fn of(offer: &EnrollmentRequest) -> Result<Self> {
         let texts = offer.members().and_then(|sent| sent.cert_csr.as_ref()?.text().zip(sent.server_cert_csr.as_ref()?.text()));
         let (client, server) = texts.ok_or(Error::Refused(Refusal::MissingOrInvalidCsr))?;
         Self::parse(client, server)
@@ -40,7 +40,7 @@ impl Requests {
     ///
     /// # Errors
     /// [`Refusal::CouldNotProcessCsr`]
-    pub fn of_edge_router(self, id: &str) -> Result<Self> {
+    pub(crate) fn of_edge_router(self, id: &str) -> Result<Self> {
         if self.client.subject().common_name().as_deref() == Some(id) { Ok(self) } else { Err(unprocessable()) }
     }
 
@@ -49,7 +49,7 @@ impl Requests {
     ///
     /// # Errors
     /// [`Refusal::CouldNotProcessCsr`] if the subject cannot be read.
-    pub fn of_transit_router(self, id: &str) -> Result<Self> {
+    pub(crate) fn of_transit_router(self, id: &str) -> Result<Self> {
         let client = self.client.with_common_name(id).map_err(|_| unprocessable())?;
         Ok(Self { client, ..self })
     }
@@ -60,7 +60,7 @@ impl Requests {
     /// # Errors
     /// [`Refusal::CouldNotProcessCsr`] for names that are not allowed in a certificate, [`Error::Invalid`] for a name
     /// of the controller.
-    pub fn issue(&self, context: &EnrollmentContext<'_>) -> Result<Pair> {
+    pub(crate) fn issue(&self, context: &EnrollmentContext<'_>) -> Result<Pair> {
         context.reserved.admits("certCsr", &self.client)?;
         context.reserved.admits("serverCertCsr", &self.server)?;
         let validity = Validity::years(YEARS, context.now.seconds());
@@ -71,14 +71,14 @@ impl Requests {
 
 impl Pair {
     /// The response to the router.
-    pub fn handed_out(&self, context: &EnrollmentContext<'_>) -> Issued {
+    pub(crate) fn handed_out(&self, context: &EnrollmentContext<'_>) -> Issued {
         let chain = |leaf| Some(context.keystore.chain_pem(leaf));
         Issued { ca: Some(context.keystore.bundle_pem(context.now.seconds())), cert: chain(&self.client), server_cert: chain(&self.server) }
     }
 
     /// Records the new certificates in the state of the router; its previous certificate becomes invalid. If not
     /// `keep`, the certificate itself is not stored, as for transit routers.
-    pub fn enter(&self, state: &mut State, keep: bool) {
+    pub(crate) fn enter(&self, state: &mut State, keep: bool) {
         let (fingerprint, cert_pem) = (Some(self.client.fingerprint()), keep.then(|| self.client.pem()));
         *state = State { is_verified: true, fingerprint, cert_pem, ..State::default() };
     }
@@ -90,7 +90,7 @@ impl Pair {
 /// # Errors
 /// [`Error::Unauthorized`] if the certificate is not a router's, [`Refusal::RouterCsr`], [`Refusal::RouterCommonName`],
 /// [`Error::Invalid`] for a name of the controller.
-pub async fn extend(context: &EnrollmentContext<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
+pub(crate) async fn extend(context: &EnrollmentContext<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
     let nobody = Error::Unauthorized { anonymous: false };
     let fingerprint = chain.first().ok_or(nobody.clone())?.fingerprint();
     let found = context.store.read(|tx| {

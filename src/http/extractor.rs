@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// An argument of a function in a route table.
-pub trait Extractor: Sized + 'static {
+pub(crate) trait Extractor: Sized + 'static {
     /// Adds the argument to the description of the operation.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl<E: 'static> Extractor for Id<E> {
 }
 
 /// Query parameters in a flat struct. A list takes every value of its name, other types the first one.
-pub struct Query<T>(pub T);
+pub(crate) struct Query<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Query<T> {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -63,7 +63,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Query<T> {
 }
 
 /// Request headers in a flat struct of texts.
-pub struct Headers<T>(pub T);
+pub(crate) struct Headers<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Headers<T> {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -82,7 +82,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Headers<T> {
 }
 
 /// The entity tags of `If-Match` (RFC 9110 section 13.1.1); optional.
-pub struct IfMatch(pub Option<String>);
+pub(crate) struct IfMatch(pub Option<String>);
 
 impl Extractor for IfMatch {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -101,12 +101,12 @@ impl IfMatch {
     ///
     /// # Errors
     /// The record has changed ([`Error::Changed`]).
-    pub fn check<E: Entity>(&self, stored: &Record<E>) -> Result<()> {
+    pub(crate) fn check<E: Entity>(&self, stored: &Record<E>) -> Result<()> {
         if self.0.is_none() || self.names(&entity_tag(stored)?) { Ok(()) } else { Err(Error::Changed) }
     }
 
     /// Whether the header is missing, or lists this tag or `*`.
-    pub fn names(&self, tag: &str) -> bool {
+    pub(crate) fn names(&self, tag: &str) -> bool {
         let Some(wanted) = &self.0 else { return true };
         wanted.trim() == "*" || wanted.split(',').any(|one| one.trim() == tag)
     }
@@ -116,17 +116,17 @@ impl IfMatch {
 ///
 /// # Errors
 /// The record cannot be encoded, which is a defect.
-pub fn entity_tag<E: Entity>(record: &Record<E>) -> Result<String> {
+pub(crate) fn entity_tag<E: Entity>(record: &Record<E>) -> Result<String> {
     let sum = crc32fast::hash(&store::encode(record)?);
     Ok(format!("\"{:x}-{sum:08x}\"", record.updated_at.millis()))
 }
 
 /// The media types that the client accepts.
-pub struct Accept(String);
+pub(crate) struct Accept(String);
 
 impl Accept {
     /// The offered type that the client prefers; the first if it has no preference. `None` if it accepts none.
-    pub fn best(&self, offered: &[&'static str]) -> Option<&'static str> {
+    pub(crate) fn best(&self, offered: &[&'static str]) -> Option<&'static str> {
         let accept = if self.0.trim().is_empty() { "*/*" } else { &self.0 };
         media_type::best(accept, offered)
     }
@@ -142,7 +142,7 @@ impl Extractor for Accept {
 }
 
 /// A JSON body.
-pub struct Body<T>(pub T);
+pub(crate) struct Body<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Body<T> {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -155,7 +155,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Body<T> {
 }
 
 /// An optional JSON body.
-pub struct OptionalBody<T>(pub Option<T>);
+pub(crate) struct OptionalBody<T>(pub Option<T>);
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for OptionalBody<T> {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -176,7 +176,7 @@ fn references<E: Entity>() -> Vec<(&'static str, &'static str)> {
 }
 
 /// The body of a PUT: every member except those that only creation sets.
-pub struct Replace<E>(pub Json, PhantomData<E>);
+pub(crate) struct Replace<E>(pub Json, PhantomData<E>);
 
 impl<E: Lifecycle + JsonSchema> Extractor for Replace<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -192,7 +192,7 @@ impl<E: Lifecycle + JsonSchema> Extractor for Replace<E> {
 }
 
 /// The body of a PATCH: the members to change.
-pub struct Patch<E> {
+pub(crate) struct Patch<E> {
     pub body: Json,
     /// Determines which members are merged.
     pub schema: Arc<Json>,
@@ -213,7 +213,7 @@ impl<E: Entity + JsonSchema> Extractor for Patch<E> {
 }
 
 /// The body of a POST that creates a record.
-pub struct Create<E>(pub Draft<E>);
+pub(crate) struct Create<E>(pub Draft<E>);
 
 impl<E: Entity + JsonSchema> Extractor for Create<E> {
     fn describe(operation: &mut Operation) -> Result<()> {

@@ -66,7 +66,7 @@ pub(crate) fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<Stri
 ///
 /// # Errors
 /// There are some, and the query asks for rejection.
-pub fn report(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
+pub(crate) fn report(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
     if !unknown.is_empty() && is_asked(query)? {
         Error::all(unknown.into_iter().map(|one| Err(one.refused())))?;
         return Ok(Vec::new());

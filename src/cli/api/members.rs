@@ -199,7 +199,7 @@ pub(crate) fn at<'j>(body: &'j Json, path: &[String]) -> Option<&'j Json> {
 }
 
 /// The default of a required member of a new record. `None` if it has none: then the controller's error names the member.
-pub fn default_value(member: &Member) -> Option<Json> {
+pub(crate) fn default_value(member: &Member) -> Option<Json> {
     let name = member.path.last()?;
     if !member.required {
         return None;

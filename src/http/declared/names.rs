@@ -29,7 +29,7 @@ impl<'n> Names<'n> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn to_names(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
+    pub(crate) fn to_names(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
         for (place, kind) in &of.references {
             rewrite(&mut draft, *place, &mut |id| self.name(*kind, id))?;
         }
@@ -40,7 +40,7 @@ impl<'n> Names<'n> {
     ///
     /// # Errors
     /// A name does not exist, or a record cannot be read.
-    pub fn to_ids(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
+    pub(crate) fn to_ids(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
         for (place, kind) in &of.references {
             rewrite(&mut draft, *place, &mut |name| {
                 let found = self.id(*kind, name)?;

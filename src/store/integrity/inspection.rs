@@ -29,7 +29,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// The text for the report once the fault is repaired.
-    pub fn repaired(self) -> String {
+    pub(crate) fn repaired(self) -> String {
         match self.remedy {
             Remedy::End | Remedy::Record { .. } => format!("{}; it is deleted", self.description),
             _ => self.description,

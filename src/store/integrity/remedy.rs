@@ -39,7 +39,7 @@ pub(crate) enum Remedy {
 impl Remedy {
     /// The order of application; `None` if it is not applied. The end of the history comes first, because every other
     /// repair appends to it.
-    pub fn order(&self, unreadable: Unreadable) -> Option<u8> {
+    pub(crate) fn order(&self, unreadable: Unreadable) -> Option<u8> {
         match self {
             Self::None => None,
             Self::End | Self::Record { .. } if unreadable == Unreadable::Stays => None,

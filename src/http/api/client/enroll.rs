@@ -26,7 +26,7 @@ const MEDIA: [&str; 4] = ["application/pkcs10", JSON, "application/x-pem-file", 
 
 /// The parameters of an enrollment.
 #[derive(Deserialize, JsonSchema)]
-pub struct EnrollQuery {
+pub(crate) struct EnrollQuery {
     /// The one-time token.
     #[serde(default)]
     token: Option<String>,
@@ -36,7 +36,7 @@ pub struct EnrollQuery {
 }
 
 /// A body of any of the media types.
-pub struct EnrollBody {
+pub(crate) struct EnrollBody {
     /// Or why it cannot be read, which is reported after a fault in the token.
     offer: Result<EnrollmentRequest>,
 }
@@ -92,7 +92,7 @@ fn members() -> serde_json::Value {
 }
 
 /// The issued certificates, always as JSON, which every client accepts.
-pub struct Enrolled(Issued);
+pub(crate) struct Enrolled(Issued);
 
 impl Answer for Enrolled {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
@@ -111,7 +111,7 @@ impl Answer for Enrolled {
 ///
 /// # Errors
 /// It is not a UUID.
-pub fn well_formed(token: Option<String>) -> Result<Option<String>> {
+pub(crate) fn well_formed(token: Option<String>) -> Result<Option<String>> {
     let token = token.filter(|token| !token.is_empty());
     match token {
         Some(text) if Uuid::try_parse(&text).is_err() => Err(Error::invalid("token", "must be a UUID", text)),
@@ -120,7 +120,7 @@ pub fn well_formed(token: Option<String>) -> Result<Option<String>> {
 }
 
 /// POST /enroll
-pub async fn enroll(call: Call, Query(wanted): Query<EnrollQuery>, sent: EnrollBody) -> Result<Enrolled> {
+pub(crate) async fn enroll(call: Call, Query(wanted): Query<EnrollQuery>, sent: EnrollBody) -> Result<Enrolled> {
     let by_certificate = wanted.method.as_deref() == Some("ca");
     // With method `ca` there is no token; the C SDK sends the id of the authority in its place.
     let token = if by_certificate { None } else { well_formed(wanted.token)? };

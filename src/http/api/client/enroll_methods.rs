@@ -18,7 +18,7 @@ use crate::{
 /// A token, and a certificate request if the method needs one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct OttEnrollmentRequest {
+pub(crate) struct OttEnrollmentRequest {
     #[serde(default)]
     token: String,
     /// PEM.
@@ -29,7 +29,7 @@ pub struct OttEnrollmentRequest {
 /// A token, and the certificate requests of an edge router.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ErOttEnrollmentRequest {
+pub(crate) struct ErOttEnrollmentRequest {
     #[serde(default)]
     token: String,
     /// PEM.
@@ -42,7 +42,7 @@ pub struct ErOttEnrollmentRequest {
 
 /// A password, and a user name, which is ignored: the enrollment has its own.
 #[derive(Deserialize, JsonSchema)]
-pub struct UpdbCredentials {
+pub(crate) struct UpdbCredentials {
     #[serde(default)]
     #[schemars(length(min = 5, max = 100))]
     password: String,
@@ -54,14 +54,14 @@ pub struct UpdbCredentials {
 
 /// The token of an enrollment.
 #[derive(Deserialize, JsonSchema)]
-pub struct OneTime {
+pub(crate) struct OneTime {
     token: String,
 }
 
 /// The certificate requests of a router's renewal.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RouterExtendEnrollmentRequest {
+pub(crate) struct RouterExtendEnrollmentRequest {
     /// PEM.
     cert_csr: String,
     /// PEM.
@@ -75,34 +75,34 @@ async fn redeem(call: &Call, text: String, method: Method, offer: EnrollmentRequ
 }
 
 /// POST /enroll/ott
-pub async fn ott(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Shown<Issued>> {
+pub(crate) async fn ott(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Shown<Issued>> {
     redeem(&call, sent.token, Method::Ott, EnrollmentRequest::Text(sent.client_csr)).await.map(Shown)
 }
 
 /// POST /enroll/ottca
-pub async fn ottca(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Done> {
+pub(crate) async fn ottca(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Done> {
     redeem(&call, sent.token, Method::OttCa, EnrollmentRequest::Nothing).await.map(|_| Done)
 }
 
 /// POST /enroll/erott
-pub async fn erott(call: Call, Body(sent): Body<ErOttEnrollmentRequest>) -> Result<Shown<Issued>> {
+pub(crate) async fn erott(call: Call, Body(sent): Body<ErOttEnrollmentRequest>) -> Result<Shown<Issued>> {
     let (cert_csr, server_cert_csr) = (Some(Member::Text(sent.client_csr)), Some(Member::Text(sent.server_csr)));
     let offer = EnrollmentMembers { cert_csr, server_cert_csr, ..EnrollmentMembers::default() };
     redeem(&call, sent.token, Method::ErOtt, EnrollmentRequest::Members(offer)).await.map(Shown)
 }
 
 /// POST /enroll/updb
-pub async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<Done> {
+pub(crate) async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<Done> {
     let offer = EnrollmentMembers { password: Some(Member::Text(sent.password)), ..EnrollmentMembers::default() };
     redeem(&call, of.token, Method::Updb, EnrollmentRequest::Members(offer)).await.map(|_| Done)
 }
 
 /// POST /enroll/ca
-pub async fn ca(call: Call) -> Result<Done> {
+pub(crate) async fn ca(call: Call) -> Result<Done> {
     enrollment::enroll_by_certificate(&call.context(), &call.chain(), &EnrollmentRequest::Nothing).await.map(|()| Done)
 }
 
 /// POST /enroll/extend/router
-pub async fn extend_router(call: Call, Body(sent): Body<RouterExtendEnrollmentRequest>) -> Result<Shown<Issued>> {
+pub(crate) async fn extend_router(call: Call, Body(sent): Body<RouterExtendEnrollmentRequest>) -> Result<Shown<Issued>> {
     enrollment::extend_router(&call.context(), &call.chain(), &sent.cert_csr, &sent.server_cert_csr).await.map(Shown)
 }

@@ -24,7 +24,7 @@ use crate::{
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LinkDetail")]
-pub struct Link {
+pub(crate) struct Link {
     id: String,
     /// The protocol, such as `tls`.
     protocol: String,
@@ -84,7 +84,7 @@ fn find(control: &Control, id: &str, facts: &dyn Facts) -> Result<Option<Link>> 
 }
 
 /// GET /links
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Link>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Link>> {
     let (control, same) = (call.control.clone(), call.control.clone());
     let each =
         move |tx: &Read<'_>, found: &mut dyn FnMut(Link)| control.links().into_iter().try_for_each(|link| see(link, tx).map(&mut *found));
@@ -92,12 +92,12 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<L
 }
 
 /// GET /links/{id}
-pub async fn detail(call: Call, id: Id<Link>) -> Result<Shown<Link>> {
+pub(crate) async fn detail(call: Call, id: Id<Link>) -> Result<Shown<Link>> {
     let found = call.store.read(|tx| find(&call.control, id.as_str(), tx))?;
     found.map(Shown).ok_or_else(|| Error::NotFound { kind: "link", id: id.into_text(), field: None })
 }
 
 /// DELETE /links/{id}
-pub async fn delete(call: Call, id: Id<Link>) -> Result<Done> {
+pub(crate) async fn delete(call: Call, id: Id<Link>) -> Result<Done> {
     if call.control.close_link(id.as_str()) { Ok(Done) } else { Err(Error::NotFound { kind: "link", id: id.into_text(), field: None }) }
 }
