@@ -59,7 +59,12 @@ pub(crate) fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
 
 /// Whether a request to an operation with previews asks for one.
 pub(crate) fn is_asked(row: &Row, query: &str) -> bool {
-    row.operation.preview.is_some() && asked(query).as_deref() == Some("true")
+    row.operation.preview.is_some() && asks(query)
+}
+
+/// Whether the parameters of a request ask for a preview.
+pub(crate) fn asks(query: &str) -> bool {
+    asked(query).as_deref() == Some("true")
 }
 
 /// The value of the parameter. If it is repeated, any value other than `false` takes precedence.

@@ -24,6 +24,15 @@ const ENROLLING: [&str; 5] = ["identities", "current-identity", "edge-routers", 
 const TOKENS: &str = "api-tokens";
 
 const CREATE: &str = "create";
+const UPDATE: &str = "update";
+const DELETE: &str = "delete";
+/// The network as one document: writing it creates, changes and deletes objects of every kind.
+const NETWORK: &str = "/network";
+/// The part of the caller's identity that holds its one-time codes.
+const CODES: &str = "mfa";
+/// Path segments under which edge routers are shown and deleted, too.
+const AMONG_ROUTERS: [&str; 2] = ["transit-routers", "routers"];
+const ROUTERS: &str = "edge-routers";
 /// The operation that shows the caller.
 const OWN: &str = "/current-api-session";
 
@@ -67,16 +76,22 @@ fn literals(row: &Row) -> impl Iterator<Item = &str> {
 fn action(row: &Row) -> &str {
     match row.method {
         "GET" => READ,
-        "DELETE" => "delete",
+        "DELETE" => DELETE,
         "POST" => literals(row).skip(1).last().unwrap_or(CREATE),
-        _ => "update",
+        _ => UPDATE,
     }
 }
 
 /// Whether a token may use an operation. A preview only reads.
 pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
-    let action = if preview::is_asked(row, query) { READ } else { action(row) };
+    let is_network = row.path == NETWORK;
+    let is_preview = preview::is_asked(row, query) || is_network && preview::asks(query);
+    let action = if is_preview { READ } else { action(row) };
     let first = literals(row).next().unwrap_or_default();
+    let shows_codes = first == "current-identity" && literals(row).any(|part| part == CODES);
+    if shows_codes || AMONG_ROUTERS.contains(&first) && !token.covers(ROUTERS) {
+        return false;
+    }
     let is_kind = |part: &&str| *part == first || KINDS.iter().any(|entry| entry.kind.path == *part);
     let mut kinds = literals(row).filter(is_kind);
     if action == READ {
@@ -87,6 +102,9 @@ pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
         let is_secret = |kind: &str| token.is_restricted() && SECRETS.contains(&kind) || kind == ENROLLMENTS && !token.may(CREATE);
         return token.may(READ) && kinds.all(|kind| token.covers(kind) && !is_secret(kind));
     }
+    if is_network {
+        return token.kinds.is_empty() && [CREATE, UPDATE, DELETE].iter().all(|action| token.may(action));
+    }
     let opens_session = first == SESSIONS && row.method == "POST";
     let is_of_session = opens_session || OF_SESSIONS.contains(&first) || literals(row).any(|part| OF_CERTIFICATES.contains(&part));
     let is_own_kind = first == TOKENS && token.is_restricted();
@@ -94,6 +112,9 @@ pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
 }
 
 /// Whether the answer of an operation may hold enrollment tokens that an API token must not see: with one, it could create a credential.
+/// A token sees those of the kinds that it may create.
 pub(crate) fn hides_enrollments(row: &Row, token: &ApiToken) -> bool {
-    !token.may(CREATE) && literals(row).any(|part| ENROLLING.contains(&part))
+    let may_create = |kind: &str| token.may(CREATE) && !token.self_service && token.covers(kind);
+    let mut shown = literals(row).filter(|part| ENROLLING.contains(part));
+    shown.any(|part| !may_create(if part == "current-identity" { "identities" } else { part }))
 }

@@ -1,11 +1,14 @@
 //! The command that takes a scheduled snapshot to another place.
 
 use std::{
+    os::unix::process::CommandExt,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{
     error::{Error, Result},
@@ -16,7 +19,7 @@ use crate::{
 const TICK: Duration = Duration::from_millis(200);
 
 /// Runs the command with the path of a snapshot as its last argument and waits for its end. Its stderr is that of this process. It is
-/// killed after `most`, and when the work is cancelled.
+/// killed, with the processes that it started, after `most` and when the work is cancelled.
 ///
 /// # Errors
 /// The command cannot be started, fails, or is killed.
@@ -24,9 +27,13 @@ pub(crate) fn run(command: &[String], snapshot: &Path, most: Duration, watch: &P
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
     let failed = |reason: String| Error::Storage(format!("snapshots.after: {program}: {reason}"));
     let mut starting = Command::new(program);
-    starting.args(arguments).arg(snapshot).stdin(Stdio::null()).stdout(Stdio::null());
+    starting.args(arguments).arg(snapshot).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let mut child = starting.spawn().map_err(|e| failed(e.to_string()))?;
     let status = wait(&mut child, most, watch).inspect_err(|_| {
+        // The group has the id of its first process.
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            kill_process_group(group, Signal::KILL).ok();
+        }
         drop(child.kill());
         drop(child.wait());
     });

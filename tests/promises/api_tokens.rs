@@ -129,6 +129,40 @@ fn scopes_limit_kinds_and_actions() {
 }
 
 #[test]
+fn network_documents_need_every_action() {
+    let server = TestServer::start();
+    let document = server.admin.at(Base::Overkeep).get("/network").expect(200).data().clone();
+    let status = |scope: Json, query: &str| {
+        let (_, token) = made(&server, scope);
+        token.at(Base::Overkeep).put(&format!("/network{query}"), document.clone()).status
+    };
+    for scope in [json!({ "actions": ["read", "update"] }), json!({ "kinds": ["network"] }), json!({ "selfService": true })] {
+        assert_eq!(status(scope.clone(), ""), 401, "{scope}");
+    }
+    assert_eq!(status(json!({ "actions": ["read"] }), "?preview=true"), 200);
+    assert_eq!(status(json!({ "actions": ["create", "update", "delete"] }), ""), 200);
+}
+
+#[test]
+fn tokens_learn_no_credentials_of_themselves() {
+    let server = TestServer::start();
+    let identity = server.identity(&fresh("bot"), json!({ "isAdmin": true, "enrollment": { "ott": true } }));
+    for scope in [json!({ "selfService": true }), json!({ "kinds": ["current-identity"] }), json!({ "actions": ["read"] })] {
+        let mut body = scope.clone();
+        body["identityId"] = json!(identity);
+        let (_, token) = made(&server, body);
+        let shown = token.at(Base::Client).get("/current-identity").expect(200);
+        assert_eq!(shown.data()["enrollment"]["ott"]["jwt"], "", "{scope}");
+        for path in ["/current-identity/mfa", "/current-identity/mfa/qr-code", "/current-identity/mfa/recovery-codes"] {
+            token.at(Base::Client).get(path).refused(401, "UNAUTHORIZED", "");
+        }
+    }
+    let (_, routers) = made(&server, json!({ "kinds": ["transit-routers"], "actions": ["delete"] }));
+    let router = server.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+    routers.delete(&format!("/transit-routers/{router}")).refused(401, "UNAUTHORIZED", "");
+}
+
+#[test]
 fn restricted_tokens_make_no_tokens() {
     let server = shared();
     for scope in [json!({ "kinds": ["api-tokens"] }), json!({ "actions": ["create", "delete"] }), json!({ "selfService": true })] {

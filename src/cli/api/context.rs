@@ -71,6 +71,9 @@ impl Context {
         let stored = stored.filter(|stored| url.as_ref().is_none_or(|url| *url == stored.url));
         let ca = set("OVERKEEP_CA").map(read).transpose()?;
         let url = url.or_else(|| stored.as_ref().map(|stored| stored.url.clone())).ok_or_else(missing)?;
+        if !url.starts_with("https://") {
+            return Err(Failure::Flag(format!("OVERKEEP_URL: {url:?} is not https://host:port")));
+        }
         let ca = ca.or_else(|| stored.map(|stored| stored.ca)).ok_or_else(missing)?;
         Ok(Some(Self { url, user: String::new(), ca, token: token.trim().to_owned() }))
     }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::cli::api::output::plain;
+
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,6 +31,7 @@ impl Finding {
         let word = if self.healthy { "ok  " } else { "FAIL" };
         let first = format!("{word} {}: {}", self.check, self.detail);
         let mend = (!self.healthy).then(|| format!("     {}", self.mend));
-        std::iter::once(first).chain(mend).collect()
+        // Details quote names of records, which may hold control characters.
+        std::iter::once(first).chain(mend).map(|line| plain(&line)).collect()
     }
 }
