@@ -1,29 +1,26 @@
 //! Services as shown to their users.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    access::{Access, Subject},
     authentication::Caller,
     clock::Timestamp,
-    entity::{Entity, FactsExt, Id, Record, Service, Words, filterable, missing},
+    entity::{Entity, FactsExt, Id, Record, Service, Words, missing},
     error::Result,
     http::{
         answer::{Shown, Tagged},
-        api::common::service::{ServiceDetail, Viewer},
+        api::common::{
+            service::{ServiceDetail, ViewPlan, Viewer},
+            service_list::{self, ServiceList},
+        },
         call::Call,
         crud::RoleFilter,
-        envelope::Pagination,
         extractor::{Query, entity_tag},
-        list_body::{Joined, found, joined},
-        list_part::Part,
+        list_body::Joined,
         listing::Listing,
     },
-    posture::Evidence,
-    store::{Read, Scope},
+    store::Read,
 };
 
 /// The parameters of a list of services.
@@ -45,43 +42,9 @@ const WORDS: Words<Service> =
 
 /// GET /services
 pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
-    let (access, texts, caller, evidence) = (call.access.clone(), call.texts.clone(), call.caller()?.clone(), call.evidence()?);
     let ServiceListing { listing, roles, config_types } = wanted;
-    let types = if config_types.is_empty() { caller.config_types() } else { config_types };
-    let viewers = Arc::new(Viewers { access, caller, evidence, types });
-    let writers = viewers.clone();
-    let find = move |tx: &Read<'_>| {
-        let Viewers { access, caller, .. } = &*viewers;
-        let by_roles = roles.ids(access, Subject::Service)?;
-        let viewer = viewers.viewer(tx)?;
-        if !caller.is_admin() && by_roles.is_none() && listing.is_of_all() {
-            let (_, window) = listing.query(&WORDS)?;
-            let (ids, total) = viewer.some_usable(window);
-            return Ok((ids, Pagination::of(window, total)));
-        }
-        let usable = (!caller.is_admin()).then(|| viewer.usable());
-        let ids = match (usable, by_roles) {
-            (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
-            (some, others) => some.or(others),
-        };
-        found(tx, &listing, &WORDS, ids.map_or(Scope::All, Scope::Ids))
-    };
-    let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| writers.viewer(tx)?.write(&texts, at, part);
-    joined(&call, false, filterable::<Service>().collect(), find, write).await
-}
-
-/// The caller as a viewer of services over several transactions.
-struct Viewers {
-    access: Access,
-    caller: Arc<Caller>,
-    evidence: Evidence,
-    types: Vec<String>,
-}
-
-impl Viewers {
-    fn viewer<'v>(&'v self, tx: &'v Read<'v>) -> Result<Viewer<'v>> {
-        Viewer::new(tx, &self.access, self.evidence.clone(), &self.caller.identity, &self.types)
-    }
+    let types = if config_types.is_empty() { call.caller()?.config_types() } else { config_types };
+    service_list::list(&call, ServiceList { listing, roles, words: &WORDS, types, as_identity: None, hides_usage: false }).await
 }
 
 /// A service that the caller may see.
@@ -101,8 +64,8 @@ pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<Service
     let caller = call.caller()?;
     call.store.read(|tx| {
         let service = visible(&call, caller, tx, &id)?;
-        let types = caller.config_types();
-        let data = Viewer::new(tx, &call.access, call.evidence()?, &caller.identity, &types)?.see(&service)?;
+        let plan = ViewPlan::new(tx, &call.access, call.evidence()?, caller.identity.clone(), &caller.config_types())?;
+        let data = Viewer::new(tx, &call.access, &plan).see(&service)?;
         Ok(Tagged { data, tag: entity_tag(&service)? })
     })
 }

@@ -9,6 +9,7 @@ pub(crate) mod mfa;
 pub(crate) mod network_token;
 mod qr;
 pub(crate) mod service;
+pub(crate) mod service_list;
 pub(crate) mod session;
 pub(crate) mod spec;
 

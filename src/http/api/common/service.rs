@@ -50,11 +50,23 @@ pub(crate) struct Usage {
     pub posture_queries: Vec<CachedJson<PostureQueries>>,
 }
 
+/// The members of [`Usage`] in lists that show none, as clients expect them.
+const NO_USAGE: &[u8] = br#","config":null,"permissions":null,"postureQueries":[]}"#;
+/// The number of services looked up at a time if posture checks exist: the policies of each are read under the lock of the engine.
+const CHECKED: usize = 16;
+
 /// The rights that an identity has to a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct HeldRights {
     bind: bool,
     dial: bool,
+}
+
+/// The rights that an identity has to a service, and if posture checks exist the policies that grant them.
+#[derive(Default)]
+struct Held {
+    rights: HeldRights,
+    grants: Vec<(PolicyType, PolicyGrant)>,
 }
 
 impl HeldRights {
@@ -69,15 +81,24 @@ impl HeldRights {
     }
 }
 
-/// An identity that looks at services.
-pub(crate) struct Viewer<'v> {
-    pub tx: &'v Read<'v>,
-    pub access: &'v Access,
-    pub identity: &'v Record<Identity>,
-    judge: Judge<'v>,
+/// Who looks at services and what is shown to them. It is derived once per answer, which may be written in several transactions.
+pub(crate) struct ViewPlan {
+    identity: Record<Identity>,
+    evidence: Evidence,
+    /// The wanted config types: their names by id.
+    wanted: BTreeMap<String, String>,
     /// Whether the system has any posture check.
     has_checks: bool,
-    wanted: BTreeMap<String, String>,
+    /// Whether the members that depend on the viewer are left out.
+    hides_usage: bool,
+}
+
+/// An identity that looks at services in one transaction.
+pub(crate) struct Viewer<'v> {
+    tx: &'v Read<'v>,
+    access: &'v Access,
+    plan: &'v ViewPlan,
+    judge: Judge<'v>,
     /// The identity's own configs, by service id.
     overrides: HashMap<&'v str, Vec<&'v Id<Config>>>,
     /// Configs that were read already, by id.
@@ -91,20 +112,13 @@ pub(crate) struct Viewer<'v> {
 /// A config's type name and data; `None` if its type is not wanted.
 type Setting = Rc<Option<(String, Document)>>;
 
-impl<'v> Viewer<'v> {
-    /// A viewer with this posture evidence, who wants configs of these types, by id or name; `all` means every type, unknown ones are
+impl ViewPlan {
+    /// An identity with this posture evidence, who wants configs of these types, by id or name; `all` means every type, unknown ones are
     /// ignored.
     ///
     /// # Errors
     /// The store cannot be read.
-    /// The store cannot be read.
-    pub(crate) fn new(
-        tx: &'v Read<'v>,
-        access: &'v Access,
-        evidence: Evidence,
-        identity: &'v Record<Identity>,
-        types: &[String],
-    ) -> Result<Self> {
+    pub(crate) fn new(tx: &Read<'_>, access: &Access, evidence: Evidence, identity: Record<Identity>, types: &[String]) -> Result<Self> {
         let mut wanted = BTreeMap::new();
         if types.iter().any(|name| name == "all") {
             tx.each::<ConfigType>(|record| {
@@ -118,12 +132,50 @@ impl<'v> Viewer<'v> {
             }
         }
         let has_checks = access.ask(|engine| engine.count(Subject::PostureCheck) > 0);
+        Ok(Self { identity, evidence, wanted, has_checks, hides_usage: false })
+    }
+
+    /// The same without the members that depend on the viewer.
+    #[must_use]
+    pub(crate) fn hiding_usage(self, hides_usage: bool) -> Self {
+        Self { hides_usage, ..self }
+    }
+
+    /// Whether only the services that the identity may use are listed.
+    pub(crate) fn is_restricted(&self) -> bool {
+        !self.identity.is_admin()
+    }
+
+    /// The ids of usable services in a window, ordered by id, and their total number.
+    pub(crate) fn some_usable(&self, access: &Access, window: Window) -> (Ids, u64) {
+        access.ask(|engine| {
+            let rights = engine.rights(self.identity.id.as_str());
+            let usable = engine.visible(&rights);
+            let part = usable.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
+            let mut ids = Ids::default();
+            part.filter_map(|row| engine.id(Subject::Service, *row)).for_each(|id| ids.push(id));
+            (ids, usable.len() as u64)
+        })
+    }
+
+    /// The ids of all usable services, in order.
+    pub(crate) fn usable(&self, access: &Access) -> Vec<String> {
+        access.ask(|engine| {
+            let rights = engine.rights(self.identity.id.as_str());
+            engine.visible(&rights).iter().filter_map(|row| Some(engine.id(Subject::Service, *row)?.to_string())).collect()
+        })
+    }
+}
+
+impl<'v> Viewer<'v> {
+    /// A viewer in one transaction.
+    pub(crate) fn new(tx: &'v Read<'v>, access: &'v Access, plan: &'v ViewPlan) -> Self {
         let mut overrides: HashMap<_, Vec<_>> = HashMap::new();
-        for own in &identity.state.service_configs {
+        for own in &plan.identity.state.service_configs {
             overrides.entry(own.service.as_str()).or_default().push(&own.config);
         }
         let (settings, alike, asked) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Ok(Self { tx, access, identity, judge: Judge::new(tx, evidence), has_checks, wanted, overrides, settings, alike, asked })
+        Self { tx, access, plan, judge: Judge::new(tx, plan.evidence.clone()), overrides, settings, alike, asked }
     }
 
     /// A service as shown to this viewer.
@@ -131,8 +183,8 @@ impl<'v> Viewer<'v> {
     /// # Errors
     /// A record cannot be read.
     pub(crate) fn see(&self, service: &Record<Service>) -> Result<ServiceDetail> {
-        let held = self.held(&[service.id.as_str()]).first().copied().unwrap_or(HeldRights { bind: false, dial: false });
-        let usage = self.usage(&service.id, &service.spec.configs, held)?;
+        let held = self.held(&[service.id.as_str()]).pop().unwrap_or_default();
+        let usage = self.usage(&service.id, &service.spec.configs, &held)?;
         Ok(Detail::new(service, SeenService { of: Service::view(service, self.tx)?, usage }))
     }
 
@@ -141,8 +193,9 @@ impl<'v> Viewer<'v> {
     /// # Errors
     /// A record cannot be read.
     pub(crate) fn write(&self, texts: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
+        let most = if self.plan.has_checks { CHECKED } else { SOME };
         loop {
-            let ids = part.ahead(SOME);
+            let ids = part.ahead(most);
             if ids.is_empty() {
                 return Ok(());
             }
@@ -159,32 +212,16 @@ impl<'v> Viewer<'v> {
                         texts.service(&record, self.tx, at)?
                     }
                 };
-                self.append(part, &id, &text, held)?;
+                self.append(part, &id, &text, &held)?;
             }
         }
     }
 
-    /// The ids of usable services in a window, ordered by id, and their total number.
-    pub(crate) fn some_usable(&self, window: Window) -> (Ids, u64) {
-        self.access.ask(|engine| {
-            let rights = engine.rights(self.identity.id.as_str());
-            let usable = engine.visible(&rights);
-            let part = usable.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
-            let mut ids = Ids::default();
-            part.filter_map(|row| engine.id(Subject::Service, *row)).for_each(|id| ids.push(id));
-            (ids, usable.len() as u64)
-        })
-    }
-
-    /// The ids of all usable services, in order.
-    pub(crate) fn usable(&self) -> Vec<String> {
-        self.access.ask(|engine| {
-            let rights = engine.rights(self.identity.id.as_str());
-            engine.visible(&rights).iter().filter_map(|row| Some(engine.id(Subject::Service, *row)?.to_string())).collect()
-        })
-    }
-
-    fn append(&self, part: &mut Part<'_>, id: &Id<Service>, text: &Text, held: HeldRights) -> Result<()> {
+    fn append(&self, part: &mut Part<'_>, id: &Id<Service>, text: &Text, held: &Held) -> Result<()> {
+        if self.plan.hides_usage {
+            part.add(&[text.open.as_bytes(), NO_USAGE]);
+            return Ok(());
+        }
         let written = |usage: &Usage| {
             let mut usage = serde_json::to_vec(usage).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
             // Its members are appended to those of the text.
@@ -193,13 +230,13 @@ impl<'v> Viewer<'v> {
             }
             Ok::<_, Error>(usage)
         };
-        if !self.wanted.is_empty() || self.has_checks {
+        if !self.plan.wanted.is_empty() || self.plan.has_checks {
             part.add(&[text.open.as_bytes(), &written(&self.usage(id, &text.configs, held)?)?]);
             return Ok(());
         }
         // Without configs and checks the end is equal for all services with these rights.
         let mut alike = self.alike.borrow_mut();
-        let usage = match alike.entry(held) {
+        let usage = match alike.entry(held.rights) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(written(&self.usage(id, &text.configs, held)?)?),
         };
@@ -207,38 +244,34 @@ impl<'v> Viewer<'v> {
         Ok(())
     }
 
-    fn held(&self, services: &[&str]) -> Vec<HeldRights> {
-        let identity = self.identity.id.as_str();
+    /// What the identity holds of these services. The engine is locked once for all of them.
+    fn held(&self, services: &[&str]) -> Vec<Held> {
+        if self.plan.hides_usage {
+            return services.iter().map(|_| Held::default()).collect();
+        }
+        let identity = self.plan.identity.id.as_str();
         self.access.ask(|engine| {
             let rights = engine.rights(identity);
-            let row = |service: &&str| engine.row(Subject::Service, service);
-            services
-                .iter()
-                .map(|service| row(service).map_or(HeldRights { bind: false, dial: false }, |row| HeldRights::of(&rights, row)))
-                .collect()
+            let of = |service: &&str| {
+                let rights = engine.row(Subject::Service, service).map(|row| HeldRights::of(&rights, row)).unwrap_or_default();
+                let words = [(Right::Bind, PolicyType::Bind), (Right::Dial, PolicyType::Dial)].into_iter().filter(|_| self.plan.has_checks);
+                let granted = |(right, word)| engine.all_grants(identity, service, right).into_iter().map(move |grant| (word, grant));
+                Held { rights, grants: words.flat_map(granted).collect() }
+            };
+            services.iter().map(of).collect()
         })
     }
 
-    fn usage(&self, service: &Id<Service>, configs: &[Id<Config>], held: HeldRights) -> Result<Usage> {
-        let permissions = held.permissions();
-        let posture_queries = self.posture_queries(service.as_str(), &permissions)?;
+    fn usage(&self, service: &Id<Service>, configs: &[Id<Config>], held: &Held) -> Result<Usage> {
+        let permissions = held.rights.permissions();
+        let posture_queries = self.posture_queries(&held.grants, &permissions)?;
         Ok(Usage { config: self.config(service, configs)?, permissions, posture_queries })
     }
 
-    /// The posture queries of each policy; if the system has no posture check, one entry per right.
-    fn posture_queries(&self, service: &str, permissions: &[PolicyType]) -> Result<Vec<CachedJson<PostureQueries>>> {
-        let unchecked = || permissions.iter().map(|right| CachedJson::of(&PostureQueries::unchecked(*right))).collect();
-        if !self.has_checks {
-            return unchecked();
-        }
-        let identity = self.identity.id.as_str();
-        let grants = self.access.ask(|engine| {
-            let rights = [(Right::Bind, PolicyType::Bind), (Right::Dial, PolicyType::Dial)];
-            let of = |(right, word)| engine.all_grants(identity, service, right).into_iter().map(move |grant| (word, grant));
-            rights.into_iter().flat_map(of).collect::<Vec<_>>()
-        });
+    /// The posture queries of each policy; without a policy, one entry per right.
+    fn posture_queries(&self, grants: &[(PolicyType, PolicyGrant)], permissions: &[PolicyType]) -> Result<Vec<CachedJson<PostureQueries>>> {
         if grants.is_empty() {
-            return unchecked();
+            return permissions.iter().map(|right| CachedJson::of(&PostureQueries::unchecked(*right))).collect();
         }
         grants.iter().map(|(right, grant)| self.asked(grant, *right)).collect()
     }
@@ -255,7 +288,7 @@ impl<'v> Viewer<'v> {
 
     /// The configs by name of their type.
     fn config(&self, service: &Id<Service>, configs: &[Id<Config>]) -> Result<BTreeMap<String, Document>> {
-        if self.wanted.is_empty() {
+        if self.plan.wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
         let own = self.overrides.get(service.as_str()).into_iter().flatten().copied();
@@ -275,7 +308,7 @@ impl<'v> Viewer<'v> {
         }
         // It may have been deleted since the service was read.
         let config: Option<Record<Config>> = self.tx.find(id)?;
-        let named = config.and_then(|config| Some((self.wanted.get(config.spec.config_type_id.as_str())?.clone(), config.spec.data)));
+        let named = config.and_then(|config| Some((self.plan.wanted.get(config.spec.config_type_id.as_str())?.clone(), config.spec.data)));
         let setting = Rc::new(named);
         self.settings.borrow_mut().insert(id.to_string(), setting.clone());
         Ok(setting)

@@ -1,31 +1,31 @@
 //! Services in the management interface: as shown to one identity, or below another record.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    access::{self, Access, Right, Subject},
-    authentication::Caller,
+    access::{self, Right, Subject},
     entity::{
         Config, Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, Words, filterable,
+        ServiceEdgeRouterPolicy, ServicePolicy, Words,
     },
-    error::{Error, Result},
+    error::Result,
     http::{
         answer::Tagged,
-        api::common::service::{SeenService, ServiceDetail, Usage, Viewer},
+        api::common::{
+            service::{ServiceDetail, ViewPlan, Viewer},
+            service_list::{self, ServiceList},
+        },
         cache::json_cache::CachedJson,
         call::Call,
         crud::RoleFilter,
         envelope::{Detail, detail as seen},
         extractor::{Query, entity_tag},
-        list_body::{Joined, found, joined, listed, viewed},
-        list_part::Part,
+        list_body::{Joined, listed},
         listing::Listing,
     },
-    posture::{Evidence, Posture},
     store::{Read, Scope},
 };
 
@@ -47,72 +47,24 @@ pub(crate) struct ServiceListing {
 
 /// GET /services
 pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<PlainService>> {
-    let (access, posture, caller) = (call.access.clone(), call.posture.clone(), call.caller()?.clone());
-    let sight = Arc::new(ServiceViewer { access, posture, caller, own: call.evidence()?, wanted });
-    let shown = sight.clone();
-    let find = move |tx: &Read<'_>| {
-        let ServiceViewer { access, wanted, .. } = &*sight;
-        // The list of another identity contains only the services that it may use.
-        let other = sight.other(tx)?.filter(|other| !other.is_admin());
-        let usable = other.map(|other| sight.viewer(tx, Some(&other)).map(|viewer| viewer.usable())).transpose()?;
-        let ids = match (usable, wanted.roles.ids(access, Subject::Service)?) {
-            (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
-            (some, others) => some.or(others),
-        };
-        found::<Service>(tx, &wanted.listing, Words::ALL, ids.map_or(Scope::All, Scope::Ids))
+    let ServiceListing { listing, roles, config_types, as_identity } = wanted;
+    let named = config_types.first().filter(|list| !list.is_empty());
+    let types = match named {
+        Some(list) => list.split(',').map(str::to_owned).collect(),
+        None => call.caller()?.config_types(),
     };
-    let write = move |tx: &Read<'_>, _, part: &mut Part<'_>| {
-        // Clients expect a list by roles without the members that depend on a viewer.
-        if shown.wanted.roles.is_some() {
-            return viewed(tx, part, |record| plain(record, tx));
-        }
-        let other = shown.other(tx)?;
-        let viewer = shown.viewer(tx, other.as_ref())?;
-        viewed(tx, part, |record| Ok(PlainService::new(record, viewer.see(record)?.view.into())))
-    };
-    joined(&call, false, filterable::<Service>().collect(), find, write).await
-}
-
-/// The viewer of a list, over several transactions.
-struct ServiceViewer {
-    access: Access,
-    posture: Posture,
-    caller: Arc<Caller>,
-    /// The evidence about the caller.
-    own: Evidence,
-    wanted: ServiceListing,
-}
-
-impl ServiceViewer {
-    /// The identity whose view is requested, if any.
-    fn other(&self, tx: &Read<'_>) -> Result<Option<Record<Identity>>> {
-        self.wanted.as_identity.as_deref().filter(|name| !name.is_empty()).map(|name| named(tx, name)).transpose()
-    }
-
-    fn viewer<'v>(&'v self, tx: &'v Read<'v>, other: Option<&'v Record<Identity>>) -> Result<Viewer<'v>> {
-        let named = self.wanted.config_types.first().filter(|list| !list.is_empty());
-        let types = named.map_or_else(|| self.caller.config_types(), |list| list.split(',').map(str::to_owned).collect());
-        let evidence = match other {
-            Some(identity) => self.posture.evidence(identity.id.as_str(), None).seen_by(&identity.state.sdk_info),
-            None => self.own.clone(),
-        };
-        Viewer::new(tx, &self.access, evidence, other.unwrap_or(&self.caller.identity), &types)
-    }
-}
-
-/// An identity by id or name.
-fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
-    let found = tx.find_named::<Identity>(name)?;
-    found.ok_or_else(|| Error::invalid("asIdentity", "no such identity", name))
+    // Clients expect a list by roles without the members that depend on a viewer.
+    let hides_usage = roles.is_some();
+    service_list::list(&call, ServiceList { listing, roles, words: Words::ALL, types, as_identity, hides_usage }).await
 }
 
 /// GET /services/{id}
 pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
     let caller = call.caller()?;
     call.store.read(|tx| {
-        let types = caller.config_types();
         let service = tx.get(&id)?;
-        let data = Viewer::new(tx, &call.access, call.evidence()?, &caller.identity, &types)?.see(&service)?;
+        let plan = ViewPlan::new(tx, &call.access, call.evidence()?, caller.identity.clone(), &caller.config_types())?;
+        let data = Viewer::new(tx, &call.access, &plan).see(&service)?;
         Ok(Tagged { data, tag: entity_tag(&service)? })
     })
 }
@@ -161,13 +113,6 @@ pub(crate) struct Listed {
 }
 
 type PlainService = Detail<Listed>;
-
-impl From<SeenService> for Listed {
-    fn from(SeenService { of, usage }: SeenService) -> Self {
-        let Usage { config, permissions, posture_queries } = usage;
-        Self { of, config: Some(config), permissions: Some(permissions), posture_queries }
-    }
-}
 
 fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<PlainService> {
     let of = Service::view(record, tx)?;

@@ -1,0 +1,93 @@
+//! The list of services as one identity sees it, in both interfaces.
+
+use std::sync::{Arc, OnceLock};
+
+use super::service::{ViewPlan, Viewer};
+use crate::{
+    access::{Access, Subject},
+    entity::{Identity, Record, Service, Words, filterable},
+    error::{Error, Result},
+    http::{
+        call::Call,
+        crud::RoleFilter,
+        envelope::Pagination,
+        list_body::{Joined, joined},
+        list_part::Part,
+        listing::Listing,
+    },
+    store::{Ids, Plan, Read, Scope},
+};
+
+/// A request for a list of services.
+pub(crate) struct ServiceList {
+    pub listing: Listing,
+    pub roles: RoleFilter,
+    /// The filterable names.
+    pub words: &'static Words<Service>,
+    /// The config types to show, by id or name; `all` for every type.
+    pub(crate) types: Vec<String>,
+    /// The identity whose view is shown, by id or name; empty or absent for that of the caller.
+    pub as_identity: Option<String>,
+    /// Whether the members that depend on the viewer are left out.
+    pub hides_usage: bool,
+}
+
+/// Answers a list of services: an administrator sees all, another identity those that it may use.
+///
+/// # Errors
+/// The identity does not exist, a filter is invalid, or those of [`joined`].
+pub(crate) async fn list<T>(call: &Call, wanted: ServiceList) -> Result<Joined<T>> {
+    let (access, posture, caller, own) = (call.access.clone(), call.posture.clone(), call.caller()?.clone(), call.evidence()?);
+    let planned = Arc::new(OnceLock::new());
+    let (texts, plan, engine) = (call.texts.clone(), planned.clone(), access.clone());
+    let find = move |tx: &Read<'_>| {
+        let ServiceList { listing, roles, words, types, as_identity, hides_usage } = wanted;
+        let other = as_identity.filter(|name| !name.is_empty()).map(|name| named(tx, &name)).transpose()?;
+        let (identity, evidence) = match other {
+            Some(other) => {
+                let evidence = posture.evidence(other.id.as_str(), None).seen_by(&other.state.sdk_info);
+                (other, evidence)
+            }
+            None => (caller.identity.clone(), own),
+        };
+        let by_roles = roles.ids(&access, Subject::Service)?;
+        let view = ViewPlan::new(tx, &access, evidence, identity, &types)?.hiding_usage(hides_usage);
+        let found = found(tx, &access, &view, &listing, words, by_roles)?;
+        drop(planned.set(view));
+        Ok(found)
+    };
+    let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| match plan.get() {
+        Some(view) => Viewer::new(tx, &engine, view).write(&texts, at, part),
+        None => Err(Error::Internal("a list is written before its records are found".into())),
+    };
+    joined(call, false, filterable::<Service>().collect(), find, write).await
+}
+
+/// The listed services.
+fn found(
+    tx: &Read<'_>,
+    access: &Access,
+    view: &ViewPlan,
+    listing: &Listing,
+    words: &Words<Service>,
+    by_roles: Option<Vec<String>>,
+) -> Result<(Ids, Pagination)> {
+    let (query, window) = listing.query(words)?;
+    if view.is_restricted() && by_roles.is_none() && listing.is_of_all() {
+        let (ids, total) = view.some_usable(access, window);
+        return Ok((ids, Pagination::of(window, total)));
+    }
+    let usable = view.is_restricted().then(|| view.usable(access));
+    let ids = match (usable, by_roles) {
+        (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
+        (some, others) => some.or(others),
+    };
+    let (ids, total) = Plan::<Service>::of(query, window, ids.map_or(Scope::All, Scope::Ids)).ids(tx)?;
+    Ok((ids, Pagination::of(window, total)))
+}
+
+/// An identity by id or name.
+fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
+    let found = tx.find_named::<Identity>(name)?;
+    found.ok_or_else(|| Error::invalid("asIdentity", "no such identity", name))
+}
