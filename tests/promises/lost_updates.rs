@@ -77,7 +77,7 @@ fn if_match_is_optional() {
 
 #[test]
 fn writable_records_have_entity_tags() {
-    // A circuit is not a record: it cannot be written, so that it has no version to compare.
+    // A circuit and a link are not records: they cannot be written, so that they have no version to compare.
     let is_record = |row: &Row| !["/circuits/{id}", "/links/{id}"].contains(&row.path.as_str());
     let accepts_tag = |row: &Row| row.operation.parameters.iter().any(|parameter| parameter.name == "If-Match");
     for base in Base::ALL {
