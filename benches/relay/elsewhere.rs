@@ -14,7 +14,7 @@ use super::target::{MANAGEMENT, Target};
 
 const DOCUMENT: &str = include_str!("../../docs/routers.md");
 /// It makes a key of 4096 bits, connects and is told of sessions.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running router; dropping it stops it.
 pub struct GoRouter {
@@ -37,13 +37,15 @@ impl GoRouter {
             let answer = target.open().ask("GET", &path, &target.admin, "").expect("a router");
             serde_json::from_slice::<Value>(&answer.body).expect("JSON")["data"].clone()
         };
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
+        let free = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
+        let (port, link) = (free(), free());
         let template = DOCUMENT.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
         let configuration = template
             .replace("{folder}", directory.to_str().expect("a path"))
             .replace("{controller}", &target.at.to_string())
             .replace("{name}", "localhost")
-            .replace("{port}", &port.to_string());
+            .replace("{port}", &port.to_string())
+            .replace("{link}", &link.to_string());
         std::fs::write(directory.join("router.yml"), configuration).expect("a file");
         std::fs::write(directory.join("token.jwt"), shown()["enrollmentJwt"].as_str().expect("a token")).expect("a file");
         let log = || File::options().append(true).create(true).open(directory.join("log")).expect("a log");
@@ -53,12 +55,13 @@ impl GoRouter {
             command
         };
         let enrolled = command(&["enroll", "router.yml", "--jwt", "token.jwt"]).status().expect("a status");
-        assert!(enrolled.success(), "the router does not enroll: see {}", directory.join("log").display());
+        assert!(enrolled.success(), "the router does not enroll");
         let process = command(&["run", "router.yml", "--cli-agent=false"]).spawn().expect("a router");
         let router = Self { process, at: SocketAddr::from(([127, 0, 0, 1], port)) };
         let start = Instant::now();
         while shown()["syncStatus"] != "SYNC_DONE" {
-            assert!(start.elapsed() < PATIENCE, "the router is not online: {}", shown());
+            let log = || std::fs::read_to_string(directory.join("log")).unwrap_or_default();
+            assert!(start.elapsed() < PATIENCE, "the router is not online: {}", log());
             std::thread::sleep(Duration::from_millis(200));
         }
         router

@@ -32,7 +32,7 @@ const HEADERS: usize = 64 << 10;
 const BODY: usize = 64 << 10;
 
 /// After relaying this many bytes, a reader lets the other tasks of its thread run.
-const TURN: usize = 64 << 10;
+const TURN: usize = 256 << 10;
 
 /// After waiting this long for room, a reader may close a stalled channel.
 const RELIEF: Duration = Duration::from_secs(2);

@@ -25,8 +25,6 @@ pub(crate) async fn run(channel: &Channel, mut stream: impl AsyncWrite + Unpin) 
         batch.clear();
         // An idle channel does not keep the memory that a burst needed.
         batch.shrink_to(TOGETHER);
-        // A batch is one turn: the other tasks of this thread run before the next one.
-        tokio::task::yield_now().await;
     }
     stream.shutdown().await
 }
