@@ -38,11 +38,12 @@ pub mod controller {
 }
 pub mod entity {
     pub use crate::entity::{
-        AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, AuthPolicy, Authenticator, Author, Ca, Config, ConfigType,
-        Controller, Counted, Credential, Demand, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch, ExternalIdClaim,
-        ExternalJwtSigner, Facts, FactsExt, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Mfa, OnDelete, PairCount, Pairs,
-        PolicyType, PostureCheck, Record, Reference, Roles, RouterLink, Seen, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
-        Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words, builtin, external_id_claim, history,
+        AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, ApiToken, AuthPolicy, Authenticator, Author, Ca, Config,
+        ConfigType, Controller, Counted, Credential, Demand, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch,
+        ExternalIdClaim, ExternalJwtSigner, Facts, FactsExt, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Mfa, OnDelete,
+        PairCount, Pairs, PolicyType, PostureCheck, Record, Reference, Roles, RouterLink, Seen, Semantic, Service, ServiceEdgeRouterPolicy,
+        ServicePolicy, Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words, builtin, external_id_claim,
+        history,
     };
     pub mod api_session {
         pub use crate::entity::api_session::State;

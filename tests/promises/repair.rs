@@ -14,7 +14,7 @@ use overkeep::testing::{
     config::Config,
     controller,
     entity::{
-        ApiSession, AuthPolicy, Authenticator, Ca, Config as ServiceConfig, ConfigType, Controller, Credential, EdgeRouter,
+        ApiSession, ApiToken, AuthPolicy, Authenticator, Ca, Config as ServiceConfig, ConfigType, Controller, Credential, EdgeRouter,
         EdgeRouterPolicy, Enrollment, Entity, ExternalJwtSigner, Id, Identity, Mfa, PostureCheck, Record, Roles, Service,
         ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, Terminator, TransitRouter,
     },
@@ -98,6 +98,7 @@ fn fill(tx: &Tx<'_>) -> overkeep::testing::error::Result<()> {
     let mut identity = overkeep::testing::entity::FactsExt::get(tx, &Id::<Identity>::from_text("an-identity"))?;
     identity.state.service_configs = serde_json::from_value(overrides).unwrap();
     tx.put(identity)?;
+    put::<ApiToken>(tx, "a-token", json!({ "name": "a-token", "identityId": "an-identity" }), json!({ "hash": "00" }))?;
     let check = json!({ "typeId": "MFA", "name": "a-check", "roleAttributes": ["strict"], "timeoutSeconds": 600 });
     put::<PostureCheck>(tx, "a-check", check, Json::Null)?;
     let roles = json!({
