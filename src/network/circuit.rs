@@ -104,14 +104,16 @@ impl Circuit {
         self.host.get()
     }
 
-    /// Completes the circuit with its host end; returns the end if the circuit was closed meanwhile.
-    pub(crate) fn establish(&self, host: HostEnd) -> Result<(), HostEnd> {
+    /// Completes the circuit with its host end, and calls `answer`, which queues the answers to both ends; returns the end if the circuit
+    /// was closed meanwhile. This holds the lock of the state: who closes the circuit finds it pending, and answers, or finds the answers queued.
+    pub(crate) fn establish(&self, host: HostEnd, answer: impl FnOnce()) -> Result<(), HostEnd> {
         let mut state = self.state.lock();
         if *state != State::Pending {
             return Err(host);
         }
         self.host.set(host)?;
         *state = State::Open;
+        answer();
         Ok(())
     }
 

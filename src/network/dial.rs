@@ -242,13 +242,6 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
     };
     let end = End { channel: host.clone(), connection, queue: *queue };
     let host_end = HostEnd { end, binding: binding.clone(), has_sdk_flow_control: *has_sdk_flow_control };
-    core.registry.establish(circuit, host_end).map_err(|_| Failure::access_denied("the circuit has ended in the meantime"))?;
-    core.counters.circuits_opened.increment();
-    binding.load().dial_succeeded();
-    core.show_cost(binding);
-    if dialing.connection.is_none() {
-        host.send(message::connected(frame, binding.connection).empty());
-    }
     let client = &circuit.client;
     let answer = Builder::new(kind::STATE_CONNECTED)
         .i32(common::REPLY_FOR, circuit.request)
@@ -258,7 +251,17 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
         .optional(key::CRYPTO_METHOD, crypto_method(frame))
         .optional(key::STICKINESS, dialing.is_sticky.then(|| binding.id.as_str()));
     let answer = if *has_sdk_flow_control { with_flow_control(answer, core, circuit) } else { answer };
-    client.channel.outbox.push(client.queue, answer.empty());
+    let answer_both = || {
+        if dialing.connection.is_none() {
+            host.send(message::connected(frame, binding.connection).empty());
+        }
+        client.channel.outbox.push(client.queue, answer.empty());
+    };
+    let ended = |_| Failure::access_denied("the circuit has ended in the meantime");
+    core.registry.establish(circuit, host_end, answer_both).map_err(ended)?;
+    core.counters.circuits_opened.increment();
+    binding.load().dial_succeeded();
+    core.show_cost(binding);
     tracing::debug!(circuit = %circuit.id, client = %client.channel.identity, host = %host.identity, service = %binding.service, "circuit");
     Ok(())
 }

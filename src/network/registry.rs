@@ -80,14 +80,14 @@ impl Registry {
         true
     }
 
-    /// Completes a circuit with its host end; returns the end if the circuit or the binding has ended.
-    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd) -> Result<(), Box<HostEnd>> {
+    /// Completes a circuit with its host end and calls `answer` ([`Circuit::establish`]); returns the end if the circuit or the binding has ended.
+    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd, answer: impl FnOnce()) -> Result<(), Box<HostEnd>> {
         let mut open = self.open.lock();
         let bases = bases_of_binding(&host.binding);
         if host.binding.is_closed() {
             return Err(Box::new(host));
         }
-        circuit.establish(host).map_err(Box::new)?;
+        circuit.establish(host, answer).map_err(Box::new)?;
         open.by_basis.add(Member::Circuit(circuit.id.clone()), bases);
         Ok(())
     }
