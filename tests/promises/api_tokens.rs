@@ -212,7 +212,7 @@ fn bearer_header_carries_api_tokens() {
         server.anonymous().at(Base::Management).ask("GET", "/services").header("authorization", &format!("Bearer {secret}")).send()
     };
     bearer(&secret).expect(200);
-    // The last character carries four bits: 'A' is the last one of every sixteenth secret.
+    // One secret in sixteen ends in 'A', because the last character carries four bits.
     let (start, last) = secret.split_at(secret.len() - 1);
     let other = if last == "A" { "E" } else { "A" };
     for wrong in [secret.replace("ovk_", "ovk_x"), format!("{start}{other}"), "ovk_".into()] {
