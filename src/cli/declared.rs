@@ -73,7 +73,7 @@ impl Export {
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let request = Request { method: "GET".into(), path: PATH.into(), ..Request::default() };
         let network = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
-        Ok(Outcome::Done(vec![output::text(&network, "yaml")?]))
+        Ok(Outcome::Done(vec![output::text(&network, "yaml", &[])?]))
     }
 }
 
@@ -86,7 +86,7 @@ impl Plan {
         let mut request = self.file.request()?;
         request.query.push(("preview".into(), "true".into()));
         let plan = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
-        let lines = if self.json { vec![output::text(&plan, "json")?] } else { lines(&plan) };
+        let lines = if self.json { vec![output::text(&plan, "json", &[])?] } else { lines(&plan) };
         if !entries(&plan, "broken").is_empty() {
             api::print(&lines.join("\n"))?;
             return Err(Failure::of("the file cannot be applied: an assertion does not hold"));

@@ -37,13 +37,13 @@ impl ExpiringArguments {
         let items = found.get("items").cloned().unwrap_or_default();
         let (listed, total) = (items.as_array().map_or(0, Vec::len), found.get("total").and_then(Json::as_u64).unwrap_or(0));
         if self.json {
-            let text = output::text(&found, "json")?;
+            let text = output::text(&found, "json", &[])?;
             return Ok(if total == 0 { Outcome::Done(vec![text]) } else { Outcome::Problems(vec![text]) });
         }
         if total == 0 {
             return Ok(Outcome::Done(vec!["nothing expires within this time".into()]));
         }
-        let mut lines = vec![output::text(&items, "table")?];
+        let mut lines = vec![output::text(&items, "table", &[])?];
         if total > listed as u64 {
             lines.push(format!("and {} more", total - listed as u64));
         }

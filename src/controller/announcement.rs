@@ -37,7 +37,8 @@ pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), N
         Password::Given(file) => say(&format!("password: the one in {}, which later starts do not read", file.display())),
     }
     say(&format!(
-        "next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies"
+        "next: open https://{address}/ in a browser, or on this host: overkeep create identity alice --enroll ott --data {} > alice.jwt",
+        config.data.display()
     ));
     if config.advertised(controller.all_bound()).iter().all(is_here) {
         say(&format!(

@@ -396,6 +396,21 @@ fn lists_are_whole_and_fit() {
 }
 
 #[test]
+fn table_cells_stand_below_headings() {
+    let server = &TestServer::start();
+    on_host(server, &["create", "service-policy", "p", "--type", "Dial", "--identity-roles", "#sales", "--service-roles", "#db"]).good();
+    let table = on_host(server, &["list", "service-policies"]).good();
+    let (head, row) = table.split_once('\n').unwrap();
+    let headings: Vec<&str> = head.split_whitespace().collect();
+    assert_eq!(headings, ["ID", "NAME", "TYPE", "SEMANTIC", "IDENTITY-ROLES", "SERVICE-ROLES"]);
+    for (heading, cell) in
+        [("NAME", "p "), ("TYPE", "Dial "), ("SEMANTIC", "AllOf "), ("IDENTITY-ROLES", "#sales "), ("SERVICE-ROLES", "#db")]
+    {
+        assert_eq!(head.find(heading), row.rfind(cell), "{table}");
+    }
+}
+
+#[test]
 fn help_says_what_documents_say() {
     let server = &TestServer::start();
     let help = on_host(server, &["create", "service-policy", "--help"]).good();

@@ -379,7 +379,7 @@ fn first_start_names_the_user() {
     let [_, user, password, next] = running.output.as_slice() else { panic!("{:?}", running.output) };
     assert_eq!(user, "administrator: admin");
     assert!(password.contains("given") && !password.contains("given-by-hand"), "{password}");
-    assert!(next.starts_with("next: log in with POST https://"), "{next}");
+    assert!(next.starts_with("next: open https://") && next.contains("overkeep create identity alice --enroll ott --data "), "{next}");
     assert!(!directory.path().join("data.admin-password").exists());
     assert_eq!(running.login("given-by-hand"), 200);
 }

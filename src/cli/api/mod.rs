@@ -69,7 +69,7 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
     for request in call::requests(&mut names, operation, matches)? {
         if wants_page {
             let all = everything(&transport, &request)?;
-            print(&output::text(&all, format.unwrap_or("table"))?)?;
+            print(&output::text(&all, format.unwrap_or("table"), &tree::members_of_new(grammar, operation))?)?;
             continue;
         }
         let is_preview = request.query.iter().any(|(name, value)| name == "preview" && value == "true");
@@ -78,7 +78,7 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
         if is_preview && format.is_none() {
             output::preview(&answer.data()).iter().try_for_each(|line| print(line))?;
         } else {
-            print_answer(&transport, operation, matches, &path, &answer, format)?;
+            print_answer(grammar, &transport, operation, matches, &path, &answer, format)?;
         }
     }
     Ok(())
@@ -136,6 +136,7 @@ fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure>
 
 /// Prints the answer of an operation.
 fn print_answer(
+    grammar: &Grammar,
     transport: &Transport,
     operation: &Operation,
     matches: &ArgMatches,
@@ -152,15 +153,16 @@ fn print_answer(
         let token = token(&record).ok_or_else(|| Failure::of(format!("{id} was created and has no enrollment token")))?;
         return print(token);
     }
+    let order = || tree::members_of_new(grammar, operation);
     let is_quiet = matches.get_flag("quiet");
     let is_empty = data.as_object().is_none_or(serde_json::Map::is_empty) && !data.is_array();
     match (format, id) {
         _ if is_quiet && operation.method != "GET" => Ok(()),
-        (Some(format), _) => print(&output::text(&data, format)?),
+        (Some(format), _) => print(&output::text(&data, format, &order())?),
         (None, Some(id)) if operation.verb == "create" => print(id),
         (None, _) if is_empty => Ok(()),
-        (None, _) if operation.verb == "list" => print(&output::text(&data, "table")?),
-        (None, _) => print(&output::text(&output::without_links(data), "yaml")?),
+        (None, _) if operation.verb == "list" => print(&output::text(&data, "table", &order())?),
+        (None, _) => print(&output::text(&output::without_links(data), "yaml", &[])?),
     }
 }
 

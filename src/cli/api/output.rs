@@ -6,21 +6,23 @@ use serde_json::Value as Json;
 
 /// Members that a table leaves out.
 const LEFT_OUT: [&str; 5] = ["_links", "createdAt", "updatedAt", "tags", "isSystem"];
+/// The suffix of members that hold the names of what another member refers to.
+const NAMES: &str = "Display";
 /// The maximum characters of a cell.
 const WIDEST: usize = 48;
 /// The spaces between two columns.
 const GAP: usize = 2;
 
-/// An answer in an output format.
+/// An answer in an output format. A table puts the members in `order` first.
 ///
 /// # Errors
 /// It cannot be serialized, which is a defect.
-pub fn text(data: &Json, format: &str) -> Result<String, String> {
+pub fn text(data: &Json, format: &str, order: &[String]) -> Result<String, String> {
     match format {
         "json" => serde_json::to_string_pretty(data).map_err(|error| error.to_string()),
         "yaml" => serde_saphyr::to_string(data).map(|text| text.trim_end().to_owned()).map_err(|error| error.to_string()),
         "name" => Ok(entries(data).map(|entry| plain(&name(entry))).collect::<Vec<_>>().join("\n")),
-        _ => Ok(table(data, width())),
+        _ => Ok(table(data, width(), order)),
     }
 }
 
@@ -55,24 +57,27 @@ fn width() -> Option<usize> {
     columns.or_else(|| is_terminal.then(measured).flatten()).filter(|width| *width > 0)
 }
 
-/// A list as a table. The columns are id, name, texts and lists of texts, then other members, as far as they fit. Columns without any value
-/// are left out.
-pub fn table(data: &Json, width: Option<usize>) -> String {
+/// A list as a table. The columns are id, name, texts, lists and references in `order`, other ones, then numbers and booleans, as
+/// far as they fit. Columns without any value are left out.
+pub fn table(data: &Json, width: Option<usize>, order: &[String]) -> String {
     let entries: Vec<&Json> = entries(data).collect();
     let mut columns: Vec<String> = Vec::new();
     for (member, value) in entries.iter().filter_map(|entry| entry.as_object()).flatten() {
         let shown = !LEFT_OUT.contains(&member.as_str()) && !cell(value).is_empty() && !columns.contains(member);
         columns.extend(shown.then(|| member.clone()));
     }
-    // A name column replaces its id column.
-    let named = columns.clone();
-    columns.retain(|column| column.strip_suffix("Id").is_none_or(|shown| !named.iter().any(|column| column == shown)));
-    let is_text = |column: &String| entries.iter().filter_map(|entry| entry.get(column)).any(|value| value.is_string() || value.is_array());
+    // A column of names replaces its column of ids.
+    let all = columns.clone();
+    let has = |name: &str| all.iter().any(|column| column == name);
+    columns.retain(|column| !column.strip_suffix("Id").is_some_and(has) && !has(&format!("{column}{NAMES}")));
+    let is_text = |column: &String| {
+        entries.iter().filter_map(|entry| entry.get(column)).any(|value| value.is_string() || value.is_array() || value.is_object())
+    };
     columns.sort_by_cached_key(|column| match column.as_str() {
-        "id" => 0,
-        "name" => 1,
-        _ if is_text(column) => 2,
-        _ => 3,
+        "id" => (0, 0),
+        "name" => (1, 0),
+        _ if is_text(column) => (2, order.iter().position(|member| title(member) == title(column)).unwrap_or(order.len())),
+        _ => (3, 0),
     });
     if columns.is_empty() {
         return entries.iter().map(|entry| plain(&cell(entry))).collect::<Vec<_>>().join("\n");
@@ -81,7 +86,8 @@ pub fn table(data: &Json, width: Option<usize>) -> String {
     let mut left = width.unwrap_or(usize::MAX);
     let mut widths = Vec::new();
     for column in &columns {
-        let widest = entries.iter().map(|entry| of(entry, column).chars().count()).chain([column.chars().count()]).max().unwrap_or(0);
+        let cells = entries.iter().map(|entry| of(entry, column)).chain([heading(column)]);
+        let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
         let is_first = widths.is_empty();
         if !is_first && widest + GAP > left {
             break;
@@ -93,9 +99,18 @@ pub fn table(data: &Json, width: Option<usize>) -> String {
         let padded = cells.zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect::<Vec<_>>();
         padded.join("  ").trim_end().to_owned()
     };
-    let head = line(&mut columns.iter().map(|column| super::grammar::kebab(column).to_uppercase()));
+    let head = line(&mut columns.iter().map(|column| heading(column)));
     let rows = entries.iter().map(|entry| line(&mut columns.iter().map(|column| of(entry, column))));
     std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+/// The member that a column shows, without the suffix of its ids or names.
+fn title(column: &str) -> &str {
+    column.strip_suffix(NAMES).or_else(|| column.strip_suffix("Id")).unwrap_or(column)
+}
+
+fn heading(column: &str) -> String {
+    super::grammar::kebab(title(column)).to_uppercase()
 }
 
 /// A value as a cell; empty for anything but a scalar, a list or a reference.

@@ -89,7 +89,7 @@ impl<'g> Word<'g> {
                 if has_more { command.args_conflicts_with_subcommands(true).subcommand_negates_reqs(true) } else { command }
             }
             None => command
-                .about(self.only().map_or_else(|| about(verb, is_verb), |one| one.summary.clone()))
+                .about(self.only().map_or_else(|| self.about(verb, is_verb), |one| one.summary.clone()))
                 .subcommand_required(true)
                 .arg_required_else_help(true),
         }
@@ -104,23 +104,26 @@ impl<'g> Word<'g> {
         }
     }
 
+    fn about(&self, verb: &str, is_verb: bool) -> String {
+        match verb {
+            _ if !is_verb => "Commands for related records".into(),
+            "list" => "List records of a kind".into(),
+            "show" => "Show one record, or a resource that exists once".into(),
+            "create" => "Create a record".into(),
+            "update" => "Change the given members of a record".into(),
+            "replace" => "Replace all members of a record".into(),
+            "delete" => "Delete records".into(),
+            _ => {
+                let nouns: Vec<&str> = self.next.keys().map(String::as_str).collect();
+                format!("An action on one of: {}", nouns.join(", "))
+            }
+        }
+    }
+
     /// The word as in paths: some lists do not have a plural name.
     fn written(&self, word: &str) -> String {
         let last = self.operation.and_then(|operation| operation.nouns.last());
         last.cloned().unwrap_or_else(|| plural(word))
-    }
-}
-
-fn about(verb: &str, is_verb: bool) -> String {
-    match verb {
-        _ if !is_verb => "Commands for related records".into(),
-        "list" => "List records of a kind".into(),
-        "show" => "Show one record, or a resource that exists once".into(),
-        "create" => "Create a record".into(),
-        "update" => "Change the given members of a record".into(),
-        "replace" => "Replace all members of a record".into(),
-        "delete" => "Delete records".into(),
-        other => format!("{}{}", other.get(..1).unwrap_or_default().to_uppercase(), other.get(1..).unwrap_or_default().replace('-', " ")),
     }
 }
 
@@ -154,6 +157,14 @@ pub(crate) fn takes_several(operation: &Operation) -> bool {
 /// The members of an operation's JSON body.
 pub(crate) fn members_of(grammar: &Grammar, operation: &Operation) -> Vec<Member> {
     grammar.body(operation).and_then(|(schema, _)| schema).map(members::members).unwrap_or_default()
+}
+
+/// The members that a new record of an operation's kind can have; empty if the kind cannot be created there.
+pub(crate) fn members_of_new(grammar: &Grammar, operation: &Operation) -> Vec<String> {
+    let list = operation.path.split("/{").next().unwrap_or_default();
+    let same = |one: &&Operation| one.interface == operation.interface && one.verb == "create" && one.path == list;
+    let members = grammar.operations.iter().find(same).map(|create| members_of(grammar, create)).unwrap_or_default();
+    members.into_iter().filter_map(|member| member.path.into_iter().next()).collect()
 }
 
 /// Whether the name is a positional argument: the operation creates a record with a name.
