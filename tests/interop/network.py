@@ -11,8 +11,8 @@ SOON = 20           # seconds for work that should take one second; the machine 
 class Network:
     """A controller with its router, and the identities and services of a test."""
 
-    def __init__(self, admin, work):
-        self.admin, self.work, self.peers = admin, work, []
+    def __init__(self, admin, work, binary):
+        self.admin, self.work, self.binary, self.peers = admin, work, binary, []
 
     def join(self, kind, name):
         """A new identity, enrolled and loaded by a program of this kind."""
@@ -54,7 +54,7 @@ class Network:
 @contextlib.contextmanager
 def network(binary, work, **settings):
     with controller(binary, work, router=True, **settings) as admin:
-        running = Network(admin, work)
+        running = Network(admin, work, binary)
         try:
             yield running
         finally:

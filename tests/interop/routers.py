@@ -1,6 +1,6 @@
 """Unmodified Go routers 1.1.15 and 1.7.2 in processes of their own: they enroll, connect and relay without manual steps.
 
-Their configuration is the one that docs/routers.md gives.
+Their configuration is the one that docs/routers.md gives, or that `overkeep show edge-router configuration` prints.
 """
 import functools
 import json
@@ -39,8 +39,17 @@ class GoRouter:
         self.folder.mkdir()
         self.port = free_port()
         self.id = running.admin.create("/edge-routers", name=name, isTunnelerEnabled=False)
-        (self.folder / "router.yml").write_text(configuration(
-            folder=self.folder, controller=running.admin.address, name="localhost", port=self.port, link=free_port()))
+        link = free_port()
+        # The version 1.1.15 gets the configuration in the documentation, the other one that which Overkeep prints.
+        text = configuration(folder=self.folder, controller=running.admin.address, name="localhost", port=self.port, link=link) \
+            if version == "1.1.15" else self.printed("--advertise", f"localhost:{self.port}", "--link-port", str(link))
+        (self.folder / "router.yml").write_text(text)
+
+    def printed(self, *flags):
+        line = [self.running.binary, "show", "edge-router", "configuration", self.name, *flags, "--data", self.running.work / "overkeep.redb"]
+        done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ONLINE)
+        expect(done.returncode == 0, f"overkeep show edge-router configuration: {tail(done.stderr)}")
+        return done.stdout
 
     def run(self, *arguments):
         done = subprocess.run([prepare.ziti(self.version), "router", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,

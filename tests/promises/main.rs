@@ -72,6 +72,7 @@ mod refusals;
 mod repair;
 mod root_page;
 mod router;
+mod router_configuration;
 mod router_names;
 mod schema_bodies;
 mod sealed_keys;

@@ -105,6 +105,21 @@ impl Grammar {
         self.operations.iter().any(|one| one.interface == interface && one.method == method && one.path == path)
     }
 
+    /// The operation that shows the configuration file of a record that an operation answers; `None` if its kind has none.
+    pub fn configuration(&self, operation: &Operation) -> Option<&Operation> {
+        let answers = ["list", "show", "create"].contains(&operation.verb.as_str());
+        let kind = operation.path.strip_suffix("/{id}").unwrap_or(&operation.path);
+        let path = format!("{kind}/{{id}}/configuration");
+        self.operations.iter().find(|one| answers && one.method == "GET" && one.path == path)
+    }
+
+    /// The interface that lists the records of a path: this one, or else the first that has the list.
+    pub fn lists(&self, interface: &str, path: &str) -> Option<&Operation> {
+        let listing = |one: &&Operation| one.method == "GET" && one.path == path;
+        let all = || self.operations.iter().filter(listing);
+        all().find(|one| one.interface == interface).or_else(|| all().next())
+    }
+
     /// The path of a kind by its singular name: `auth-policies` for `authPolicy`.
     pub fn kind_of(&self, interface: &str, singular: &str) -> Option<String> {
         let path = format!("/{}", plural(&kebab(singular)));

@@ -69,7 +69,10 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
     for request in call::requests(&mut names, operation, matches)? {
         if wants_page {
             let all = everything(&transport, &request)?;
-            print(&output::text(&all, format.unwrap_or("table"), &tree::members_of_new(grammar, operation))?)?;
+            match format {
+                Some(tree::CONFIGURATION) => print_configurations(&mut names, operation, &all)?,
+                _ => print(&output::text(&all, format.unwrap_or("table"), &tree::members_of_new(grammar, operation))?)?,
+            }
             continue;
         }
         let is_preview = request.query.iter().any(|(name, value)| name == "preview" && value == "true");
@@ -77,6 +80,8 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
         let answer = transport.ask(request, Some(&mut std::io::stdout().lock()))?.good()?;
         if is_preview && format.is_none() {
             output::preview(&answer.data()).iter().try_for_each(|line| print(line))?;
+        } else if format == Some(tree::CONFIGURATION) {
+            print_configurations(&mut names, operation, &answer.data())?;
         } else {
             print_answer(grammar, &transport, operation, matches, &path, &answer, format)?;
         }
@@ -164,6 +169,21 @@ fn print_answer(
         (None, _) if operation.verb == "list" => print(&output::text(&data, "table", &order())?),
         (None, _) => print(&output::text(&output::without_links(data), "yaml", &[])?),
     }
+}
+
+/// Prints the configuration file of each record in an answer, in YAML; several are separate documents. Records of a list that have none are
+/// left out.
+fn print_configurations(names: &mut Names<'_>, operation: &Operation, data: &Json) -> Result<(), Failure> {
+    let Some(shown) = names.grammar.configuration(operation) else { return Ok(()) };
+    let mut documents = Vec::new();
+    for id in output::entries(data).filter_map(|record| record.get("id")?.as_str()) {
+        let path = shown.base.to_owned() + &shown.path.replace("{id}", &names::encoded(id));
+        let answer = names.transport.ask(Request { method: "GET".into(), path, ..Request::default() }, None)?;
+        if !(data.is_array() && answer.status == 404) {
+            documents.push(output::text(&answer.good()?.data(), "yaml", &[])?);
+        }
+    }
+    print(&documents.join("\n---\n"))
 }
 
 /// The enrollment token in a record.

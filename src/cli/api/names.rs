@@ -45,8 +45,11 @@ impl<'a> Names<'a> {
                 self.grammar.kind_of(operation.interface, parameter.strip_suffix("Id").unwrap_or(parameter))
             };
             let id = match kind {
-                Some(kind) if self.grammar.has(operation.interface, "GET", &kind) => self.id(operation, &kind, &value)?,
-                _ => value,
+                Some(kind) => match self.grammar.lists(operation.interface, &kind) {
+                    Some(list) => self.id(list, &kind, &value)?,
+                    None => value,
+                },
+                None => value,
             };
             path += &format!("/{}", encoded(&id));
             plain = false;
@@ -54,7 +57,7 @@ impl<'a> Names<'a> {
         Ok(format!("{}{}", operation.base, if path.is_empty() { "/" } else { &path }))
     }
 
-    /// The id of the record with this id, or else with this name.
+    /// The id of the record with this id, or else with this name. The interface is that of `operation`.
     fn id(&mut self, operation: &Operation, kind: &str, text: &str) -> Result<String, Failure> {
         let key = (kind.to_owned(), text.to_owned());
         if let Some(id) = self.known.get(&key) {
@@ -116,7 +119,7 @@ impl<'a> Names<'a> {
     }
 }
 
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 

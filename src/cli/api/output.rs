@@ -39,7 +39,8 @@ pub fn without_links(mut data: Json) -> Json {
     data
 }
 
-fn entries(data: &Json) -> impl Iterator<Item = &Json> {
+/// The records of an answer: those of a list, or the only one.
+pub fn entries(data: &Json) -> impl Iterator<Item = &Json> {
     let one = (!data.is_array() && !data.is_null()).then_some(data);
     data.as_array().into_iter().flatten().chain(one)
 }

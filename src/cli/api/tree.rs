@@ -13,7 +13,9 @@ use crate::entity::{plural, singular};
 
 /// Established short names of kinds whose paths have other names.
 const ALIASES: [(&str, &str); 1] = [("external-jwt-signer", "ext-jwt-signer")];
-pub(crate) const FORMATS: [&str; 4] = ["table", "json", "yaml", "name"];
+const FORMATS: [&str; 4] = ["table", "json", "yaml", "name"];
+/// The format of an answer that is the configuration file of each of its records.
+pub(crate) const CONFIGURATION: &str = "config";
 
 /// A word of a command line: the operation it completes, and the words that can follow it.
 #[derive(Default)]
@@ -85,7 +87,7 @@ impl<'g> Word<'g> {
         command = command.subcommands(below);
         match self.operation {
             Some(operation) => {
-                let command = command.about(operation.summary.clone()).args(arguments(grammar, operation)).args(own(operation));
+                let command = command.about(operation.summary.clone()).args(arguments(grammar, operation)).args(own(grammar, operation));
                 if has_more { command.args_conflicts_with_subcommands(true).subcommand_negates_reqs(true) } else { command }
             }
             None => command
@@ -240,8 +242,9 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// The flags of the program itself.
-fn own(operation: &Operation) -> Vec<Arg> {
-    let output = Arg::new("output").short('o').long("output").value_name("FORMAT").value_parser(PossibleValuesParser::new(FORMATS));
+fn own(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
+    let formats = FORMATS.into_iter().chain(grammar.configuration(operation).map(|_| CONFIGURATION));
+    let output = Arg::new("output").short('o').long("output").value_name("FORMAT").value_parser(PossibleValuesParser::new(formats));
     let default_format = if operation.verb == "list" { "table" } else { "yaml" };
     let path = |name: &'static str, help: &'static str| {
         file(name, help).value_parser(value_parser!(std::path::PathBuf)).help_heading("Controller")

@@ -9,6 +9,7 @@ mod explain;
 mod history;
 mod names;
 mod network;
+mod router_configuration;
 mod traffic;
 
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .summary("The counters of the built-in router: what is open now, and what was relayed and refused since the start.")
         .get("/expiring", Admin, expiring::list)
         .summary("Certificates and enrollments that end within a duration, or have ended, the first first.")
+        .get("/edge-routers/{id}/configuration", Admin, router_configuration::show)
+        .summary("The configuration of an edge router, for `ziti router run`. JSON is YAML, too. The built-in router has none.")
         .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))
         .summary("The whole network as one document: every object that has a name, with names instead of ids, without secrets.")
         .patient()
