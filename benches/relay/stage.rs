@@ -37,7 +37,8 @@ pub struct User {
 
 impl Stage {
     pub fn new(directory: &Path) -> Self {
-        Self::on(Target::start(directory, &[]), None)
+        // The idle channels are all of one identity.
+        Self::on(Target::start(directory, &[("OVERKEEP_ROUTER_MAX_CHANNELS_PER_IDENTITY", "1000000")]), None)
     }
 
     /// With a Go router instead of the controller's own; `program` is its executable.

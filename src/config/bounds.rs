@@ -93,6 +93,8 @@ impl Config {
             within("router.max-message-mib", router.max_message_mib, 1..=64),
             within("router.max-binds", router.max_binds, 16..=1_000_000),
             within("router.max-circuits", router.max_circuits, 16..=10_000_000),
+            within("router.max-circuits-per-identity", router.max_circuits_per_identity, 16..=10_000_000),
+            within("router.max-channels-per-identity", router.max_channels_per_identity, 4..=1_000_000),
             within("router.drain-timeout", router.drain_timeout, second..=minute),
             within("store.cache-mib", store.cache_mib, 1..=65_536),
             within("store.group", store.group, 1..=4096),

@@ -234,6 +234,8 @@ pub struct Router {
     /// Of one identity.
     pub max_binds: usize,
     pub max_circuits: usize,
+    pub max_circuits_per_identity: usize,
+    pub max_channels_per_identity: usize,
     /// How long circuits may continue when the router stops.
     pub drain_timeout: Span,
 }
@@ -359,6 +361,8 @@ impl Default for Config {
                 max_message_mib: 16,
                 max_binds: 10_000,
                 max_circuits: 100_000,
+                max_circuits_per_identity: 20_000,
+                max_channels_per_identity: 1000,
                 drain_timeout: Span::seconds(5),
             },
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },

@@ -10,13 +10,12 @@ use tokio::sync::mpsc;
 
 use super::{hosted::HostedTerminator, paths::Path};
 use crate::{
+    config,
     entity::{ApiSession, Id, Identity, Record, Service, Session},
     frame::Frame,
-    network::{Basis, BasisIndex},
+    network::{Basis, BasisIndex, Failure, Shares},
 };
 
-/// Maximum circuits over all routers.
-const MAX_CIRCUITS: usize = 100_000;
 /// Maximum ended circuits remembered for a router that is not connected.
 const MAX_ENDED: usize = 10_000;
 
@@ -156,11 +155,15 @@ fn bases_of_host(host: &HostedTerminator) -> Vec<Basis> {
 }
 
 /// All circuits.
-#[derive(Default)]
-pub(crate) struct Circuits(Mutex<Open>);
+pub(crate) struct Circuits {
+    max: usize,
+    open: Mutex<Open>,
+}
 
 #[derive(Default)]
 struct Open {
+    /// By the identity that dials.
+    by_identity: Shares,
     by_id: HashMap<String, Arc<Circuit>>,
     by_basis: BasisIndex<String>,
     by_router: Members,
@@ -197,9 +200,14 @@ impl Members {
 }
 
 impl Circuits {
+    pub(crate) fn new(config: &config::Router) -> Self {
+        let open = Open { by_identity: Shares::new(config.max_circuits_per_identity), ..Open::default() };
+        Self { max: config.max_circuits, open: Mutex::new(open) }
+    }
+
     /// Sets the routers of a circuit. Returns its former path, and `None` if the circuit has ended.
     pub(crate) fn set_path(&self, circuit: &Arc<Circuit>, path: &Arc<Path>) -> Option<Arc<Path>> {
-        let mut open = self.0.lock();
+        let mut open = self.open.lock();
         open.by_id.get(&circuit.id)?;
         let before = std::mem::replace(&mut circuit.state.lock().path, path.clone());
         open.by_router.remove(&before.routers, &circuit.id);
@@ -211,41 +219,52 @@ impl Circuits {
 
     /// The circuits over a link.
     pub(crate) fn of_link(&self, link: &str) -> Vec<Arc<Circuit>> {
-        let open = self.0.lock();
+        let open = self.open.lock();
         open.by_link.of(link, &open.by_id).collect()
     }
 
-    /// Adds a circuit if the limit allows it.
-    pub(crate) fn add(&self, circuit: &Arc<Circuit>) -> bool {
-        let mut open = self.0.lock();
-        if open.by_id.len() >= MAX_CIRCUITS {
-            return false;
+    /// Adds a circuit.
+    ///
+    /// # Errors
+    /// There are too many, in all or of the identity that dials.
+    pub(crate) fn add(&self, circuit: &Arc<Circuit>) -> Result<(), Failure> {
+        let mut open = self.open.lock();
+        if open.by_id.len() >= self.max {
+            return Err(Failure::busy("too many circuits are open: router.max-circuits limits them"));
+        }
+        if !open.by_identity.take(circuit.client.as_str(), 1) {
+            return Err(Failure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
         }
         open.by_id.insert(circuit.id.clone(), circuit.clone());
         open.by_basis.add(circuit.id.clone(), circuit.bases());
-        true
+        Ok(())
     }
 
-    /// Records the host's end of a circuit. Returns whether the circuit still exists.
-    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: Option<Arc<HostedTerminator>>) -> bool {
-        let mut open = self.0.lock();
+    /// Records the host's end of a circuit, and calls `answer`, which queues the answer for the router of the client. Returns whether the
+    /// circuit still exists. This holds the lock: who ends the circuit finds the answer queued, so that a router hears of no end before it.
+    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: Option<Arc<HostedTerminator>>, answer: impl FnOnce()) -> bool {
+        let mut open = self.open.lock();
         if !open.by_id.contains_key(&circuit.id) {
             return false;
         }
         if let Some(host) = &host {
             open.by_basis.add(circuit.id.clone(), bases_of_host(host));
         }
-        let mut state = circuit.state.lock();
-        (state.host, state.is_open) = (host, true);
+        {
+            let mut state = circuit.state.lock();
+            (state.host, state.is_open) = (host, true);
+        }
+        answer();
         true
     }
 
     /// Removes a circuit. Returns whether it was there.
     pub(crate) fn remove(&self, circuit: &Circuit) -> bool {
-        let mut open = self.0.lock();
+        let mut open = self.open.lock();
         if open.by_id.remove(&circuit.id).is_none() {
             return false;
         }
+        open.by_identity.give_back(circuit.client.as_str(), 1);
         open.by_basis.remove(&circuit.id, circuit.bases());
         let state = circuit.state.lock();
         open.by_router.remove(&state.path.routers, &circuit.id);
@@ -257,26 +276,26 @@ impl Circuits {
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<Arc<Circuit>> {
-        self.0.lock().by_id.get(id).cloned()
+        self.open.lock().by_id.get(id).cloned()
     }
 
     pub(crate) fn of_router(&self, router: &str) -> Vec<Arc<Circuit>> {
-        let open = self.0.lock();
+        let open = self.open.lock();
         open.by_router.of(router, &open.by_id).collect()
     }
 
     pub(crate) fn depending_on(&self, basis: &Basis) -> Vec<Arc<Circuit>> {
-        let open = self.0.lock();
+        let open = self.open.lock();
         open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Circuit>> {
-        self.0.lock().by_id.values().cloned().collect()
+        self.open.lock().by_id.values().cloned().collect()
     }
 
     /// Remembers a circuit that ended while its router was not connected.
     pub(crate) fn note_ended(&self, circuit: &Circuit, router: &str) {
-        let mut open = self.0.lock();
+        let mut open = self.open.lock();
         let ended = open.ended.entry(router.to_owned()).or_default();
         if ended.len() < MAX_ENDED {
             ended.push(circuit.id.clone());
@@ -285,6 +304,48 @@ impl Circuits {
 
     /// Takes the circuits that ended while a router was not connected.
     pub(crate) fn take_ended(&self, router: &str) -> Vec<String> {
-        self.0.lock().ended.remove(router).unwrap_or_default()
+        self.open.lock().ended.remove(router).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc::channel, thread, time::Duration};
+
+    use super::*;
+    use crate::{clock::Clock, config::Config, entity::PolicyType};
+
+    fn circuit() -> Arc<Circuit> {
+        let session = Session {
+            token: "token".into(),
+            api_session_id: Id::from_text("api-session"),
+            identity_id: Id::from_text("identity"),
+            service_id: Id::from_text("service"),
+            policy_type: PolicyType::Dial,
+            service_policies: Vec::new(),
+        };
+        Arc::new(Circuit::new(NewCircuit {
+            id: "circuit".into(),
+            router: "router".into(),
+            session: Record::new(Id::from_text("session"), Clock::system().now(), session),
+            api_session: Id::from_text("api-session"),
+            token: "token".into(),
+        }))
+    }
+
+    #[test]
+    fn no_circuit_ends_before_its_answer() {
+        let (circuits, circuit) = (Circuits::new(&Config::default().router), circuit());
+        circuits.add(&circuit).unwrap();
+        let (ended, end) = channel();
+        thread::scope(|scope| {
+            let answer = || {
+                scope.spawn(|| drop(ended.send(circuits.remove(&circuit))));
+                assert!(end.recv_timeout(Duration::from_millis(100)).is_err(), "the circuit ended before it was answered");
+            };
+            assert!(circuits.establish(&circuit, None, answer));
+            assert!(end.recv().unwrap(), "it ends after the answer");
+        });
+        assert!(!circuits.establish(&circuit, None, || panic!("a circuit that has ended is not answered")));
     }
 }

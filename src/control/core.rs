@@ -13,6 +13,7 @@ use super::{
 use crate::{
     authentication::Refusals,
     change::Changes,
+    config,
     frame::Frame,
     network::{Numbers, Rights, TerminatorRecords},
     online::Online,
@@ -25,6 +26,8 @@ pub struct Parts {
     pub changes: Changes,
     pub refusals: Refusals,
     pub keystore: Arc<Keystore>,
+    /// The bounds of circuits, which routers elsewhere and the built-in router have in common.
+    pub config: config::Router,
 }
 
 /// Time limits.
@@ -85,12 +88,12 @@ impl Core {
     pub(crate) fn new(parts: Parts, times: Times) -> Self {
         Self {
             records: TerminatorRecords::new(parts.changes.clone()),
+            circuits: Circuits::new(&parts.config),
             parts,
             times,
             registry: Registry::default(),
             sync: Sync::default(),
             hosted: Hosted::default(),
-            circuits: Circuits::default(),
             links: Links::default(),
             paths: Paths::default(),
             numbers: Numbers::default(),

@@ -18,23 +18,28 @@ use crate::{
     access::Right,
     authentication::{DIAL, Refused},
     frame::{Builder, Frame, value},
-    network::{Failure, Grant, Holder, Strategy, unreadable},
+    network::{Failure, Grant, Holder, Retry, Strategy, unreadable},
 };
 
 /// Terminators that are tried for one dial.
 const ATTEMPTS: u32 = 2;
+/// Maximum bytes of the data of an SDK that are passed on to the host with a route.
+const MAX_PEER_DATA: usize = 32 << 10;
 /// Highest code that routers of every version know.
 const MAX_CODE: u32 = 11;
 
 /// A dial request.
 struct DialRequest<'f> {
+    /// Where the answer goes.
+    connection: &'f RouterConnection,
+    frame: &'f Frame,
     credentials: SdkCredentials<'f>,
     instance: &'f str,
     peer_data: Vec<NumberedBytes>,
 }
 
 impl<'f> DialRequest<'f> {
-    fn of(frame: &'f Frame) -> Result<Self, Failure> {
+    fn of(connection: &'f RouterConnection, frame: &'f Frame) -> Result<Self, Failure> {
         let malformed = |what: &str| Failure::internal(format!("{what}: the header cannot be read"));
         let text = |key, what| match frame.header(key) {
             Some(value) => std::str::from_utf8(value).map(Some).map_err(|_| malformed(what)),
@@ -43,8 +48,15 @@ impl<'f> DialRequest<'f> {
         let token = text(key::SESSION_TOKEN, "session token")?.ok_or_else(|| malformed("session token"))?;
         let fingerprints = value::texts(frame.header(key::FINGERPRINTS).unwrap_or_default()).map_err(|_| malformed("fingerprints"))?;
         let api_session_token = text(key::API_SESSION_TOKEN, "API session token")?.filter(|token| !token.is_empty());
-        let peer_data = value::bytes_by_number(frame.header(key::PEER_DATA).unwrap_or_default()).map_err(|_| malformed("peer data"))?;
+        let peer_data = frame.header(key::PEER_DATA).unwrap_or_default();
+        if peer_data.len() > MAX_PEER_DATA {
+            let text = format!("the data for the host has {} bytes; at most {MAX_PEER_DATA} are passed on", peer_data.len());
+            return Err(Failure::new(1, Retry::Never, text));
+        }
+        let peer_data = value::bytes_by_number(peer_data).map_err(|_| malformed("peer data"))?;
         Ok(Self {
+            connection,
+            frame,
             credentials: SdkCredentials { token, api_session_token, fingerprints },
             instance: text(key::INSTANCE, "instance id")?.unwrap_or_default(),
             peer_data: peer_data.into_iter().map(|(number, bytes)| NumberedBytes::new(number, bytes)).collect(),
@@ -68,19 +80,17 @@ pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
     };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        match establish(&core, &connection, &frame).await {
-            Ok(answer) => connection.send(answer),
-            Err(failure) => {
-                tracing::debug!(router = %connection.router, reason = %failure.text, "dial failed");
-                connection.send(error(&frame, if failure.code <= MAX_CODE { failure.code } else { 1 }, &failure.text));
-            }
+        if let Err(failure) = establish(&core, &connection, &frame).await {
+            tracing::debug!(router = %connection.router, reason = %failure.text, "dial failed");
+            connection.send(error(&frame, if failure.code <= MAX_CODE { failure.code } else { 1 }, &failure.text));
         }
         drop(counted);
     });
 }
 
-async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<Frame, Failure> {
-    let request = DialRequest::of(frame)?;
+/// Opens a circuit and answers the dial, unless it fails.
+async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<(), Failure> {
+    let request = DialRequest::of(connection, frame)?;
     let found = core.session_of(&request.credentials)?;
     let circuit = Arc::new(Circuit::new(NewCircuit {
         id: core.numbers.circuit_id().to_string(),
@@ -90,32 +100,11 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
         session: found.session,
     }));
     // From here on a change that removes the right finds the circuit; the check covers changes before.
-    if !core.circuits.add(&circuit) {
-        return Err(Failure::busy("too many circuits"));
-    }
-    let outcome = permitted(core, &circuit, &request).await;
-    match outcome {
-        Ok(Established { attempt, host, address, peer_data }) => {
-            tracing::debug!(circuit = %circuit.id, router = %circuit.router, attempt, client = %circuit.client, service = %circuit.service, "circuit");
-            Ok(answer(frame, &circuit, &address, &peer_data, host.as_deref()))
-        }
-        Err(failure) => {
-            core.end_circuit(&circuit, true, &failure.text);
-            Err(failure)
-        }
-    }
+    core.circuits.add(&circuit)?;
+    permitted(core, &circuit, &request).await.inspect_err(|failure| core.end_circuit(&circuit, true, &failure.text))
 }
 
-/// An established circuit.
-struct Established {
-    attempt: u32,
-    host: Option<Arc<HostedTerminator>>,
-    /// The address of the client's end at its router.
-    address: String,
-    peer_data: Vec<(u32, Vec<u8>)>,
-}
-
-async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<Established, Failure> {
+async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<(), Failure> {
     let holder = Holder { api_session: &circuit.api_session, token: &circuit.token };
     let judged = core.parts.rights.judge(holder, &circuit.session, Right::Dial, &circuit.router).map_err(unreadable)?;
     let grant = match judged {
@@ -137,7 +126,7 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
             Err(none) => return Err(last.unwrap_or(none)),
         };
         match route(core, circuit, request, &grant, &candidate, attempt).await {
-            Ok(established) => return Ok(established),
+            Ok(()) => return Ok(()),
             Err(failed) => {
                 let is_over = core.circuits.find(&circuit.id).is_none();
                 if let Some(host) = candidate.host.as_ref().filter(|_| failed.is_of_host && !is_over) {
@@ -162,7 +151,7 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
     Err(Failure::internal(format!("exceeded maximum [{ATTEMPTS}] retries creating circuit [c/{}]: {reason}", circuit.id)))
 }
 
-/// Sends the route of a circuit to a terminator, and waits for the answers of the routers.
+/// Sends the route of a circuit to a terminator, waits for the answers of the routers, and answers the dial.
 async fn route(
     core: &Arc<Core>,
     circuit: &Arc<Circuit>,
@@ -170,7 +159,7 @@ async fn route(
     grant: &Grant,
     candidate: &Candidate,
     attempt: u32,
-) -> Result<Established, RouteFailure> {
+) -> Result<(), RouteFailure> {
     // A router reuses an address that it knows without dialling, so that each attempt has its own.
     let [ingress, egress] = ["i", "e"].map(|end| format!("{}.{end}{attempt}", circuit.id));
     circuit.set_ends([ingress.clone(), egress.clone()]);
@@ -179,20 +168,24 @@ async fn route(
     let egress = fabric::Egress { binding, address: egress, destination, peer_data };
     let tags = tags(circuit, candidate.host.as_deref());
     let answer = route::send(core, circuit, &candidate.path, attempt, Some(egress), &tags).await?;
-    let accepted = accept(core, circuit, grant, candidate, &answer);
-    let peer_data = accepted.inspect_err(|_| candidate.path.routers.iter().for_each(|router| core.unroute(circuit, router, true)));
-    let of_host = |failure| RouteFailure { failure, is_of_host: true, is_invalid_terminator: false };
-    Ok(Established { attempt, host: candidate.host.clone(), address: ingress, peer_data: peer_data.map_err(of_host)? })
+    accept(core, circuit, request, grant, candidate, &ingress, &answer).map_err(|failure| {
+        candidate.path.routers.iter().for_each(|router| core.unroute(circuit, router, true));
+        RouteFailure { failure, is_of_host: true, is_invalid_terminator: false }
+    })?;
+    tracing::debug!(circuit = %circuit.id, router = %circuit.router, attempt, client = %circuit.client, service = %circuit.service, "circuit");
+    Ok(())
 }
 
-/// Processes the answer of the host's router. Returns the peer data for the dialling SDK.
+/// Processes the answer of the host's router, and answers the dial. `address` is the client's end at its router.
 fn accept(
     core: &Arc<Core>,
     circuit: &Arc<Circuit>,
+    request: &DialRequest<'_>,
     grant: &Grant,
     candidate: &Candidate,
+    address: &str,
     result: &Frame,
-) -> Result<Vec<(u32, Vec<u8>)>, Failure> {
+) -> Result<(), Failure> {
     let mut peer_data: Vec<(u32, Vec<u8>)> = Vec::new();
     let stored = candidate.host.iter().flat_map(|host| &host.peer_data).filter_map(|entry| Some((entry.key?, entry.value.clone()?)));
     let received = result.headers().filter_map(|(key, value)| Some((u32::try_from(key).ok()?, value.to_vec())));
@@ -206,17 +199,19 @@ fn accept(
     if Strategy::named(&grant.service.spec.terminator_strategy) == Strategy::Sticky {
         peer_data.push((key::STICKINESS, candidate.record.id.as_str().into()));
     }
-    if !core.circuits.establish(circuit, candidate.host.clone()) {
+    let host = candidate.host.as_deref();
+    let answer = answer(request.frame, circuit, address, &peer_data, host);
+    if !core.circuits.establish(circuit, candidate.host.clone(), || request.connection.send(answer)) {
         return Err(Failure::access_denied("the circuit has ended in the meantime"));
     }
     if candidate.path.links.iter().any(|link| core.links.find(link).is_none()) {
         reroute::begin(core, vec![circuit.clone()], "its link was lost");
     }
-    if let Some(host) = &candidate.host {
+    if let Some(host) = host {
         host.load.dial_succeeded();
         core.show_cost(host);
     }
-    Ok(peer_data)
+    Ok(())
 }
 
 /// Whether a header of a result is for the dialling SDK and not for the controller.

@@ -125,6 +125,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
             changes: changes.clone(),
             refusals: refusals.clone(),
             keystore: keystore.clone(),
+            config: config.router.clone(),
         },
         &control_feed,
     )?;

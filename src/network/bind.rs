@@ -6,10 +6,10 @@ use tokio::time::sleep;
 
 use super::{
     binding::{BindRequest, Binding},
-    channel::{Channel, Entry, Request},
+    channel::{Channel, Entry},
     core::Core,
-    dial::MAX_REQUESTS,
     message::{self, Failure, key, kind},
+    requests::Request,
     select::Weight,
     terminators,
 };
@@ -23,6 +23,8 @@ use crate::{
 
 /// The maximum length in bytes of an instance id.
 const MAX_INSTANCE: usize = 256;
+/// The maximum length in bytes of a key for end-to-end encryption.
+const MAX_KEY: usize = 4096;
 /// The maximum length in bytes of a listener id and of an instance secret.
 const MAX_SECRET: usize = 256;
 
@@ -33,7 +35,7 @@ const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 /// Starts the task that handles a Bind.
 pub(crate) fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once binds again at once.
-    let Some(request) = channel.begin_request(MAX_REQUESTS) else {
+    let Some(request) = core.requests.begin(channel, &frame) else {
         core.counters.binds_refused.increment();
         return tracing::debug!(channel = channel.number, "too many binds at the same time");
     };
@@ -80,6 +82,10 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     if listener.is_some_and(|listener| listener.len() > MAX_SECRET) {
         return Err(Failure::instance(format!("a listener id has at most {MAX_SECRET} bytes")));
     }
+    let public_key = frame.header(key::PUBLIC_KEY);
+    if public_key.is_some_and(|key| key.len() > MAX_KEY) {
+        return Err(Failure::new(1, message::Retry::Never, format!("a public key has at most {MAX_KEY} bytes")));
+    }
     let earlier = earlier(core, channel, frame, session.spec.service_id.as_str(), &instance);
     if let Earlier::Same = earlier {
         return Ok(());
@@ -94,7 +100,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
         service: session.spec.service_id.clone(),
         token: frame.body().to_vec(),
         instance,
-        public_key: frame.header(key::PUBLIC_KEY).map(<[u8]>::to_vec),
+        public_key: public_key.map(<[u8]>::to_vec),
         listener: listener.map(<[u8]>::to_vec),
         gives_ids: frame.is_set(key::ROUTER_CONNECTION),
         wants_sdk_flow_control: frame.is_set(key::SDK_FLOW_CONTROL),

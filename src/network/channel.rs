@@ -31,8 +31,8 @@ pub(crate) struct Channel {
     pub unknown_tokens: AtomicUsize,
     table: Mutex<Table>,
     sequence: AtomicI32,
-    /// The number of Connects and Binds in progress.
-    requests: AtomicUsize,
+    /// The number of Connects and Binds in progress; counted by `requests.rs`.
+    pub requests: AtomicUsize,
     is_closed: AtomicBool,
     closed: Notify,
 }
@@ -189,15 +189,6 @@ impl Channel {
         entries.into_values().collect()
     }
 
-    /// Counts one more request in progress; `None` at the limit.
-    pub(crate) fn begin_request(self: &Arc<Self>, limit: usize) -> Option<Request> {
-        if self.requests.fetch_add(1, Ordering::AcqRel) >= limit {
-            self.requests.fetch_sub(1, Ordering::AcqRel);
-            return None;
-        }
-        Some(Request(self.clone()))
-    }
-
     /// Closes the channel. Its reader ends everything on it.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
@@ -231,14 +222,5 @@ impl Channel {
             terminators,
             queued_bytes: self.outbox.bytes(),
         }
-    }
-}
-
-/// A request in progress, counted until this is dropped.
-pub(crate) struct Request(Arc<Channel>);
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::AcqRel);
     }
 }

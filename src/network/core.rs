@@ -21,6 +21,7 @@ use super::{
     message::{self, Failure},
     numbers::Numbers,
     registry::Registry,
+    requests::Requests,
     rights::Rights,
     terminator_records::TerminatorRecords,
 };
@@ -92,6 +93,7 @@ pub(crate) struct Core {
     /// The maximum length of a message in bytes. A message longer than the memory budget would wait for ever.
     pub max_message: usize,
     pub budget: Arc<Budget>,
+    pub requests: Arc<Requests>,
     pub registry: Registry,
     pub counters: Counters,
     pub records: TerminatorRecords,
@@ -111,11 +113,12 @@ impl Core {
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
         let max_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS);
         Self {
-            registry: Registry::new(config.max_circuits, config.max_binds),
+            registry: Registry::new(config),
             times,
             room,
             max_message,
             budget,
+            requests: Arc::new(Requests::new(config.max_total_mib << 20)),
             counters: Counters::default(),
             records: TerminatorRecords::new(parts.changes.clone()),
             rights: parts.rights(),

@@ -5,16 +5,20 @@
 
 use std::sync::Arc;
 
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     binding::Binding,
-    channel::{Channel, Entry, Request},
+    channel::{Channel, Entry},
     circuit::{Circuit, CircuitBasis, End, HostEnd},
     circuit_side::CircuitSide,
     core::Core,
     dialing::Dialing,
-    message::{self, Failure, crypto_method, key, kind},
+    message::{self, Failure, Retry, crypto_method, key, kind},
+    requests::Request,
     rights::Grant,
     select::{Strategy, choose},
 };
@@ -24,8 +28,9 @@ use crate::{
     frame::{Builder, Frame, key as common},
 };
 
-/// The maximum number of Connects and Binds of one channel in progress.
-pub(crate) const MAX_REQUESTS: usize = 1024;
+/// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its answer: application data, key,
+/// encryption method and marker together. Such messages wait for nobody.
+const MAX_PASSED_ON: usize = 16 << 10;
 /// The maximum number of unanswered Dials of one host.
 const MAX_DIALS: usize = 1024;
 /// The number of hosts tried for one Connect.
@@ -42,10 +47,12 @@ pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
         core.counters.dial_without_circuit(&failure);
         channel.send(message::refused(&frame, connection, &failure));
     };
-    if let Some(failure) = core.refusal() {
+    if let Some(failure) = core.refusal().or_else(|| too_much_passed_on(&frame)) {
         return refuse(failure);
     }
-    let Some(request) = channel.begin_request(MAX_REQUESTS) else { return refuse(Failure::busy("too many requests at the same time")) };
+    let Some(request) = core.requests.begin(channel, &frame) else {
+        return refuse(Failure::busy("too many dials and binds of the identity are in progress"));
+    };
     let queue = channel.outbox.open();
     let client = End { channel: channel.clone(), connection, queue };
     let circuit = Arc::new(Circuit::new(core.numbers.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
@@ -54,6 +61,14 @@ pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
         return refuse(Failure::internal(format!("connection id {connection} is in use")));
     }
     tokio::spawn(run(core.clone(), circuit, frame, request));
+}
+
+/// Why a Connect, or the answer of a host, is refused that passes too much on to the other end.
+fn too_much_passed_on(frame: &Frame) -> Option<Failure> {
+    let headers = [key::APP_DATA, key::PUBLIC_KEY, key::CRYPTO_METHOD, key::MARKER];
+    let bytes: usize = headers.iter().filter_map(|key| frame.header(*key)).map(<[u8]>::len).sum();
+    let text = || format!("application data, key, encryption method and marker have {bytes} bytes; at most {MAX_PASSED_ON} are passed on");
+    (bytes > MAX_PASSED_ON).then(|| Failure::new(1, Retry::Never, text()))
 }
 
 async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: Request) {
@@ -75,9 +90,7 @@ async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> R
     let session = core.session_of(channel, frame.body()).await?;
     circuit.set_basis(CircuitBasis { session: session.id.clone(), service: session.spec.service_id.clone() });
     // From here on the review of a change finds the circuit. The check covers changes before this point.
-    if !core.registry.add_circuit(circuit) {
-        return Err(Failure::busy("too many circuits"));
-    }
+    core.registry.add_circuit(circuit)?;
     let grant = core.check(channel, &session, Right::Dial)?;
     if grant.service.spec.encryption_required && frame.header(key::PUBLIC_KEY).is_none() {
         return Err(Failure::encryption("encryption required on service, initiator did not send public header"));
@@ -153,17 +166,20 @@ async fn dial(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, grant: &G
     }
     let mut message = request(core, circuit, frame, grant, binding, connection, has_sdk_flow_control);
     message.set_sequence(sequence);
-    if !host.outbox.control(message) {
+    let end = Instant::now() + core.times.dial;
+    let sent = tokio::select! {
+        sent = timeout_at(end, host.outbox.control_with_room(message)) => sent.unwrap_or(false),
+        () = circuit.closed() => false,
+    };
+    if !sent {
         drop(host.answered(sequence));
         return give_up(Failure::busy("the host does not read"));
     }
-    let waited = async {
-        tokio::select! {
-            answer = timeout(core.times.dial, &mut answer) => answer.ok(),
-            () = circuit.closed() => None,
-        }
+    let waited = tokio::select! {
+        answer = timeout_at(end, &mut answer) => answer.ok(),
+        () = circuit.closed() => None,
     };
-    match waited.await {
+    match waited {
         // The task that answered has also cleaned up.
         Some(Ok(answer)) => answer,
         Some(Err(_)) => give_up(gone()),
@@ -234,6 +250,9 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
     let host_key = frame.header(key::PUBLIC_KEY).or(binding.public_key.as_deref());
     if dialing.needs_key && host_key.is_none() {
         return Err(Failure::encryption("encryption required on service, terminator did not send public header"));
+    }
+    if let Some(failure) = too_much_passed_on(frame) {
+        return Err(failure);
     }
     let connection = match (dialing.connection, given) {
         (Some(ours), given) if given.is_none_or(|given| given == ours) => ours,

@@ -94,8 +94,10 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     })?;
     let channel = Arc::new(Channel::new(login?, SendQueue::new(core.room, core.budget.clone())));
     let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    if !core.registry.add_channel(&channel) {
+        return Err("the identity has as many channels as router.max-channels-per-identity allows");
+    }
     channel.send(message::welcome(hello, &channel.number.to_string(), &version, core.parts.id.as_str()));
-    core.registry.add_channel(&channel);
     core.counters.channels_opened.increment();
     core.online().channel_opened(channel.identity.as_str());
     // A session that ended between its lookup and its entry into the registry was not reported to this channel.

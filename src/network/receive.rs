@@ -215,6 +215,9 @@ async fn room<'e>(core: &Core, end: &'e End, bytes: usize, waiter: &Arc<Notify>)
     }
 }
 
+/// The maximum length in bytes of a message that ends a connection, as it is passed on: it waits for nobody.
+const MAX_LAST: usize = 4096;
+
 /// Handles the end of a connection by an SDK.
 fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else { return };
@@ -222,6 +225,9 @@ fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
         Some(Entry::End(circuit, CircuitSide::Host)) if circuit.host().is_none() => channel.dial_refused(&circuit, frame),
         Some(Entry::End(circuit, side)) => {
             core.end_circuit(&circuit, Some(side), |connection| {
+                if frame.len() > MAX_LAST {
+                    return message::ended(connection, "the other end has closed the connection");
+                }
                 let mut last = frame.clone();
                 last.put_u32(key::CONNECTION, connection);
                 last

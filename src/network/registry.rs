@@ -2,10 +2,7 @@
 //!
 //! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is removed, and a marked item is not added.
 
-use std::{
-    collections::{HashMap, hash_map::Entry as MapEntry},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
@@ -15,13 +12,12 @@ use super::{
     channel::Channel,
     circuit::{Circuit, HostEnd},
     message::Failure,
+    shares::Shares,
 };
+use crate::config;
 
-#[derive(Default)]
 pub(crate) struct Registry {
     max_circuits: usize,
-    /// Of one identity.
-    max_bindings: usize,
     open: Mutex<Open>,
 }
 
@@ -31,8 +27,10 @@ struct Open {
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
     /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
-    /// How many bindings an identity has, by its id.
-    hosted: HashMap<String, usize>,
+    channels_by_identity: Shares,
+    /// By the identity that dials.
+    circuits_by_identity: Shares,
+    bindings_by_identity: Shares,
     by_basis: BasisIndex<Member>,
 }
 
@@ -52,32 +50,56 @@ pub(crate) struct Affected {
 }
 
 impl Registry {
-    pub(crate) fn new(max_circuits: usize, max_bindings: usize) -> Self {
-        Self { max_circuits, max_bindings, open: Mutex::default() }
+    pub(crate) fn new(config: &config::Router) -> Self {
+        let open = Open {
+            channels_by_identity: Shares::new(config.max_channels_per_identity),
+            circuits_by_identity: Shares::new(config.max_circuits_per_identity),
+            bindings_by_identity: Shares::new(config.max_binds),
+            ..Open::default()
+        };
+        Self { max_circuits: config.max_circuits, open: Mutex::new(open) }
     }
 
-    pub(crate) fn add_channel(&self, channel: &Arc<Channel>) {
+    /// Adds a channel. Returns false if its identity has as many channels as one may have.
+    pub(crate) fn add_channel(&self, channel: &Arc<Channel>) -> bool {
         let mut open = self.open.lock();
+        if !open.channels_by_identity.take(channel.identity.as_str(), 1) {
+            return false;
+        }
         open.channels.insert(channel.number, channel.clone());
         open.by_basis.add(Member::Channel(channel.number), bases_of_channel(channel));
+        true
     }
 
     /// Returns whether it was registered.
     pub(crate) fn remove_channel(&self, channel: &Arc<Channel>) -> bool {
         let mut open = self.open.lock();
-        open.by_basis.remove(&Member::Channel(channel.number), bases_of_channel(channel));
-        open.channels.remove(&channel.number).is_some()
+        let was_open = open.channels.remove(&channel.number).is_some();
+        if was_open {
+            open.by_basis.remove(&Member::Channel(channel.number), bases_of_channel(channel));
+            open.channels_by_identity.give_back(channel.identity.as_str(), 1);
+        }
+        was_open
     }
 
-    /// Adds a circuit whose client side is known. Returns false if there are too many circuits or it has ended.
-    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>) -> bool {
+    /// Adds a circuit whose client side is known.
+    ///
+    /// # Errors
+    /// It has ended, or there are too many circuits, in all or of its client's identity.
+    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>) -> Result<(), Failure> {
         let mut open = self.open.lock();
-        if open.circuits.len() >= self.max_circuits || circuit.is_closed() {
-            return false;
+        if circuit.is_closed() {
+            return Err(Failure::internal("the connection has ended"));
+        }
+        if open.circuits.len() >= self.max_circuits {
+            return Err(Failure::busy("too many circuits are open: router.max-circuits limits them"));
+        }
+        if !open.circuits_by_identity.take(circuit.client.channel.identity.as_str(), 1) {
+            return Err(Failure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
         }
         open.circuits.insert(circuit.id.clone(), circuit.clone());
         open.by_basis.add(Member::Circuit(circuit.id.clone()), bases_of_client(circuit));
-        true
+        Ok(())
     }
 
     /// Completes a circuit with its host end and calls `answer` ([`Circuit::establish`]); returns the end if the circuit or the binding has ended.
@@ -94,7 +116,9 @@ impl Registry {
 
     pub(crate) fn remove_circuit(&self, circuit: &Arc<Circuit>) {
         let (mut open, member) = (self.open.lock(), Member::Circuit(circuit.id.clone()));
-        open.circuits.remove(&circuit.id);
+        if open.circuits.remove(&circuit.id).is_some() {
+            open.circuits_by_identity.give_back(circuit.client.channel.identity.as_str(), 1);
+        }
         open.by_basis.remove(&member, bases_of_client(circuit));
         if let Some(host) = circuit.host() {
             open.by_basis.remove(&member, bases_of_binding(&host.binding));
@@ -110,11 +134,9 @@ impl Registry {
         if binding.is_closed() {
             return Err(Failure::access_denied("the connection has ended"));
         }
-        let hosted = open.hosted.entry(binding.channel.identity.to_string()).or_default();
-        if *hosted >= self.max_bindings {
+        if !open.bindings_by_identity.take(binding.channel.identity.as_str(), 1) {
             return Err(Failure::busy("the identity hosts as many services as router.max-binds allows"));
         }
-        *hosted += 1;
         let id: Arc<str> = binding.id.as_str().into();
         open.bindings.insert(id.clone(), binding.clone());
         open.by_basis.add(Member::Binding(id), bases_of_binding(binding));
@@ -128,12 +150,7 @@ impl Registry {
         if open.bindings.get(&id).is_some_and(|known| Arc::ptr_eq(known, binding)) {
             open.bindings.remove(&id);
             open.by_basis.remove(&Member::Binding(id), bases_of_binding(binding));
-            if let MapEntry::Occupied(mut hosted) = open.hosted.entry(binding.channel.identity.to_string()) {
-                *hosted.get_mut() = hosted.get().saturating_sub(1);
-                if *hosted.get() == 0 {
-                    hosted.remove();
-                }
-            }
+            open.bindings_by_identity.give_back(binding.channel.identity.as_str(), 1);
         }
     }
 

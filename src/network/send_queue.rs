@@ -24,6 +24,8 @@ use crate::frame::Frame;
 
 /// The maximum bytes of queued control messages per channel.
 const CONTROL: usize = 256 << 10;
+/// Dials take at most this part of it, so that a host that gets many of them still gets answers.
+const DIALS: usize = CONTROL / 2;
 /// With more bytes of control messages queued, nothing that needs an answer is read from the peer.
 const CONGESTED: usize = 16 << 10;
 
@@ -39,6 +41,8 @@ pub(crate) struct SendQueue {
     writer: Notify,
     /// Notified when few control messages are queued.
     eased: Notify,
+    /// Notified when there may be room for a Dial. Who has taken room notifies the next one.
+    dialing: Notify,
 }
 
 /// Room in a queue for one message; given back on drop.
@@ -50,7 +54,7 @@ pub(crate) struct Reservation<'o> {
 
 impl SendQueue {
     pub(crate) fn new(room: QueueBounds, budget: Arc<Budget>) -> Self {
-        Self { room, budget, inner: Mutex::default(), writer: Notify::new(), eased: Notify::new() }
+        Self { room, budget, inner: Mutex::default(), writer: Notify::new(), eased: Notify::new(), dialing: Notify::new() }
     }
 
     /// Opens a queue. On a closed channel it accepts nothing.
@@ -163,6 +167,29 @@ impl SendQueue {
         true
     }
 
+    /// Waits until a Dial has room among the control messages, and sends it. Returns false if the channel is closed.
+    pub(crate) async fn control_with_room(&self, frame: Frame) -> bool {
+        let bytes = frame.len() + OVERHEAD;
+        loop {
+            {
+                let mut inner = self.inner.lock();
+                let is_open = inner.state == State::Open;
+                if !is_open || inner.control_bytes + bytes <= DIALS {
+                    if is_open {
+                        inner.control_bytes += bytes;
+                        self.budget.take(bytes);
+                        inner.control.push_back(frame);
+                    }
+                    drop(inner);
+                    self.writer.notify_one();
+                    self.dialing.notify_one();
+                    return is_open;
+                }
+            }
+            self.dialing.notified().await;
+        }
+    }
+
     /// Waits until few control messages are queued. For the reader of the channel only.
     pub(crate) async fn eased(&self) {
         let mut has_waited = false;
@@ -198,6 +225,9 @@ impl SendQueue {
                 let taken = inner.take(batch, &mut number);
                 if inner.control_bytes <= CONGESTED {
                     self.eased.notify_one();
+                }
+                if inner.control_bytes <= DIALS / 2 {
+                    self.dialing.notify_one();
                 }
                 if taken > 0 {
                     return Some(taken);
@@ -238,6 +268,7 @@ impl SendQueue {
         }
         drop(inner);
         self.writer.notify_one();
+        self.dialing.notify_one();
     }
 
     /// Closes the queue and drops all messages.
@@ -259,6 +290,7 @@ impl SendQueue {
         };
         self.writer.notify_one();
         self.eased.notify_one();
+        self.dialing.notify_one();
         self.budget.give_back(freed);
     }
 }

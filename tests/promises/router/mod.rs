@@ -4,6 +4,7 @@ mod bind;
 mod clock_and_restart;
 mod counters;
 mod dial;
+mod dial_bounds;
 mod explained;
 mod faults;
 mod flow;
@@ -18,4 +19,5 @@ mod revocation_load;
 pub mod scene;
 #[path = "../../sdk/mod.rs"]
 mod sdk;
+mod shares;
 mod trace;
