@@ -263,9 +263,8 @@ impl Jobs {
             self.changes.run_blocking(move |change| {
                 for id in batch {
                     // The enrollment may have been refreshed since it was read.
-                    if change.find_readable(&id)?.is_some_and(|enrollment| enrollment.spec.expires_at < before) {
-                        change.delete(&id)?;
-                    }
+                    let old = change.find_readable(&id)?.filter(|enrollment| enrollment.spec.expires_at < before);
+                    old.map_or(Ok(()), |enrollment| change.delete_record(enrollment))?;
                 }
                 Ok(())
             })?;
@@ -333,7 +332,10 @@ impl Jobs {
             let gone = self.changes.run_blocking(move |change| {
                 let mut gone = Vec::new();
                 for id in batch {
-                    if change.find_readable(&id)?.is_some() { change.delete(&id)? } else { gone.push(id) }
+                    match change.find_readable(&id)? {
+                        Some(session) => change.delete_record(session)?,
+                        None => gone.push(id),
+                    }
                 }
                 Ok(gone)
             })?;

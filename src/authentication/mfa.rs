@@ -134,7 +134,7 @@ pub(crate) fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Ident
 /// [`Error::NotFound`]: the identity does not exist.
 pub(crate) fn take_away(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()> {
     change.get(identity)?;
-    find(change, identity)?.map_or(Ok(()), |mfa| change.delete(&mfa.id))
+    find(change, identity)?.map_or(Ok(()), |mfa| change.delete_record(mfa))
 }
 
 fn complete(change: &Change<'_, '_>, session: &Id<ApiSession>) -> Result<()> {

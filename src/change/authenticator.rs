@@ -84,7 +84,7 @@ fn end_sessions(change: &Change<'_, '_>, id: &Id<Authenticator>, spared: Option<
         change.put(session)?;
     }
     let ended = change.few_or_tombstone::<ApiSession>(FIELD, id.as_str())?;
-    ended.iter().filter(|session| Some(&session.id) != spared).try_for_each(|session| change.delete(&session.id))
+    ended.into_iter().filter(|session| Some(&session.id) != spared).try_for_each(|session| change.delete_record(session))
 }
 
 /// Deletes a credential, ends its sessions, and issues an enrollment for a new credential of the same kind.

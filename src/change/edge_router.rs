@@ -89,13 +89,10 @@ fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<
 
 fn remove_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
     let id = router.id.as_str();
-    if change.find(&Id::<EdgeRouterPolicy>::from_text(id))?.is_some() {
-        change.tx.delete(&Id::<EdgeRouterPolicy>::from_text(id))?;
-    }
-    if change.find(&Id::<Identity>::from_text(id))?.is_some() {
-        change.tx.delete(&Id::<Identity>::from_text(id))?;
-    }
-    Ok(())
+    let policy = change.find(&Id::<EdgeRouterPolicy>::from_text(id))?;
+    policy.map_or(Ok(()), |policy| change.tx.delete_record(policy))?;
+    let identity = change.find(&Id::<Identity>::from_text(id))?;
+    identity.map_or(Ok(()), |identity| change.tx.delete_record(identity))
 }
 
 fn rename_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {

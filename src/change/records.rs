@@ -86,19 +86,19 @@ impl Change<'_, '_> {
     /// # Errors
     /// There is no such record, it belongs to the system, or others refer to it.
     pub fn delete<E: Lifecycle>(&self, id: &Id<E>) -> Result<()> {
-        self.delete_record(&self.tx.get(id)?)
+        self.delete_record(self.tx.get(id)?)
     }
 
-    /// [`Change::delete`] of a record that this transaction has read.
+    /// [`Change::delete`] of a record that this transaction has read and has not changed since; it is not read again.
     ///
     /// # Errors
     /// It belongs to the system, or others refer to it.
-    pub fn delete_record<E: Lifecycle>(&self, record: &Record<E>) -> Result<()> {
+    pub fn delete_record<E: Lifecycle>(&self, record: Record<E>) -> Result<()> {
         if record.is_system {
             return Err(Error::NotDeletable(format!("{} {} belongs to the system", E::KIND.name, record.id)));
         }
-        E::deleting(record, self)?;
-        self.tx.delete(&record.id)
+        E::deleting(&record, self)?;
+        self.tx.delete_record(record)
     }
 
     /// Deletes the records of a kind with this value of an indexed field or reference, and their dependents. For a kind
@@ -107,7 +107,7 @@ impl Change<'_, '_> {
     /// # Errors
     /// As in [`Change::delete`].
     pub fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
-        self.tx.few_or_tombstone::<E>(field, value)?.iter().try_for_each(|record| self.delete_record(record))
+        self.tx.few_or_tombstone::<E>(field, value)?.into_iter().try_for_each(|record| self.delete_record(record))
     }
 
     /// The rules for every write of a record: those of all kinds, then those of its own.

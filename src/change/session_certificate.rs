@@ -16,7 +16,7 @@ use crate::{
 pub(crate) fn add(change: &Change<'_, '_>, session: &Id<ApiSession>, certificate: &Certificate) -> Result<Record<SessionCertificate>> {
     for old in change.linked::<SessionCertificate>("apiSession", session.as_str())? {
         if old.spec.valid_to < change.now() {
-            change.delete(&old.id)?;
+            change.delete_record(old)?;
         }
     }
     let spec = SessionCertificate {

@@ -153,7 +153,7 @@ pub(crate) async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, 
     let delete = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        change.delete_record(&stored).map(|()| Done)
+        change.delete_record(stored).map(|()| Done)
     };
     preview.change(&call, delete).await
 }

@@ -151,9 +151,7 @@ fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<bool> {
             return Ok(false);
         }
     }
-    if change.find_readable(&id)?.is_some() {
-        change.delete(&id)?;
-    }
+    delete(change, std::slice::from_ref(&id))?;
     let mut record = Record::new(id, change.now(), spec);
     record.state.host_id = host.to_string();
     change.insert(record).map(|_| true)
@@ -161,9 +159,7 @@ fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<bool> {
 
 fn delete(change: &Change<'_, '_>, ids: &[Id<Terminator>]) -> Result<()> {
     for id in ids {
-        if change.find_readable(id)?.is_some() {
-            change.delete(id)?;
-        }
+        change.find_readable(id)?.map_or(Ok(()), |terminator| change.delete_record(terminator))?;
     }
     Ok(())
 }

@@ -47,9 +47,7 @@ pub(crate) fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Res
 /// The store fails.
 pub(crate) fn end(change: &Change<'_, '_>, lapsed: &[EndedSession]) -> Result<()> {
     for EndedSession { session, .. } in lapsed {
-        if change.find_readable(session)?.is_some() {
-            change.delete(session)?;
-        }
+        change.find_readable(session)?.map_or(Ok(()), |session| change.delete_record(session))?;
     }
     Ok(())
 }

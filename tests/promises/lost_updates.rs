@@ -182,7 +182,7 @@ impl Entity for Counted {
 impl Lifecycle for Counted {}
 
 #[test]
-fn edits_decode_their_record_once() {
+fn changes_decode_their_record_once() {
     let material = Material::generate(&AlternativeNames::of_hosts(["controller.test"]), 1_700_000_000).unwrap();
     let context = ChangeContext {
         plain_key_sets: false,
@@ -211,5 +211,11 @@ fn edits_decode_their_record_once() {
         .unwrap();
     assert_eq!(DECODED.load(SeqCst), 1);
     let found = |name| store.read(|tx| Ok(tx.find_by::<Counted>("name", name)?.map(|record| record.id))).unwrap();
-    assert_eq!((found("before"), found("after")), (None, Some(id)));
+    assert_eq!((found("before"), found("after")), (None, Some(id.clone())));
+
+    DECODED.store(0, SeqCst);
+    // The precondition looks at this record, and the index and the history lose it.
+    changes.run_blocking(move |change| change.delete_record(change.get(&id)?)).unwrap();
+    assert_eq!(DECODED.load(SeqCst), 1);
+    assert_eq!(found("after"), None);
 }

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use super::{
+    edit::Edit,
     tombstone::{AT_ONCE, IN_ALL},
     write::Tx,
 };
 use crate::store::registry::Rule;
 use crate::{
-    entity::{Entity, Facts, Id, Kind, missing},
+    entity::{Entity, Facts, Id, Kind, Record, missing},
     error::{Error, Result},
 };
 
@@ -49,15 +50,27 @@ impl Tx<'_> {
     /// [`Error::NotFound`]; [`Error::Referenced`] if a reference with
     /// [`OnDelete::Restrict`](crate::entity::OnDelete::Restrict) leads to it from a record that stays.
     pub fn delete<E: Entity>(&self, id: &Id<E>) -> Result<()> {
-        if !self.exists(E::KIND, id.as_str())? {
-            return Err(missing(E::KIND, id));
-        }
-        self.whole(|| delete(self, E::KIND, id.as_str()))
+        self.delete_record(self.load::<E>(id.as_str())?.ok_or_else(|| missing(E::KIND, id))?)
+    }
+
+    /// [`Tx::delete`] of a record that this transaction has read and has not changed since; it is not read again.
+    ///
+    /// # Errors
+    /// As in [`Tx::delete`].
+    pub fn delete_record<E: Entity>(&self, record: Record<E>) -> Result<()> {
+        let id = record.id.to_string();
+        let deletion = Edit::delete(record, self.is_by_system())?;
+        self.whole(|| delete_with(self, E::KIND, &id, || self.apply(deletion)))
     }
 }
 
-/// Deletes a record that exists. Records that refer to it are deleted first.
+/// Deletes a stored record of a kind that is known at run time only. Records that refer to it are deleted first.
 pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
+    delete_with(tx, kind, id, || tx.remove(tx.context.registry.place(kind)?, id))
+}
+
+/// Deletes a record and what depends on it; `remove` deletes the record itself, last.
+fn delete_with(tx: &Tx<'_>, kind: Kind, id: &str, remove: impl FnOnce() -> Result<()>) -> Result<()> {
     let registry = &tx.context.registry;
     let plan = plan(tx, (registry.place(kind)?, id.to_owned()))?;
     let mut held = plan.held.iter().filter(|(_, by)| !plan.known.contains(by));
@@ -69,11 +82,11 @@ pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
     for ((from, id), (to, target)) in plan.clear.iter().filter(|(from, _)| !plan.known.contains(from)) {
         tx.clear_reference(*from, id, registry.entry(*to)?.kind, target)?;
     }
-    for (at, (place, id)) in plan.deletions.iter().enumerate().rev() {
-        let removed = tx.remove(*place, id);
+    for (place, id) in plan.deletions.iter().skip(1).rev() {
         // A dependent record that is damaged is kept, so that the damage stays visible.
-        if at == 0 { removed? } else { tx.unless_damaged(removed).map(|_| ())? }
+        tx.unless_damaged(tx.remove(*place, id))?;
     }
+    remove()?;
     plan.endings.into_iter().try_for_each(|(place, field, value)| tx.write_tombstone(registry.entry(place)?.kind, field, &value))
 }
 

@@ -119,7 +119,7 @@ impl Tx<'_> {
         self.whole(|| self.apply(edit))
     }
 
-    fn is_by_system(&self) -> bool {
+    pub(crate) fn is_by_system(&self) -> bool {
         self.author.borrow().who == Who::System
     }
 
@@ -130,7 +130,7 @@ impl Tx<'_> {
     }
 
     /// Carries out a change of one record, after it was checked against the others.
-    fn apply(&self, edit: Edit) -> Result<()> {
+    pub(crate) fn apply(&self, edit: Edit) -> Result<()> {
         let Edit { kind, id, row, removed, added, targets, event, history_entry } = edit;
         targets.iter().try_for_each(|target| self.check_target(kind, &id, target))?;
         for entry in &removed {

@@ -57,7 +57,7 @@ pub(crate) async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatc
         .run(move |change| {
             let certificate = own(change, &id, &session)?;
             known.check(&certificate)?;
-            change.delete_record(&certificate)
+            change.delete_record(certificate)
         })
         .await
         .map(|()| Done)

@@ -174,7 +174,7 @@ pub(crate) async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Resul
     let delete = move |change: &Change<'_, '_>| {
         let session = change.get(&id)?;
         known.check(&session)?;
-        change.delete_record(&session)
+        change.delete_record(session)
     };
     call.changes.run(delete).await.map(|()| Done)
 }

@@ -56,7 +56,7 @@ pub(crate) async fn revoke(call: Call, id: Id<ApiToken>, known: IfMatch) -> Resu
     let revoke = move |change: &Change<'_, '_>| {
         let token = change.get(&id)?;
         known.check(&token)?;
-        change.delete_record(&token)
+        change.delete_record(token)
     };
     call.changes.run(revoke).await.map(|()| Done)
 }
