@@ -12,6 +12,8 @@ import subprocess
 import prepare
 from controller import START, Failed, expect, free_port, tail, until
 from network import SOON, network
+from peers import KINDS
+from traffic import carry_again
 
 ONLINE = 60         # seconds: a router generates a 4096-bit key, connects and receives the sessions
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "routers.md"
@@ -134,6 +136,22 @@ def carries(report, running, router, name):
         host.kill()
         until(lambda: not running.terminators("plain"), SOON, "the terminator of a host that was killed stays")
     report.judge(f"{name} a host is killed", unhosted)
+
+
+def libraries(report, running, router, name):
+    """Every pair of client libraries. A crash of libziti is excused as in traffic.py."""
+    router.enroll()
+    router.begin()
+    for to in KINDS:
+        running.service(to)
+    hosts, dialers = ({kind: running.join(kind, f"{what}-{kind}") for kind in KINDS} for what in ("host", "dialer"))
+    crashed = set()
+    for to in KINDS:
+        report.judge(f"{name} {to} hosts", functools.partial(running.host, hosts[to], to))
+        for of in KINDS:
+            for what, (size, chunk) in SIZES.items():
+                report.judge(f"{name} {of} to {to}: {what}", functools.partial(
+                    carry_again, running, (hosts, to, to), (dialers, of), crashed, size, chunk=chunk, leave=to == "c0" and size > 0))
 
 
 def access_ends(report, running, router, name):
@@ -267,6 +285,8 @@ def carried(dialer):
 
 TESTS = {
     "router-carries": with_router(carries),
+    "router-libraries": with_router(libraries),
+    "router-later-libraries": with_router(libraries, "1.7.2"),
     "router-access-ends": with_router(access_ends),
     "router-goes-and-comes": with_router(restarts),
     "router-later-carries": with_router(carries, "1.7.2"),
