@@ -8,11 +8,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
+mod controller;
 mod crowd;
 mod load;
 #[path = "../common/process.rs"]
 mod process;
-mod target;
 #[path = "../common/tls.rs"]
 mod tls;
 mod unread;
@@ -28,11 +28,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use controller::{BY_CERTIFICATE, CLIENT, Controller, MANAGEMENT, credentials, session};
 use crowd::crowd;
 use load::{Load, Outcome, Worker, during, load};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use target::{BY_CERTIFICATE, CLIENT, MANAGEMENT, Target, credentials, session};
 use tempfile::TempDir;
 use wire::{Manner, Wire, request};
 
@@ -51,7 +51,7 @@ type Kind = (&'static str, fn(&Vantage) -> Asked);
 
 /// The controller and the clients of the bench.
 struct Vantage {
-    target: Target,
+    controller: Controller,
     directory: PathBuf,
     /// Connects with the certificate of an identity.
     holder: Manner,
@@ -63,10 +63,10 @@ fn main() {
     setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).expect("as many files as are allowed");
     let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
     let directory = TempDir::new_in(home).expect("a directory");
-    let target = Target::start(directory.path(), &[]);
-    let (_, holder) = target.enrolled("holder");
-    let service = target.create("/services", &json!({ "name": "read", "encryptionRequired": true }));
-    let place = Vantage { target, directory: directory.path().into(), holder, service };
+    let controller = Controller::start(directory.path(), &[]);
+    let (_, holder) = controller.enrolled("holder");
+    let service = controller.create("/services", &json!({ "name": "read", "encryptionRequired": true }));
+    let place = Vantage { controller, directory: directory.path().into(), holder, service };
     let parts: [Part; 7] = [
         ("passwords", passwords),
         ("shedding", shedding),
@@ -102,7 +102,7 @@ fn median(of: impl IntoIterator<Item = f64>) -> f64 {
 impl Vantage {
     /// Logs in by certificate, over a new connection each time.
     fn logins(&self) -> Worker<'_> {
-        Box::new(move || match Wire::open(self.target.at, &self.holder).and_then(|mut wire| wire.ask("POST", BY_CERTIFICATE, "", "")) {
+        Box::new(move || match Wire::open(self.controller.at, &self.holder).and_then(|mut wire| wire.ask("POST", BY_CERTIFICATE, "", "")) {
             Ok(answer) if answer.status == 200 => Outcome::Useful,
             _ => Outcome::Nothing,
         })
@@ -110,9 +110,9 @@ impl Vantage {
 
     /// Sends the same request over one connection again and again.
     fn asking(&self, (method, path, body): Asked) -> Worker<'_> {
-        let mut wire = self.target.open();
+        let mut wire = self.controller.open();
         Box::new(move || {
-            let answer = wire.ask(method, &path, &self.target.admin, body);
+            let answer = wire.ask(method, &path, &self.controller.admin, body);
             match answer.unwrap_or_else(|e| panic!("{method} {path}: {e}")) {
                 answer if answer.status < 300 => Outcome::Useful,
                 answer => Outcome::Refused(answer.retry_after.unwrap_or_else(|| panic!("{method} {path}: {}", answer.status))),
@@ -176,13 +176,13 @@ fn passwords(place: &Vantage) {
         if answer.status == 401 { Outcome::Useful } else { Outcome::Refused(1) }
     };
     let guessing = || {
-        let mut wire = place.target.open();
+        let mut wire = place.controller.open();
         Box::new(move || guess(&mut wire)) as Worker<'_>
     };
     let capacity = load(LONG, (0..4).map(|_| guessing()).collect()).each_second;
     let (rate, sent, hashed, start) = (capacity * 10.0, AtomicUsize::new(0), AtomicUsize::new(0), Instant::now());
     let paced = || {
-        let mut wire = place.target.open();
+        let mut wire = place.controller.open();
         let (sent, hashed) = (&sent, &hashed);
         Box::new(move || {
             // The attackers share the due times of the guesses; late guesses are not caught up.
@@ -207,7 +207,7 @@ fn shedding(place: &Vantage) {
         for _ in 0..16 {
             scope.spawn(|| {
                 while let n @ 0..SERVICES = next.fetch_add(1, Relaxed) {
-                    place.target.create("/services", &json!({ "name": format!("service {n:05}"), "encryptionRequired": true }));
+                    place.controller.create("/services", &json!({ "name": format!("service {n:05}"), "encryptionRequired": true }));
                 }
             });
         }
@@ -216,11 +216,11 @@ fn shedding(place: &Vantage) {
     let kinds: [Kind; 3] = [("reads", Vantage::read), ("long lists", Vantage::list), ("writes", Vantage::write)];
     for (what, asked) in kinds {
         let (method, path, body) = asked(place);
-        let request = request(method, &path, &place.target.admin, body);
+        let request = request(method, &path, &place.controller.admin, body);
         let useful = |clients: usize| {
-            let (wires, before) = ((0..clients).map(|_| place.target.open()).collect(), place.target.cpu());
+            let (wires, before) = ((0..clients).map(|_| place.controller.open()).collect(), place.controller.cpu());
             let load = crowd(LONG, wires, &request);
-            let cpu = (place.target.cpu() - before) / (load.each_second * LONG.as_secs_f64());
+            let cpu = (place.controller.cpu() - before) / (load.each_second * LONG.as_secs_f64());
             [load.each_second, load.refused_each_second, cpu * 1e6]
         };
         // In alternation, so that load from other machines affects both.
@@ -235,12 +235,12 @@ fn shedding(place: &Vantage) {
 
 /// Idle connections.
 fn idle(place: &Vantage) {
-    let target = &place.target;
+    let controller = &place.controller;
     let reads = || load(LONG, vec![place.reads(), place.reads()]).each_second;
-    let open = |_| -> Vec<Wire> { (0..IDLE / 8).map(|_| target.open()).collect() };
+    let open = |_| -> Vec<Wire> { (0..IDLE / 8).map(|_| controller.open()).collect() };
     let (mut quiet, mut beside) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        let before = target.memory();
+        let before = controller.memory();
         quiet.push(reads());
         let start = Instant::now();
         let held: Vec<Vec<Wire>> = thread::scope(|scope| {
@@ -250,10 +250,10 @@ fn idle(place: &Vantage) {
         // Only the first round shows the memory, because later ones reuse it.
         if round == 0 {
             println!("{IDLE} idle connections, opened in {:.1} s", start.elapsed().as_secs_f64());
-            let (memory, cpu) = (target.memory(), target.cpu());
+            let (memory, cpu) = (controller.memory(), controller.cpu());
             thread::sleep(LONG);
             println!("  memory: {:.0} MiB, {:.1} KiB each", (memory - before) / 1024.0, (memory - before) / IDLE as f64);
-            println!("  CPU while nothing happens: {:.2} % of a core", (target.cpu() - cpu) / LONG.as_secs_f64() * 100.0);
+            println!("  CPU while nothing happens: {:.2} % of a core", (controller.cpu() - cpu) / LONG.as_secs_f64() * 100.0);
         }
         beside.push(reads());
         drop(held);
@@ -264,7 +264,7 @@ fn idle(place: &Vantage) {
 
 /// Clients that never finish their handshakes, heads or bodies.
 fn slow(place: &Vantage) {
-    let target = &place.target;
+    let controller = &place.controller;
     const EACH: usize = 200;
     let pause = || thread::sleep(Duration::from_millis(200));
     let trickling = |head: &'static [u8]| {
@@ -277,7 +277,7 @@ fn slow(place: &Vantage) {
                             *place = None;
                         }
                     }
-                    None => *place = Wire::open(target.at, &target.plain).and_then(|mut wire| wire.send(head).map(|()| wire)).ok(),
+                    None => *place = Wire::open(controller.at, &controller.plain).and_then(|mut wire| wire.send(head).map(|()| wire)).ok(),
                 }
             }
             pause();
@@ -288,7 +288,7 @@ fn slow(place: &Vantage) {
         let mut sockets: Vec<(TcpStream, Instant)> = Vec::new();
         Box::new(move || {
             sockets.retain(|(_, since)| since.elapsed() < Duration::from_secs(6));
-            sockets.extend((sockets.len()..EACH).filter_map(|_| Some((TcpStream::connect(target.at).ok()?, Instant::now()))));
+            sockets.extend((sockets.len()..EACH).filter_map(|_| Some((TcpStream::connect(controller.at).ok()?, Instant::now()))));
             pause();
             Outcome::Nothing
         }) as Worker<'_>
@@ -302,18 +302,18 @@ fn slow(place: &Vantage) {
 
 /// Heads and bodies above the limits.
 fn huge(place: &Vantage) {
-    let target = &place.target;
+    let controller = &place.controller;
     let cost = |request: &[u8], status: u16| {
         const TIMES: usize = 300;
         let round = |_| {
-            let cpu = target.cpu();
+            let cpu = controller.cpu();
             for _ in 0..TIMES {
-                let mut wire = target.open();
+                let mut wire = controller.open();
                 // The controller may answer and close before everything was sent.
                 drop(wire.send(request));
                 assert_eq!(wire.answer().map_or(status, |answer| answer.status), status);
             }
-            (target.cpu() - cpu) / TIMES as f64 * 1e6
+            (controller.cpu() - cpu) / TIMES as f64 * 1e6
         };
         median((0..ROUNDS).map(round))
     };
@@ -332,15 +332,15 @@ fn huge(place: &Vantage) {
 
 /// All sessions of an identity end at once.
 fn sessions(place: &Vantage) {
-    let target = &place.target;
-    let (id, many) = target.enrolled("many");
+    let controller = &place.controller;
+    let (id, many) = controller.enrolled("many");
     let identity = format!("{MANAGEMENT}/identities/{id}");
     // Returns the last session.
     let open_all = || {
         let left = AtomicUsize::new(SESSIONS);
         thread::scope(|scope| {
             let open = || {
-                let mut wire = Wire::open(target.at, &many).expect("a connection");
+                let mut wire = Wire::open(controller.at, &many).expect("a connection");
                 let mut last = String::new();
                 while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
                     last = session(&wire.ask("POST", BY_CERTIFICATE, "", "").expect("a login").body);
@@ -352,7 +352,7 @@ fn sessions(place: &Vantage) {
         })
     };
     let change = |what: &str, body: &str| {
-        let answer = target.open().ask("POST", &format!("{identity}/{what}"), &target.admin, body);
+        let answer = controller.open().ask("POST", &format!("{identity}/{what}"), &controller.admin, body);
         assert_eq!(answer.expect("an answer").status, 200);
     };
     let side_by_side = |end: bool| {
@@ -371,7 +371,7 @@ fn sessions(place: &Vantage) {
     let round = |_| {
         let last = open_all();
         let (quiet, ended) = (side_by_side(false), side_by_side(true));
-        let gone = target.open().ask("GET", &format!("{CLIENT}/current-api-session"), &last, "").expect("an answer");
+        let gone = controller.open().ask("GET", &format!("{CLIENT}/current-api-session"), &last, "").expect("an answer");
         assert_eq!(gone.status, 401, "the sessions are still there");
         change("enable", "");
         (quiet.0, ended.0, ended.1)

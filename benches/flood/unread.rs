@@ -26,21 +26,21 @@ const ROUNDS: usize = 3;
 
 /// Measures reads with and without the attack.
 pub fn unread(place: &Vantage) {
-    let target = &place.target;
+    let controller = &place.controller;
     let count = std::env::var("OVERKEEP_BENCH_UNREAD").map_or(CONNECTIONS, |count| count.parse().expect("a number of connections"));
     // The first request compresses the documents, which are then cached.
-    let packed = target.open().ask("GET", "/edge/management/v1/openapi.json", "accept-encoding: gzip\r\n", "").expect("a document");
+    let packed = controller.open().ask("GET", "/edge/management/v1/openapi.json", "accept-encoding: gzip\r\n", "").expect("a document");
     assert_eq!(packed.status, 200);
     let (mut quiet, mut beside) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         quiet.push(reads(place));
-        let before = target.memory();
+        let before = controller.memory();
         let start = Instant::now();
         let mut greedy: Vec<Vec<Wire>> = opened(place, count);
-        let idle = target.memory();
+        let idle = controller.memory();
         thread::scope(|scope| greedy.iter_mut().for_each(|some| drop(scope.spawn(|| some.iter_mut().for_each(ask)))));
         let rate = reads(place);
-        let (held, each) = ((target.memory() - idle) / 1024.0, (idle - before) / count as f64);
+        let (held, each) = ((controller.memory() - idle) / 1024.0, (idle - before) / count as f64);
         beside.push(rate);
         if round == 0 {
             println!(
@@ -64,10 +64,10 @@ fn reads(place: &Vantage) -> f64 {
 
 /// Connections without a request, whose answers are never read.
 fn opened(place: &Vantage, count: usize) -> Vec<Vec<Wire>> {
-    let target = &place.target;
+    let controller = &place.controller;
     let manner = Manner::multiplexed();
     let open = || {
-        let mut wire = Wire::open_from(ELSEWHERE, target.at, &manner).expect("a connection");
+        let mut wire = Wire::open_from(ELSEWHERE, controller.at, &manner).expect("a connection");
         let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
         wire.send(&[&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &window].concat()).expect("a preface");
         wire

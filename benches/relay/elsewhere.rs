@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::target::{MANAGEMENT, Target};
+use super::controller::{Controller, MANAGEMENT};
 
 const DOCUMENT: &str = include_str!("../../docs/routers.md");
 /// It makes a key of 4096 bits, connects and is told of sessions.
@@ -24,17 +24,17 @@ pub struct GoRouter {
 
 impl GoRouter {
     /// Enrolls a router with the controller and starts it. Returns when it is online.
-    pub fn start(target: &Target, directory: &Path, program: &Path) -> Self {
+    pub fn start(controller: &Controller, directory: &Path, program: &Path) -> Self {
         let everybody = json!({ "semantic": "AnyOf", "edgeRouterRoles": ["#all"] });
         for (path, roles) in [("/edge-router-policies", "identityRoles"), ("/service-edge-router-policies", "serviceRoles")] {
             let mut policy = everybody.clone();
             policy["name"] = roles.into();
             policy[roles] = json!(["#all"]);
-            target.create(path, &policy);
+            controller.create(path, &policy);
         }
-        let path = format!("{MANAGEMENT}/edge-routers/{}", target.create("/edge-routers", &json!({ "name": "far" })));
+        let path = format!("{MANAGEMENT}/edge-routers/{}", controller.create("/edge-routers", &json!({ "name": "far" })));
         let shown = || -> Value {
-            let answer = target.open().ask("GET", &path, &target.admin, "").expect("a router");
+            let answer = controller.open().ask("GET", &path, &controller.admin, "").expect("a router");
             serde_json::from_slice::<Value>(&answer.body).expect("JSON")["data"].clone()
         };
         let free = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
@@ -42,7 +42,7 @@ impl GoRouter {
         let template = DOCUMENT.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
         let configuration = template
             .replace("{folder}", directory.to_str().expect("a path"))
-            .replace("{controller}", &target.at.to_string())
+            .replace("{controller}", &controller.at.to_string())
             .replace("{name}", "localhost")
             .replace("{port}", &port.to_string())
             .replace("{link}", &link.to_string());

@@ -8,6 +8,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
+#[allow(dead_code, reason = "other benches need more of it")]
+#[path = "../flood/controller.rs"]
+mod controller;
 mod elsewhere;
 mod floor;
 mod parts;
@@ -18,9 +21,6 @@ mod sdk;
 #[path = "../common/spent.rs"]
 mod spent;
 mod stage;
-#[allow(dead_code, reason = "other benches need more of it")]
-#[path = "../flood/target.rs"]
-mod target;
 #[path = "../common/tls.rs"]
 mod tls;
 #[allow(dead_code, reason = "other benches need more of it")]

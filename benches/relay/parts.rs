@@ -12,11 +12,11 @@ use std::{
 use overkeep::testing::frame::{Builder, content};
 
 use super::{
+    controller::BY_CERTIFICATE,
     percentile, row,
     sdk::{Conn, Event, Host, Sdk},
     spent::Spent,
     stage::Stage,
-    target::BY_CERTIFICATE,
     wire::{Manner, Wire},
 };
 
@@ -202,10 +202,10 @@ fn flood(from: Conn, mut to: Conn, stop: &Arc<AtomicBool>) -> tokio::task::JoinH
 /// The cost of idle channels.
 pub fn idle(stage: &Stage) {
     stage.runtime.block_on(async {
-        let before = stage.target.memory();
+        let before = stage.controller.memory();
         let _channels = channels(stage).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let each = (stage.target.memory() - before) / IDLE as f64;
+        let each = (stage.controller.memory() - before) / IDLE as f64;
         row("an idle channel, KiB", 40.0, each, Some(("at most 40", each <= 40.0)));
     });
 }
@@ -213,7 +213,7 @@ pub fn idle(stage: &Stage) {
 /// REST requests while traffic occupies every core.
 pub fn rest(stage: &Stage) {
     let ask = || {
-        let (mut wire, mut times) = (Wire::open(stage.target.at, &Manner::plain()).unwrap(), Vec::with_capacity(REQUESTS));
+        let (mut wire, mut times) = (Wire::open(stage.controller.at, &Manner::plain()).unwrap(), Vec::with_capacity(REQUESTS));
         for _ in 0..REQUESTS {
             let start = Instant::now();
             let answer = wire.ask("GET", "/edge/client/v1/current-identity", &stage.dialer.head, "").unwrap();
@@ -238,12 +238,12 @@ pub fn rest(stage: &Stage) {
 
 /// Log-ins over REST beside 10,000 idle channels while many clients open channels, each on a connection of its own.
 pub fn hellos(stage: &Stage) {
-    let (_, manner) = stage.target.enrolled("logins");
+    let (_, manner) = stage.controller.enrolled("logins");
     let log_ins = || {
         let mut times = Vec::with_capacity(LOGINS);
         for _ in 0..LOGINS {
             let start = Instant::now();
-            assert_eq!(Wire::open(stage.target.at, &manner).unwrap().ask("POST", BY_CERTIFICATE, "", "").unwrap().status, 200);
+            assert_eq!(Wire::open(stage.controller.at, &manner).unwrap().ask("POST", BY_CERTIFICATE, "", "").unwrap().status, 200);
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
         times

@@ -8,10 +8,10 @@ use tokio::{net::TcpStream, runtime::Runtime};
 use tokio_rustls::TlsConnector;
 
 use super::{
+    controller::{BY_CERTIFICATE, CLIENT, Controller, session},
     elsewhere::GoRouter,
     floor::Plain,
     sdk::{Conn, Host, Options, Sdk},
-    target::{BY_CERTIFICATE, CLIENT, Target, session},
     wire::{Manner, Wire},
 };
 
@@ -20,7 +20,7 @@ pub struct Stage {
     pub runtime: Runtime,
     /// The router; without one, the controller's own.
     router: Option<GoRouter>,
-    pub target: Target,
+    pub controller: Controller,
     pub plain: Plain,
     pub dialer: User,
     pub host: User,
@@ -38,36 +38,36 @@ pub struct User {
 impl Stage {
     pub fn new(directory: &Path) -> Self {
         // The idle channels are all of one identity.
-        Self::on(Target::start(directory, &[("OVERKEEP_ROUTER_MAX_CHANNELS_PER_IDENTITY", "1000000")]), None)
+        Self::on(Controller::start(directory, &[("OVERKEEP_ROUTER_MAX_CHANNELS_PER_IDENTITY", "1000000")]), None)
     }
 
     /// With a Go router instead of the controller's own; `program` is its executable.
     pub fn elsewhere(directory: &Path, program: &Path) -> Self {
-        let target = Target::start(directory, &[("OVERKEEP_ROUTER_ENABLED", "false")]);
-        let router = GoRouter::start(&target, directory, program);
-        Self::on(target, Some(router))
+        let controller = Controller::start(directory, &[("OVERKEEP_ROUTER_ENABLED", "false")]);
+        let router = GoRouter::start(&controller, directory, program);
+        Self::on(controller, Some(router))
     }
 
-    fn on(target: Target, router: Option<GoRouter>) -> Self {
-        let service = target.create("/services", &json!({ "name": "measured", "encryptionRequired": false }));
+    fn on(controller: Controller, router: Option<GoRouter>) -> Self {
+        let service = controller.create("/services", &json!({ "name": "measured", "encryptionRequired": false }));
         for right in ["Dial", "Bind"] {
             let policy = json!({
                 "name": right, "type": right, "semantic": "AnyOf", "identityRoles": ["#all"], "serviceRoles": [format!("@{service}")]
             });
-            target.create("/service-policies", &policy);
+            controller.create("/service-policies", &policy);
         }
-        let [dialer, host] = ["Dial", "Bind"].map(|right| User::new(&target, right, &service));
-        Self { runtime: Runtime::new().unwrap(), router, target, plain: Plain::start(), dialer, host }
+        let [dialer, host] = ["Dial", "Bind"].map(|right| User::new(&controller, right, &service));
+        Self { runtime: Runtime::new().unwrap(), router, controller, plain: Plain::start(), dialer, host }
     }
 
     /// The process id of the router.
     pub fn router(&self) -> u32 {
-        self.router.as_ref().map_or(self.target.id(), |router| router.process.id())
+        self.router.as_ref().map_or(self.controller.id(), |router| router.process.id())
     }
 
     /// The address of the router.
     fn at(&self) -> SocketAddr {
-        self.router.as_ref().map_or(self.target.at, |router| router.at)
+        self.router.as_ref().map_or(self.controller.at, |router| router.at)
     }
 
     /// A channel of a user.
@@ -97,9 +97,9 @@ impl Stage {
 }
 
 impl User {
-    fn new(target: &Target, right: &str, service: &str) -> Self {
-        let (_, manner) = target.enrolled(right);
-        let mut wire = Wire::open(target.at, &manner).unwrap();
+    fn new(controller: &Controller, right: &str, service: &str) -> Self {
+        let (_, manner) = controller.enrolled(right);
+        let mut wire = Wire::open(controller.at, &manner).unwrap();
         let head = session(&wire.ask("POST", BY_CERTIFICATE, "", "").unwrap().body);
         let wanted = json!({ "serviceId": service, "type": right }).to_string();
         let made: serde_json::Value =

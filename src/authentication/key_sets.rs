@@ -50,7 +50,7 @@ struct Source {
     state: Mutex<State>,
     fetching: tokio::sync::Mutex<()>,
     /// One permit per waiting request.
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl KeySets {
             }
             return Ok(Some(key));
         }
-        let _place = source.places.try_acquire().map_err(|_| Error::Busy { retry_after: RETRY })?;
+        let _permit = source.permits.try_acquire().map_err(|_| Error::Busy { retry_after: RETRY })?;
         drop(tokio::time::timeout(settings.timeout.duration(), self.fetching(&source, now)).await);
         Ok(source.find(id, now, settings).map(|(key, _)| key))
     }
@@ -109,7 +109,7 @@ impl KeySets {
             written_at: signer.updated_at,
             state: Mutex::default(),
             fetching: tokio::sync::Mutex::default(),
-            places: Semaphore::new(self.0.settings.waiting),
+            permits: Semaphore::new(self.0.settings.waiting),
         });
         sources.insert(signer.id.to_string(), source.clone());
         source

@@ -200,7 +200,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
     };
     let mut session = Record::new(Id::from_text(ApiSession::new_id()), now, session);
     session.state.ca_id = principal.basis.ca().cloned();
-    session.state.era = change.era()?;
+    session.state.epoch = change.epoch()?;
     let session = change.insert(session)?;
     if let Some(certificate) = principal.certificate {
         session_certificate::add(change, &session.id, &certificate)?;

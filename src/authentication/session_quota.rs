@@ -37,9 +37,9 @@ struct Count {
 }
 
 impl Count {
-    /// The counter of a session opened in `era`.
-    fn of(&mut self, era: Epoch) -> &mut usize {
-        if era >= self.since { &mut self.open } else { &mut self.ended }
+    /// The counter of a session opened in `epoch`.
+    fn of(&mut self, epoch: Epoch) -> &mut usize {
+        if epoch >= self.since { &mut self.open } else { &mut self.ended }
     }
 }
 
@@ -59,36 +59,36 @@ impl SessionQuota {
                 return Err(Error::Busy { retry_after: RETRY });
             }
             count.coming += 1;
-            Ok(SessionSlot { room: self.clone(), identity: identity.clone() })
+            Ok(SessionSlot { quota: self.clone(), identity: identity.clone() })
         })
     }
 
     /// Counts a session that an identity opened in an epoch.
-    pub(crate) fn opened(&self, identity: &Id<Identity>, era: Epoch) {
-        self.found(identity, era, 0);
+    pub(crate) fn opened(&self, identity: &Id<Identity>, epoch: Epoch) {
+        self.found(identity, epoch, 0);
     }
 
     /// Counts a session found at the start; the identity's sessions of epochs before `since` were ended.
-    pub(crate) fn found(&self, identity: &Id<Identity>, era: Epoch, since: Epoch) {
+    pub(crate) fn found(&self, identity: &Id<Identity>, epoch: Epoch, since: Epoch) {
         self.with(identity, |count| {
             count.since = count.since.max(since);
-            *count.of(era) += 1;
+            *count.of(epoch) += 1;
         });
     }
 
     /// Removes a deleted session from the counts.
-    pub(crate) fn deleted(&self, identity: &Id<Identity>, era: Epoch) {
+    pub(crate) fn deleted(&self, identity: &Id<Identity>, epoch: Epoch) {
         self.with(identity, |count| {
-            let of = count.of(era);
+            let of = count.of(epoch);
             *of = of.saturating_sub(1);
         });
     }
 
     /// Releases the slots of all sessions of an identity from epochs before this one.
-    pub(crate) fn ended(&self, identity: &Id<Identity>, era: Epoch) {
+    pub(crate) fn ended(&self, identity: &Id<Identity>, epoch: Epoch) {
         self.with(identity, |count| {
-            if count.since < era {
-                count.since = era;
+            if count.since < epoch {
+                count.since = epoch;
                 count.ended += std::mem::take(&mut count.open);
             }
         });
@@ -106,13 +106,13 @@ impl SessionQuota {
 
 /// A reserved slot for one session of an identity; released on drop.
 pub struct SessionSlot {
-    room: SessionQuota,
+    quota: SessionQuota,
     identity: Id<Identity>,
 }
 
 impl Drop for SessionSlot {
     fn drop(&mut self) {
-        self.room.with(&self.identity, |count| count.coming = count.coming.saturating_sub(1));
+        self.quota.with(&self.identity, |count| count.coming = count.coming.saturating_sub(1));
     }
 }
 
@@ -122,29 +122,29 @@ mod tests {
 
     #[test]
     fn sessionless_identities_cost_nothing() {
-        let (room, ann) = (SessionQuota::new(2), Id::from_text("ann"));
-        let known = |room: &SessionQuota| room.counts.lock().unwrap().len();
+        let (quota, ann) = (SessionQuota::new(2), Id::from_text("ann"));
+        let known = |quota: &SessionQuota| quota.counts.lock().unwrap().len();
         let (before, after) = (0, 1);
-        room.opened(&ann, before);
-        room.opened(&ann, before);
-        assert!(room.admit(&ann).is_err());
-        room.ended(&ann, 1);
+        quota.opened(&ann, before);
+        quota.opened(&ann, before);
+        assert!(quota.admit(&ann).is_err());
+        quota.ended(&ann, 1);
         // Ended sessions take no slot while their records exist.
-        room.opened(&ann, after);
-        room.deleted(&ann, before);
-        room.opened(&ann, after);
-        room.deleted(&ann, before);
-        assert!(room.admit(&ann).is_err(), "two sessions are open");
-        room.deleted(&ann, after);
-        drop(room.admit(&ann).unwrap());
-        room.deleted(&ann, after);
-        assert_eq!(known(&room), 0);
+        quota.opened(&ann, after);
+        quota.deleted(&ann, before);
+        quota.opened(&ann, after);
+        quota.deleted(&ann, before);
+        assert!(quota.admit(&ann).is_err(), "two sessions are open");
+        quota.deleted(&ann, after);
+        drop(quota.admit(&ann).unwrap());
+        quota.deleted(&ann, after);
+        assert_eq!(known(&quota), 0);
         // Ended sessions found at a start, before their records are deleted.
-        room.found(&ann, before, 1);
-        room.found(&ann, after, 1);
-        room.found(&ann, before, 1);
-        drop(room.admit(&ann).unwrap());
-        [before, after, before].into_iter().for_each(|gone| room.deleted(&ann, gone));
-        assert_eq!(known(&room), 0);
+        quota.found(&ann, before, 1);
+        quota.found(&ann, after, 1);
+        quota.found(&ann, before, 1);
+        drop(quota.admit(&ann).unwrap());
+        [before, after, before].into_iter().for_each(|gone| quota.deleted(&ann, gone));
+        assert_eq!(known(&quota), 0);
     }
 }

@@ -30,9 +30,9 @@ pub struct Sessions {
     began: Timestamp,
     timeout: Duration,
     active: Arc<Mutex<Active>>,
-    room: SessionQuota,
+    quota: SessionQuota,
     /// Service sessions by identity. They count until they are deleted, even after they ended.
-    service_room: SessionQuota,
+    service_quota: SessionQuota,
     /// Cached callers by token.
     callers: Cache<Caller>,
 }
@@ -65,19 +65,19 @@ impl Sessions {
         let callers = Cache::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
         let began = clock.steady();
         let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
-        let (room, service_room) = (SessionQuota::new(settings.per_identity), SessionQuota::new(settings.services_per_identity));
-        let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, room, service_room, callers };
+        let (quota, service_quota) = (SessionQuota::new(settings.per_identity), SessionQuota::new(settings.services_per_identity));
+        let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, quota, service_quota, callers };
         let subscriber = sessions.clone();
         store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| subscriber.on_commit(event)));
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
-                sessions.room.found(identity, session.state.era, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
+                sessions.quota.found(identity, session.state.epoch, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
                 sessions.recall(&session);
                 Ok(())
             })?;
             tx.each_readable::<Session>(|session| {
-                sessions.service_room.opened(&session.spec.identity_id, 0);
+                sessions.service_quota.opened(&session.spec.identity_id, 0);
                 Ok(())
             })
         })?;
@@ -88,22 +88,22 @@ impl Sessions {
         match event.of::<ApiSession>() {
             Some((None, Some(opened))) => {
                 self.note(opened.id.as_str(), true);
-                self.room.opened(&opened.spec.identity_id, opened.state.era);
+                self.quota.opened(&opened.spec.identity_id, opened.state.epoch);
             }
             Some((Some(gone), None)) => {
                 self.forget(gone.id.as_str());
-                self.room.deleted(&gone.spec.identity_id, gone.state.era);
+                self.quota.deleted(&gone.spec.identity_id, gone.state.epoch);
             }
             Some((None, None)) => {
-                if let Some(Tombstone { value, era, .. }) = event.tombstone.as_ref().filter(|tombstone| tombstone.field == "identity") {
-                    self.room.ended(&Id::from_text(value.as_str()), *era);
+                if let Some(Tombstone { value, epoch, .. }) = event.tombstone.as_ref().filter(|tombstone| tombstone.field == "identity") {
+                    self.quota.ended(&Id::from_text(value.as_str()), *epoch);
                 }
             }
             _ => {}
         }
         match event.of::<Session>() {
-            Some((None, Some(opened))) => self.service_room.opened(&opened.spec.identity_id, 0),
-            Some((Some(gone), None)) => self.service_room.deleted(&gone.spec.identity_id, 0),
+            Some((None, Some(opened))) => self.service_quota.opened(&opened.spec.identity_id, 0),
+            Some((Some(gone), None)) => self.service_quota.deleted(&gone.spec.identity_id, 0),
             _ => {}
         }
     }
@@ -113,7 +113,7 @@ impl Sessions {
     /// # Errors
     /// [`Error::Busy`](crate::error::Error::Busy): open and reserved sessions have reached the limit.
     pub fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
-        self.room.admit(identity)
+        self.quota.admit(identity)
     }
 
     /// Like [`Sessions::admit`], for a service session.
@@ -121,7 +121,7 @@ impl Sessions {
     /// # Errors
     /// As in [`Sessions::admit`].
     pub fn admit_service(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
-        self.service_room.admit(identity)
+        self.service_quota.admit(identity)
     }
 
     /// How long a session may idle.

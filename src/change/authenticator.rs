@@ -80,7 +80,7 @@ fn end_sessions(change: &Change<'_, '_>, id: &Id<Authenticator>, spared: Option<
         && let Some(mut session) = change.find(spared)?
         && change.would_write_tombstone::<ApiSession>(FIELD, id.as_str())?
     {
-        session.state.era = change.era()?.saturating_add(1);
+        session.state.epoch = change.epoch()?.saturating_add(1);
         change.put(session)?;
     }
     let ended = change.few_or_tombstone::<ApiSession>(FIELD, id.as_str())?;

@@ -9,11 +9,11 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     Acted, Failure,
+    admin::Which,
     api::{
         self, output,
         request::{JSON, Request},
     },
-    host::Which,
 };
 use crate::admin_socket::Outcome;
 

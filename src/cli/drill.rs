@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use super::{
     Acted, Failure,
+    admin::{Which, asked},
     api::{https, request::Request, transport::Transport},
-    host::{Which, asked},
     login::roots_of,
     progress::watched,
 };

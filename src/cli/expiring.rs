@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use super::{
     Acted,
+    admin::Which,
     api::{self, output, request::Request},
-    host::Which,
 };
 use crate::admin_socket::Outcome;
 

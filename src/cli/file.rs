@@ -10,8 +10,8 @@ use std::{
 use clap::Args;
 
 use super::{
+    admin::{Which, asked},
     failure::Acted,
-    host::{Which, asked},
     progress::watched,
 };
 use crate::{

@@ -5,9 +5,9 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{
+    admin::Which,
     failure::Acted,
     file::{judged, running},
-    host::Which,
 };
 use crate::{
     admin_socket::{Command, verified_lines},

@@ -21,6 +21,7 @@ use crate::logging;
 use failure::{complain, print};
 use run::Settled;
 
+mod admin;
 pub mod api;
 mod declared;
 mod doctor;
@@ -29,7 +30,6 @@ mod expiring;
 mod failure;
 mod file;
 mod history;
-mod host;
 mod limit;
 mod login;
 mod passphrase;
@@ -50,9 +50,9 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Arguments),
-    Admin(host::Admin),
-    Explain(host::Explain),
-    Pki(host::Pki),
+    Admin(admin::Admin),
+    Explain(admin::Explain),
+    Pki(admin::Pki),
     Snapshot(file::Snapshot),
     Check(file::Check),
     Repair(file::Repair),

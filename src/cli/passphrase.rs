@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{failure::Acted, file::judged_of, host::Which, progress::watched};
+use super::{admin::Which, failure::Acted, file::judged_of, progress::watched};
 use crate::{admin_socket::Outcome, config, maintenance::closed};
 
 /// Set, change or remove the passphrase that seals the keys in the data file; the controller must be stopped.

@@ -15,23 +15,26 @@ pub struct Listen(Vec<SocketAddr>);
 
 impl Listen {
     /// All addresses, in the given order.
-    pub fn places(&self) -> &[SocketAddr] {
+    pub fn addresses(&self) -> &[SocketAddr] {
         &self.0
     }
 
-    fn of(places: Vec<SocketAddr>) -> Result<Listen, String> {
-        let twice = places.iter().enumerate().find(|(at, place)| place.port() != 0 && places.iter().take(*at).any(|other| other == *place));
+    fn of(addresses: Vec<SocketAddr>) -> Result<Listen, String> {
+        let twice = addresses
+            .iter()
+            .enumerate()
+            .find(|(at, address)| address.port() != 0 && addresses.iter().take(*at).any(|other| other == *address));
         match twice {
-            _ if places.is_empty() => Err("the list is empty; at least one ADDRESS:PORT is required".into()),
-            Some((_, place)) => Err(format!("{place} is given twice")),
-            None => Ok(Listen(places)),
+            _ if addresses.is_empty() => Err("the list is empty; at least one ADDRESS:PORT is required".into()),
+            Some((_, address)) => Err(format!("{address} is given twice")),
+            None => Ok(Listen(addresses)),
         }
     }
 }
 
 impl From<SocketAddr> for Listen {
-    fn from(place: SocketAddr) -> Listen {
-        Listen(vec![place])
+    fn from(address: SocketAddr) -> Listen {
+        Listen(vec![address])
     }
 }
 
@@ -42,15 +45,15 @@ impl FromStr for Listen {
     fn from_str(text: &str) -> Result<Listen, String> {
         let refusal =
             |part: &str| format!("{part:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here");
-        let places = text.split(',').map(str::trim).map(|part| part.parse().map_err(|_| refusal(part)));
-        Listen::of(places.collect::<Result<_, _>>()?)
+        let addresses = text.split(',').map(str::trim).map(|part| part.parse().map_err(|_| refusal(part)));
+        Listen::of(addresses.collect::<Result<_, _>>()?)
     }
 }
 
 impl fmt::Display for Listen {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        out.write_str(&places.join(", "))
+        let addresses: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        out.write_str(&addresses.join(", "))
     }
 }
 
@@ -83,10 +86,10 @@ impl<'de> Visitor<'de> for ListenAddresses {
     }
 
     fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Listen, A::Error> {
-        let mut places = Vec::new();
+        let mut addresses = Vec::new();
         while let Some(text) = list.next_element::<String>()? {
-            places.extend_from_slice(text.parse::<Listen>().map_err(de::Error::custom)?.places());
+            addresses.extend_from_slice(text.parse::<Listen>().map_err(de::Error::custom)?.addresses());
         }
-        Listen::of(places).map_err(de::Error::custom)
+        Listen::of(addresses).map_err(de::Error::custom)
     }
 }

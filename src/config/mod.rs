@@ -6,8 +6,8 @@
 //!
 //! Invariant: a key is defined only by a field here; its name in the file and its variable follow from the field's name.
 
-mod bounds;
 mod listen;
+mod validation;
 mod value;
 
 use std::net::SocketAddr;

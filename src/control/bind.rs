@@ -9,7 +9,7 @@ use super::{
     answers::{body, error, result},
     connection::RouterConnection,
     core::Core,
-    hosted::{HostedTerminator, NewHosted},
+    hosted_terminator::{BindParameters, HostedTerminator},
     message::{
         content,
         edge::{self, CreateTerminatorResult as Outcome},
@@ -120,7 +120,7 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
     if core.hosted.count(&connection.router) >= MAX_TERMINATORS {
         return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("too many terminators at this router") }));
     }
-    let hosted = Arc::new(HostedTerminator::from(NewHosted {
+    let hosted = Arc::new(HostedTerminator::from(BindParameters {
         id: id.clone(),
         router: connection.router.clone(),
         service: spec.service_id.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{circuit::Circuit, core::Core, hosted::HostedTerminator, paths::Path};
+use super::{circuit::Circuit, core::Core, hosted_terminator::HostedTerminator, paths::Path};
 use crate::{
     entity::{FactsExt, Record, Terminator},
     network::{Failure, Grant, Strategy, Weight, choose as choose_by_weight, unreadable},

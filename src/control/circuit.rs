@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::{hosted::HostedTerminator, paths::Path};
+use super::{hosted_terminator::HostedTerminator, paths::Path};
 use crate::{
     config,
     entity::{ApiSession, Id, Identity, Record, Service, Session},

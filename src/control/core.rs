@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     circuit::Circuits,
-    hosted::Hosted,
+    hosted_terminator::HostedTerminators,
     links::Links,
     paths::{Edge, Graph, Path, Paths},
     registry::Registry,
@@ -76,7 +76,7 @@ pub(crate) struct Core {
     pub times: Times,
     pub registry: Registry,
     pub sync: Sync,
-    pub hosted: Hosted,
+    pub hosted: HostedTerminators,
     pub circuits: Circuits,
     pub links: Links,
     pub paths: Paths,
@@ -93,7 +93,7 @@ impl Core {
             times,
             registry: Registry::default(),
             sync: Sync::default(),
-            hosted: Hosted::default(),
+            hosted: HostedTerminators::default(),
             links: Links::default(),
             paths: Paths::default(),
             numbers: Numbers::default(),

@@ -8,7 +8,7 @@ use super::{
     circuit::{Circuit, NewCircuit},
     connection::RouterConnection,
     core::Core,
-    hosted::HostedTerminator,
+    hosted_terminator::HostedTerminator,
     message::{NumberedBytes, content, fabric, key},
     reroute,
     route::{self, RouteFailure},

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::interval;
 
-use super::{circuit::Circuit, core::Core, hosted::HostedTerminator};
+use super::{circuit::Circuit, core::Core, hosted_terminator::HostedTerminator};
 use crate::{
     entity::{EdgeRouter, FactsExt, Record, Terminator},
     error::Result,

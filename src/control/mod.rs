@@ -21,7 +21,7 @@ mod dial;
 mod ends;
 mod fault;
 mod hello;
-mod hosted;
+mod hosted_terminator;
 mod link_reports;
 mod links;
 pub mod message;

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{circuit::Circuit, core::Core, ends, hosted::HostedTerminator, sync};
+use super::{circuit::Circuit, core::Core, ends, hosted_terminator::HostedTerminator, sync};
 use crate::{
     access::Right,
     entity::{ApiSession, EdgeRouter, Entity, FactsExt, Id, Record, Session, TransitRouter, edge_router::State},

@@ -223,7 +223,7 @@ fn background(config: &Config, maintenance: &Maintenance, audit: &AccessAudit, c
 
 /// Sockets for all addresses to listen on, and their addresses with real ports.
 fn bind(config: &Config) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), NotStarted> {
-    config.listen.places().iter().map(|place| bind_to("listen", *place)).collect()
+    config.listen.addresses().iter().map(|place| bind_to("listen", *place)).collect()
 }
 
 /// A socket for the address of a configuration key, and its address with the real port.
@@ -289,7 +289,7 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     let access = Access::following(&opened, clock.clone())?;
     let store = opened.start().map_err(refused)?.by(Author::local());
     let passwords = Passwords::new(&config.passwords)?;
-    let advertised = addresses::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.places()));
+    let advertised = addresses::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.addresses()));
     let open = |files| Certificates::open(&store, &sealed_keys, advertised.clone(), files);
     // Unusable certificate files must not prevent offline commands.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);

@@ -99,19 +99,19 @@ pub struct State {
     /// When a one-time code was last accepted in it.
     pub passed_at: Option<Timestamp>,
     /// The epoch of its creation; see `entity/tombstone.rs`.
-    pub era: Epoch,
+    pub epoch: Epoch,
 }
 
 /// The state as stored in version 2.
 #[derive(Deserialize)]
-struct StateBeforeEras {
+struct StateBeforeEpochs {
     ca_id: Option<Id<Ca>>,
     passed_at: Option<Timestamp>,
 }
 
-impl From<StateBeforeEras> for State {
-    fn from(StateBeforeEras { ca_id, passed_at }: StateBeforeEras) -> Self {
-        Self { ca_id, passed_at, era: 0 }
+impl From<StateBeforeEpochs> for State {
+    fn from(StateBeforeEpochs { ca_id, passed_at }: StateBeforeEpochs) -> Self {
+        Self { ca_id, passed_at, epoch: 0 }
     }
 }
 
@@ -252,15 +252,15 @@ impl Entity for ApiSession {
     const VERSION: u8 = 3;
     type View = View;
 
-    fn era(record: &Record<Self>) -> Epoch {
-        record.state.era
+    fn epoch(record: &Record<Self>) -> Epoch {
+        record.state.epoch
     }
 
     /// Version 1 had no state.
     fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
         match version {
             1 => old.read::<Self, ()>(Self::DISK).map(|(spec, ())| (spec, State::default())),
-            2 => old.read::<Self, StateBeforeEras>(Self::DISK).map(|(spec, state)| (spec, state.into())),
+            2 => old.read::<Self, StateBeforeEpochs>(Self::DISK).map(|(spec, state)| (spec, state.into())),
             _ => Err(unreadable(version)),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Place, Record, Reference, Stateful};
+use super::{Amount, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, IdPath, Record, Reference, Stateful};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -106,7 +106,7 @@ impl Entity for ApiToken {
         Field::inner_unique("hash", Type::Text, |r| (&r.state.hash).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] =
-        &[Reference::placed::<Identity>("identity", &[Place::Ids("identityId")], |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade)];
+        &[Reference::with_paths::<Identity>("identity", &[IdPath::Ids("identityId")], |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade)];
     const LOGGED: Logged = Logged::Changes { secret: &["/hash"], quiet: &[] };
     type View = View;
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, Place, Record, Reference, Stateful};
+use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, IdPath, Record, Reference, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -42,9 +42,9 @@ impl Entity for Config {
     const KIND: Kind = Kind { name: "config", path: "configs", noun: "config" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::every("name", |r| (&r.spec.name).into()), Field::indexed("type", Type::Text, |r| r.spec.config_type_id.as_str().into())];
-    const REFERENCES: &'static [Reference<Self>] = &[Reference::placed::<ConfigType>(
+    const REFERENCES: &'static [Reference<Self>] = &[Reference::with_paths::<ConfigType>(
         "type",
-        &[Place::Ids("configTypeId")],
+        &[IdPath::Ids("configTypeId")],
         |r| vec![r.spec.config_type_id.as_str()],
         OnDelete::Restrict,
     )];

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, Record, Reference, Roles, Semantic, Stateful};
+use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, IdPath, Record, Reference, Roles, Semantic, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -52,15 +52,15 @@ impl Entity for EdgeRouterPolicy {
         Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::placed::<Identity>(
+        Reference::with_paths::<Identity>(
             "identityIds",
-            &[Place::Roles("identityRoles")],
+            &[IdPath::Roles("identityRoles")],
             |r| r.spec.identity_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.identity_roles.forget(id)),
         ),
-        Reference::placed::<EdgeRouter>(
+        Reference::with_paths::<EdgeRouter>(
             "edgeRouterIds",
-            &[Place::Roles("edgeRouterRoles")],
+            &[IdPath::Roles("edgeRouterRoles")],
             |r| r.spec.edge_router_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.edge_router_roles.forget(id)),
         ),

@@ -75,7 +75,7 @@ pub trait Entity: Stateful + Serialize + DeserializeOwned + Clone + Send + Sync 
     }
 
     /// The epoch that a record was made in, for kinds with tombstones whose records may be made again afterwards.
-    fn era(_record: &Record<Self>) -> Epoch {
+    fn epoch(_record: &Record<Self>) -> Epoch {
         0
     }
 

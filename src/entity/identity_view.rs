@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Amount, ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, EnvInfo, Facts, FactsExt, Field, Id, Identity, IdentityType, Kind,
-    Logged, Mfa, OnDelete, Place, Precedence, Record, Reference, Roles, SdkInfo, Service,
+    Amount, ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, EnvInfo, Facts, FactsExt, Field, Id, IdPath, Identity,
+    IdentityType, Kind, Logged, Mfa, OnDelete, Precedence, Record, Reference, Roles, SdkInfo, Service,
     endpoint_info::Filled,
     identity::DEFAULT_AUTH_POLICY,
     identity_parts::{Credentials, Outstanding},
@@ -70,21 +70,21 @@ impl Entity for Identity {
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<AuthPolicy>("authPolicyId", |r| vec![r.spec.auth_policy_id.as_str()], OnDelete::Restrict),
-        Reference::placed::<Service>(
+        Reference::with_paths::<Service>(
             "serviceConfigServices",
             &[],
             |r| r.state.service_configs.iter().map(|o| o.service.as_str()).collect(),
             OnDelete::Clear(|r, id| r.state.service_configs.retain(|o| o.service.as_str() != id)),
         ),
-        Reference::placed::<Config>(
+        Reference::with_paths::<Config>(
             "serviceConfigConfigs",
             &[],
             |r| r.state.service_configs.iter().map(|o| o.config.as_str()).collect(),
             OnDelete::Clear(|r, id| r.state.service_configs.retain(|o| o.config.as_str() != id)),
         ),
-        Reference::placed::<Service>(
+        Reference::with_paths::<Service>(
             "serviceHosting",
-            &[Place::Ids("serviceHostingCosts"), Place::Ids("serviceHostingPrecedences")],
+            &[IdPath::Ids("serviceHostingCosts"), IdPath::Ids("serviceHostingPrecedences")],
             |r| r.spec.hosted().map(Id::as_str).collect(),
             OnDelete::Clear(|r, id| {
                 r.spec.service_hosting_costs.retain(|service, _| service.as_str() != id);

@@ -111,7 +111,7 @@ pub use policy::{PolicyType, Semantic};
 pub use posture_demand::Demand;
 pub(crate) use posture_demand::{OperatingSystem, OsType, PostureKind};
 pub use record::{Id, Record};
-pub(crate) use reference::Place;
+pub(crate) use reference::IdPath;
 pub use reference::{OnDelete, Reference};
 pub(crate) use roles::NamedRole;
 pub use roles::Roles;

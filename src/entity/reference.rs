@@ -22,7 +22,7 @@ pub enum OnDelete<E: Stateful> {
 
 /// The place of a reference's ids in the JSON of requests. Dots separate nested members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum IdPath {
     /// An id, a list of ids, or a map whose keys are ids.
     Ids(&'static str),
     /// A list of roles, in which `@id` names a record.
@@ -38,8 +38,8 @@ pub struct Reference<E: Stateful> {
     /// The ids in a record. The records must exist when it is written.
     pub ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
     pub on_delete: OnDelete<E>,
-    /// The places of the ids in requests; `None` for the member with the name of the field. Empty if only code writes them.
-    pub(super) places: Option<&'static [Place]>,
+    /// The paths of the ids in requests; `None` for the member with the name of the field. Empty if only code writes them.
+    pub(super) paths: Option<&'static [IdPath]>,
     pub(super) words: fn() -> &'static dyn Vocabulary,
     pub(super) visit: Visit,
     /// Whether a referenced record is not under a tombstone.

@@ -5,7 +5,7 @@ use super::{
     facts::Facts,
     facts_ext::FactsExt,
     record::{Id, Record},
-    reference::{OnDelete, Place, Reference},
+    reference::{IdPath, OnDelete, Reference},
     words::{Seen, Words},
 };
 use crate::{
@@ -16,22 +16,22 @@ use crate::{
 impl<E: Entity> Reference<E> {
     /// Ids of kind `T`.
     pub const fn to<T: Entity>(field: &'static str, ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>, on_delete: OnDelete<E>) -> Self {
-        Self { field, kind: T::KIND, ids, on_delete, places: None, words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+        Self { field, kind: T::KIND, ids, on_delete, paths: None, words: words::<T>, visit: visit::<T>, stands: stands::<T> }
     }
 
-    /// A reference to records of kind `T` whose ids requests write in these places.
-    pub const fn placed<T: Entity>(
+    /// A reference to records of kind `T` whose ids requests write in these paths.
+    pub const fn with_paths<T: Entity>(
         field: &'static str,
-        places: &'static [Place],
+        paths: &'static [IdPath],
         ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
         on_delete: OnDelete<E>,
     ) -> Self {
-        Self { field, kind: T::KIND, ids, on_delete, places: Some(places), words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+        Self { field, kind: T::KIND, ids, on_delete, paths: Some(paths), words: words::<T>, visit: visit::<T>, stands: stands::<T> }
     }
 
     /// Where requests write the ids.
-    pub fn places(&self) -> Vec<Place> {
-        self.places.map_or_else(|| vec![Place::Ids(self.field)], <[Place]>::to_vec)
+    pub fn paths(&self) -> Vec<IdPath> {
+        self.paths.map_or_else(|| vec![IdPath::Ids(self.field)], <[IdPath]>::to_vec)
     }
 }
 

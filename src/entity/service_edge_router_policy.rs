@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, Place, Record, Reference, Roles, Semantic, Service, Stateful};
+use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, IdPath, Record, Reference, Roles, Semantic, Service, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -50,15 +50,15 @@ impl Entity for ServiceEdgeRouterPolicy {
         Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::placed::<Service>(
+        Reference::with_paths::<Service>(
             "serviceIds",
-            &[Place::Roles("serviceRoles")],
+            &[IdPath::Roles("serviceRoles")],
             |r| r.spec.service_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.service_roles.forget(id)),
         ),
-        Reference::placed::<EdgeRouter>(
+        Reference::with_paths::<EdgeRouter>(
             "edgeRouterIds",
-            &[Place::Roles("edgeRouterRoles")],
+            &[IdPath::Roles("edgeRouterRoles")],
             |r| r.spec.edge_router_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.edge_router_roles.forget(id)),
         ),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
+    Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, IdPath, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
     Service, Stateful,
 };
 use crate::{
@@ -65,21 +65,21 @@ impl Entity for ServicePolicy {
         Field::plain("postureCheckRoles", Type::Set, |r| (&r.spec.posture_check_roles).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::placed::<Identity>(
+        Reference::with_paths::<Identity>(
             "identityIds",
-            &[Place::Roles("identityRoles")],
+            &[IdPath::Roles("identityRoles")],
             |r| r.spec.identity_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.identity_roles.forget(id)),
         ),
-        Reference::placed::<Service>(
+        Reference::with_paths::<Service>(
             "serviceIds",
-            &[Place::Roles("serviceRoles")],
+            &[IdPath::Roles("serviceRoles")],
             |r| r.spec.service_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.service_roles.forget(id)),
         ),
-        Reference::placed::<PostureCheck>(
+        Reference::with_paths::<PostureCheck>(
             "postureCheckIds",
-            &[Place::Roles("postureCheckRoles")],
+            &[IdPath::Roles("postureCheckRoles")],
             |r| r.spec.posture_check_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.posture_check_roles.forget(id)),
         ),

@@ -19,7 +19,7 @@ pub(crate) fn stands<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result
     }
     for field in E::ENDS_BY {
         for value in values(record, field) {
-            if facts.ended(E::KIND, field, &value)? > E::era(record) {
+            if facts.ended(E::KIND, field, &value)? > E::epoch(record) {
                 return Ok(false);
             }
         }

@@ -10,13 +10,13 @@ use crate::store::{OpenStore, Phase};
 pub struct Watchers {
     /// Notified by every commit; true once all followers must end.
     commits: watch::Sender<bool>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Watchers {
     /// For this store, with at most `limit` followers.
     pub fn following(store: &OpenStore, limit: usize) -> Arc<Self> {
-        let watchers = Arc::new(Self { commits: watch::Sender::new(false), places: Arc::new(Semaphore::new(limit)) });
+        let watchers = Arc::new(Self { commits: watch::Sender::new(false), permits: Arc::new(Semaphore::new(limit)) });
         let rung = watchers.clone();
         store.subscribe(Phase::React, move |_| rung.commits.send_modify(|_| ()));
         watchers
@@ -29,7 +29,7 @@ impl Watchers {
 
     /// Reserves a place for a follower, released on drop; `None` if all are taken.
     pub fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.places.clone().try_acquire_owned().ok()
+        self.permits.clone().try_acquire_owned().ok()
     }
 
     /// Changes with every commit; true once all followers must end.

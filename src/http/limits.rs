@@ -61,7 +61,7 @@ pub(crate) type RequestSlot = OwnedSemaphorePermit;
 
 /// Admits or rejects requests. A request waits here only for the rest of its body.
 pub(crate) struct Admission {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     head: usize,
     arrivals: Arrivals,
     stopping: OnceLock<Shutdown>,
@@ -71,7 +71,7 @@ impl Admission {
     /// With these limits.
     pub(crate) fn new(limits: &Limits) -> Self {
         let arrivals = Arrivals { limit: limits.requests, waiting: Mutex::default() };
-        Self { places: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals, stopping: OnceLock::new() }
+        Self { permits: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals, stopping: OnceLock::new() }
     }
 
     /// Stops waiting for bodies soon after the listener stops.
@@ -84,10 +84,10 @@ impl Admission {
     /// # Errors
     /// [`Error::Busy`] if too many requests are running; [`Refusal::HeadTooLarge`].
     pub(crate) fn admit(&self, request: &HttpRequest) -> Result<RequestSlot> {
-        let place = self.place()?;
+        let slot = self.slot()?;
         let line = request.uri().path().len() + request.uri().query().map_or(0, str::len);
         let head = request.headers().iter().fold(line, |sum, (name, value)| sum + name.as_str().len() + value.len());
-        if head > self.head { Err(Error::Refused(Refusal::HeadTooLarge)) } else { Ok(place) }
+        if head > self.head { Err(Error::Refused(Refusal::HeadTooLarge)) } else { Ok(slot) }
     }
 
     /// Completes some time after the listener began to stop.
@@ -99,8 +99,8 @@ impl Admission {
         sleep(LEAVING).await;
     }
 
-    fn place(&self) -> Result<RequestSlot> {
-        self.places.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY })
+    fn slot(&self) -> Result<RequestSlot> {
+        self.permits.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY })
     }
 
     /// Waits for the body of an admitted request. A body that is not complete at once is awaited without the slot, so that a client that
@@ -110,22 +110,22 @@ impl Admission {
     /// [`Refusal::TooSlow`], [`Error::Busy`], and those of `body`.
     pub(crate) async fn body<T>(
         &self,
-        place: RequestSlot,
+        slot: RequestSlot,
         time: Duration,
         body: impl Future<Output = Result<T>>,
     ) -> Result<(T, RequestSlot)> {
         let mut body = pin!(body);
         if let Some(arrived) = body.as_mut().now_or_never() {
-            return arrived.map(|body| (body, place));
+            return arrived.map(|body| (body, slot));
         }
-        drop(place);
+        drop(slot);
         let (_arrival, overtaken) = self.arrivals.wait();
         let arrived = tokio::select! {
             arrived = within(time, Refusal::TooSlow, body) => arrived?,
             _ = overtaken => return Err(Error::Refused(Refusal::TooSlow)),
             () = self.left() => return Err(Error::Refused(Refusal::TooSlow)),
         };
-        Ok((arrived, self.place()?))
+        Ok((arrived, self.slot()?))
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Tombstone {
     pub field: &'static str,
     pub value: String,
     /// Records of earlier epochs are deleted.
-    pub era: Epoch,
+    pub epoch: Epoch,
 }
 
 impl Event {

@@ -21,7 +21,7 @@ pub struct KindEntry {
     /// The fields and references whose records can be deleted by a tombstone.
     pub ends_by: &'static [&'static str],
     /// The epoch of a stored record.
-    pub(super) era: fn(&str, &[u8]) -> Result<Epoch>,
+    pub(super) epoch: fn(&str, &[u8]) -> Result<Epoch>,
     /// Decodes a stored record: id and bytes to a `Record<E>`.
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
     /// Gives the parts of a stored record that the store uses.
@@ -89,7 +89,7 @@ impl KindEntry {
             edges: edges::<E>,
             ends_by: E::ENDS_BY,
             indexed: indexed::<E>,
-            era: |id, bytes| Ok(E::era(&codec::decode::<E>(id, bytes)?)),
+            epoch: |id, bytes| Ok(E::epoch(&codec::decode::<E>(id, bytes)?)),
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
             parts: parts::<E>,
             is_unique: |name| E::FIELDS.iter().any(|field| field.name == name && matches!(field.index, Index::Unique | Index::Every)),

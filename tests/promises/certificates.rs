@@ -461,7 +461,7 @@ fn tokens_are_resigned_by_new_keys() {
     let administrator = Administrator { username: "admin".into(), password: "no hash".into(), is_unseen: false };
     first_start(&store, &sealed_keys, Filling { hosts, administrator, router: false }).unwrap();
     let certificates = Certificates::open(&store, &sealed_keys, vec![address.parse().unwrap()], None).unwrap();
-    let surroundings = ChangeContext {
+    let context = ChangeContext {
         plain_key_sets: false,
         keystore: certificates.keystore().clone(),
         address: address.into(),
@@ -470,7 +470,7 @@ fn tokens_are_resigned_by_new_keys() {
         members: AmountLimit::of(&Config::default().members),
         client_members: AmountLimit::of_clients(&Config::default().members),
     };
-    let changes = Changes::new(store.clone(), surroundings);
+    let changes = Changes::new(store.clone(), context);
     let mut identities = Vec::new();
     let mut noted = |identity: Record<Identity>| {
         identities.push(identity.id);

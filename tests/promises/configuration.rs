@@ -373,7 +373,7 @@ fn durations_and_addresses_round_trip() {
 fn advertised_defaults_to_listen() {
     let bound = ["127.0.0.1:4711".parse().unwrap(), "[::1]:4712".parse().unwrap()];
     let told =
-        |config: Config| config.advertised(&bound[..config.listen.places().len()]).iter().map(ToString::to_string).collect::<Vec<_>>();
+        |config: Config| config.advertised(&bound[..config.listen.addresses().len()]).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told(configured(&["--listen", "127.0.0.1:0"], &[]).unwrap()), ["127.0.0.1:4711"]);
     assert_eq!(told(configured(&["--listen", "127.0.0.1:0,[::1]:0"], &[]).unwrap()), ["127.0.0.1:4711", "[::1]:4712"]);
     assert_eq!(told(from_file("listen = ['127.0.0.1:1', '[::1]:1']").unwrap()), ["127.0.0.1:4711", "[::1]:4712"]);

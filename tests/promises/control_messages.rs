@@ -84,7 +84,7 @@ fn rewritten(content_type: i32, body: &[u8]) -> Option<Vec<u8>> {
         20303 => again::<edge::ExtendEnrollmentVerify>,
         20400 => again::<tunnel::CreateApiSession>,
         20401 => again::<tunnel::CreateApiSessionResponse>,
-        20405 => again::<tunnel::Services>,
+        20405 => again::<tunnel::ServicesList>,
         20406 => again::<tunnel::CreateTerminator>,
         20407 => again::<tunnel::CreateTerminatorResponse>,
         20413 => again::<tunnel::CreateTerminatorV2>,

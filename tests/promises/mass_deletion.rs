@@ -256,7 +256,7 @@ fn renewal_ends_many_session_certificates() {
         let open = move |tx: &Tx<'_>| {
             let mut opened =
                 Record::new(Id::from_text(format!("new-{n}")), Timestamp::from_millis(0), session("ann", "internal", MANY + n));
-            opened.state.era = tx.era()?;
+            opened.state.epoch = tx.epoch()?;
             tx.insert(opened)
         };
         store.write_blocking(open).unwrap();

@@ -162,7 +162,7 @@ fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::testing::error
         "token": "t", "identityId": "an-identity", "authenticatorId": "a-certificate", "configTypes": [], "ipAddress": "192.0.2.1",
         "isMfaRequired": false, "isMfaComplete": false, "lastActivityAt": "2026-01-01T00:00:00Z"
     });
-    put::<ApiSession>(tx, "an-api-session", session, json!({ "ca_id": "a-ca", "passed_at": null, "era": 0 }))?;
+    put::<ApiSession>(tx, "an-api-session", session, json!({ "ca_id": "a-ca", "passed_at": null, "epoch": 0 }))?;
     let session = json!({
         "token": "s", "api_session_id": "an-api-session", "identity_id": "an-identity", "service_id": "a-service", "policy_type": "Dial",
         "service_policies": []

@@ -434,7 +434,7 @@ async fn dry_runs_tell_only_their_caller() {
 }
 
 #[tokio::test]
-async fn no_write_waits_for_a_rehearsal() {
+async fn no_write_waits_for_dry_runs() {
     let store = fresh();
     let writing = store.clone();
     let beside = move |tx: &Tx<'_>| {

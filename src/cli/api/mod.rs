@@ -20,7 +20,7 @@ use std::{ffi::OsString, io::Write, path::PathBuf};
 use clap::{ArgMatches, Command};
 use serde_json::Value as Json;
 
-use super::{failure::Failure, host::Which};
+use super::{admin::Which, failure::Failure};
 use crate::{admin_socket::socket, http::Interfaces};
 
 use context::Context;

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{Acted, Failure, api::transport::Transport, host::Which};
+use super::{Acted, Failure, admin::Which, api::transport::Transport};
 use crate::admin_socket::{Outcome, socket};
 use finding::Finding;
 

@@ -27,12 +27,12 @@ pub(crate) fn findings(config: &Config, controller: &Transport) -> Vec<Finding> 
     let roots = get(controller, "/.well-known/est/cacerts", &[]).ok().and_then(|answer| roots_of(&answer).ok());
     let mut found = vec![running(config, roots.is_some())];
     let own = [config.router.listen.filter(|_| config.router.enabled), config.metrics.listen];
-    let places = config.listen.places().iter().copied().chain(own.into_iter().flatten()).filter(|place| place.port() != 0);
-    found.extend(places.map(|place| port(place, roots.is_some())));
+    let addresses = config.listen.addresses().iter().copied().chain(own.into_iter().flatten()).filter(|address| address.port() != 0);
+    found.extend(addresses.map(|address| port(address, roots.is_some())));
     let Some(roots) = roots else { return found };
     let pem: String = roots.iter().map(|der| pem::encode(&pem::Pem::new("CERTIFICATE", der.as_slice()))).collect();
-    let places: Vec<SocketAddr> = config.listen.places().iter().copied().filter(|place| place.port() != 0).collect();
-    let advertised = if config.advertise.is_empty() && places.is_empty() { Vec::new() } else { config.advertised(&places) };
+    let addresses: Vec<SocketAddr> = config.listen.addresses().iter().copied().filter(|address| address.port() != 0).collect();
+    let advertised = if config.advertise.is_empty() && addresses.is_empty() { Vec::new() } else { config.advertised(&addresses) };
     found.extend(advertised.iter().map(|address| served(address, (config.tls.certificate.is_none()).then_some(pem.as_str()))));
     found.push(ending(controller));
     found.push(key_sets(controller));
@@ -48,33 +48,33 @@ fn running(config: &Config, is_running: bool) -> Finding {
 }
 
 /// A port that the controller listens on, or would listen on.
-fn port(place: SocketAddr, is_running: bool) -> Finding {
+fn port(address: SocketAddr, is_running: bool) -> Finding {
     const CHECK: &str = "port";
     if is_running {
-        return match TcpStream::connect_timeout(&reachable(place), PATIENCE) {
-            Ok(_) => Finding::good(CHECK, format!("{place} is open")),
-            Err(error) => Finding::bad(CHECK, format!("{place}: {error}"), "does the controller run with this configuration? restart it"),
+        return match TcpStream::connect_timeout(&reachable(address), PATIENCE) {
+            Ok(_) => Finding::good(CHECK, format!("{address} is open")),
+            Err(error) => Finding::bad(CHECK, format!("{address}: {error}"), "does the controller run with this configuration? restart it"),
         };
     }
-    match TcpListener::bind(place) {
-        Ok(_) => Finding::good(CHECK, format!("{place} is free")),
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::good(CHECK, format!("{address} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            Finding::bad(CHECK, format!("another program has {place}"), format!("ss -ltnp 'sport = :{}' shows which", place.port()))
+            Finding::bad(CHECK, format!("another program has {address}"), format!("ss -ltnp 'sport = :{}' shows which", address.port()))
         }
         Err(error) => {
-            Finding::bad(CHECK, format!("{place}: {error}"), "set listen to an address of this host, and to a port that the user may use")
+            Finding::bad(CHECK, format!("{address}: {error}"), "set listen to an address of this host, and to a port that the user may use")
         }
     }
 }
 
 /// An address of this host for a listener on every address.
-fn reachable(place: SocketAddr) -> SocketAddr {
-    let ip = match place.ip() {
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         other => other,
     };
-    SocketAddr::new(ip, place.port())
+    SocketAddr::new(ip, address.port())
 }
 
 /// Whether an advertised address leads to this controller, and its certificate has the name. `authorities` are those of the controller's own

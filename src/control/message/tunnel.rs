@@ -111,7 +111,7 @@ pub struct Service {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Services {
+pub struct ServicesList {
     #[prost(bytes = "vec", tag = "1")]
     pub last_update: Vec<u8>,
     #[prost(message, repeated, tag = "2")]

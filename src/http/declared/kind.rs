@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::{
     change::{Change, Draft, Lifecycle},
-    entity::{Entity, FactsExt, Id, Index, Kind, Place, Record},
+    entity::{Entity, FactsExt, Id, IdPath, Index, Kind, Record},
     error::{Error, Result},
     store::Read,
 };
@@ -24,8 +24,8 @@ pub struct DeclaredKind {
     pub schema: Arc<Json>,
     /// Members that only creation sets.
     pub fixed: &'static [&'static str],
-    /// The places of references to other records, and the kinds of those.
-    pub references: Vec<(Place, Kind)>,
+    /// The paths of references to other records, and the kinds of those.
+    pub references: Vec<(IdPath, Kind)>,
     /// Shows every record but those of the system.
     pub each: fn(&Read<'_>, DeclaredVisitor<'_>) -> Result<()>,
     /// The record with a name.
@@ -62,7 +62,7 @@ impl DeclaredKind {
             kind: E::KIND,
             schema,
             fixed: E::FIXED,
-            references: E::REFERENCES.iter().flat_map(|one| one.places().into_iter().map(|place| (place, one.kind))).collect(),
+            references: E::REFERENCES.iter().flat_map(|one| one.paths().into_iter().map(|path| (path, one.kind))).collect(),
             each: |read, visit| read.each::<E>(|record| if record.is_system { Ok(()) } else { visit(declared(record)?) }),
             find: |read, name| read.find_by::<E>(NAME, name)?.map(declared).transpose(),
             name: |read, id| Ok(read.find(&Id::<E>::from_text(id))?.map(declared).transpose()?.map(|record| record.name)),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{kind::DeclaredKind, kinds::DeclaredKinds};
 use crate::{
-    entity::{Kind, Place},
+    entity::{IdPath, Kind},
     error::{Error, Result},
     store::Read,
 };
@@ -30,8 +30,8 @@ impl<'n> Names<'n> {
     /// # Errors
     /// A record cannot be read.
     pub(crate) fn to_names(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
-        for (place, kind) in &of.references {
-            rewrite(&mut draft, *place, &mut |id| self.name(*kind, id))?;
+        for (path, kind) in &of.references {
+            rewrite(&mut draft, *path, &mut |id| self.name(*kind, id))?;
         }
         Ok(draft)
     }
@@ -41,10 +41,10 @@ impl<'n> Names<'n> {
     /// # Errors
     /// A name does not exist, or a record cannot be read.
     pub(crate) fn to_ids(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
-        for (place, kind) in &of.references {
-            rewrite(&mut draft, *place, &mut |name| {
+        for (path, kind) in &of.references {
+            rewrite(&mut draft, *path, &mut |name| {
                 let found = self.id(*kind, name)?;
-                found.ok_or_else(|| Error::invalid(member(*place), format!("no object in {} has this name", kind.path), name))
+                found.ok_or_else(|| Error::invalid(member(*path), format!("no object in {} has this name", kind.path), name))
             })?;
         }
         Ok(draft)
@@ -79,17 +79,17 @@ impl<'n> Names<'n> {
     }
 }
 
-fn member(place: Place) -> &'static str {
-    match place {
-        Place::Ids(path) | Place::Roles(path) => path,
+fn member(path: IdPath) -> &'static str {
+    match path {
+        IdPath::Ids(path) | IdPath::Roles(path) => path,
     }
 }
 
-/// Replaces each id or name at a place. Sorts roles and the keys of maps.
-fn rewrite(draft: &mut Json, place: Place, rename: &mut dyn FnMut(&str) -> Result<String>) -> Result<()> {
-    let Some(value) = member(place).split('.').try_fold(draft, |json, name| json.get_mut(name)) else { return Ok(()) };
-    match (place, value) {
-        (Place::Roles(_), Json::Array(roles)) => {
+/// Replaces each id or name at a path. Sorts roles and the keys of maps.
+fn rewrite(draft: &mut Json, path: IdPath, rename: &mut dyn FnMut(&str) -> Result<String>) -> Result<()> {
+    let Some(value) = member(path).split('.').try_fold(draft, |json, name| json.get_mut(name)) else { return Ok(()) };
+    match (path, value) {
+        (IdPath::Roles(_), Json::Array(roles)) => {
             for role in roles.iter_mut() {
                 if let Some(named) = role.as_str().and_then(|role| role.strip_prefix('@')) {
                     *role = format!("@{}", rename(named)?).into();
@@ -97,15 +97,15 @@ fn rewrite(draft: &mut Json, place: Place, rename: &mut dyn FnMut(&str) -> Resul
             }
             roles.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
         }
-        (Place::Ids(_), Json::String(text)) if !text.is_empty() => *text = rename(text)?,
-        (Place::Ids(_), Json::Array(ids)) => {
+        (IdPath::Ids(_), Json::String(text)) if !text.is_empty() => *text = rename(text)?,
+        (IdPath::Ids(_), Json::Array(ids)) => {
             for id in ids.iter_mut() {
                 if let Json::String(text) = id {
                     *text = rename(text)?;
                 }
             }
         }
-        (Place::Ids(_), Json::Object(members)) => {
+        (IdPath::Ids(_), Json::Object(members)) => {
             let renamed = std::mem::take(members).into_iter().map(|(id, value)| Ok((rename(&id)?, value)));
             let mut renamed = renamed.collect::<Result<Vec<_>>>()?;
             renamed.sort_by(|(one, _), (other, _)| one.cmp(other));

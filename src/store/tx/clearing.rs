@@ -48,7 +48,7 @@ impl Read<'_> {
         self.scan(Table::Index, (Bound::Included(&pending.prefix), Bound::Excluded(&end)), &mut |key, _| {
             let id = text(key.get(pending.prefix.len()..).unwrap_or_default())?;
             let record = self.bytes(Table::Records(place), id.as_bytes())?;
-            if record.is_some_and(|bytes| (entry.era)(id, &bytes).is_ok_and(|era| era < pending.era)) {
+            if record.is_some_and(|bytes| (entry.epoch)(id, &bytes).is_ok_and(|epoch| epoch < pending.epoch)) {
                 left.push(id.to_owned());
             }
             Ok(flow(left.len() < limit))
@@ -72,7 +72,7 @@ impl Tx<'_> {
                     }
                 }
             }
-            if *is_all && self.tombstone_epoch(&tombstone.prefix)? == tombstone.era {
+            if *is_all && self.tombstone_epoch(&tombstone.prefix)? == tombstone.epoch {
                 self.rows.remove(Table::Endings, &tombstone.prefix)?;
             }
         }

@@ -30,7 +30,7 @@ pub(crate) const AT_ONCE: usize = 200;
 /// Once this many records are deleted in a transaction, over all values, tombstones are written for the rest.
 pub(crate) const IN_ALL: usize = 3 * AT_ONCE;
 /// The setting that counts tombstones.
-const ERA: &str = "era";
+const EPOCH: &str = "era";
 
 /// The content of a tombstone besides its epoch.
 #[derive(Serialize, Deserialize)]
@@ -45,15 +45,15 @@ pub(super) struct TombstoneRecord {
 pub(super) struct Pending {
     /// The prefix of their index keys.
     pub(super) prefix: Vec<u8>,
-    pub(super) era: Epoch,
+    pub(super) epoch: Epoch,
     pub(super) note: TombstoneRecord,
 }
 
 impl Pending {
     pub(super) fn of(prefix: &[u8], row: &[u8]) -> Result<Self> {
-        let (era, note) = row.split_first_chunk().ok_or_else(unreadable)?;
+        let (epoch, note) = row.split_first_chunk().ok_or_else(unreadable)?;
         let note = serde_json::from_slice(note).map_err(|_| unreadable())?;
-        Ok(Self { prefix: prefix.to_vec(), era: Epoch::from_le_bytes(*era), note })
+        Ok(Self { prefix: prefix.to_vec(), epoch: Epoch::from_le_bytes(*epoch), note })
     }
 
     /// The place of the kind in the registry, and the kind.
@@ -71,19 +71,19 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn era(&self) -> Result<Epoch> {
-        let Some(bytes) = self.setting(ERA)? else { return Ok(0) };
+    pub fn epoch(&self) -> Result<Epoch> {
+        let Some(bytes) = self.setting(EPOCH)? else { return Ok(0) };
         bytes.try_into().map(Epoch::from_le_bytes).map_err(|_| unreadable())
     }
 
     /// The epoch of the tombstone for the records whose index keys have this prefix; zero if there is none.
     pub(crate) fn tombstone_epoch(&self, prefix: &[u8]) -> Result<Epoch> {
-        let mut era = 0;
+        let mut epoch = 0;
         self.rows.get(Table::Endings, prefix, &mut |row| {
-            era = row.first_chunk().map(|era| Epoch::from_le_bytes(*era)).ok_or_else(unreadable)?;
+            epoch = row.first_chunk().map(|epoch| Epoch::from_le_bytes(*epoch)).ok_or_else(unreadable)?;
             Ok(())
         })?;
-        Ok(era)
+        Ok(epoch)
     }
 
     /// The ids of a kind's records with a value, unless there are more than `limit`.
@@ -126,13 +126,13 @@ impl Tx<'_> {
     }
 
     pub(crate) fn write_tombstone(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {
-        let era = self.era()?.saturating_add(1);
-        self.set_setting(ERA, Some(&era.to_le_bytes()))?;
+        let epoch = self.epoch()?.saturating_add(1);
+        self.set_setting(EPOCH, Some(&epoch.to_le_bytes()))?;
         let note = TombstoneRecord { kind: kind.name.into(), by: Author::clone(&self.author.borrow()) };
         let note = serde_json::to_vec(&note).map_err(|e| Error::Internal(format!("a tombstone: {e}")))?;
-        let row = [era.to_le_bytes().as_slice(), &note].concat();
+        let row = [epoch.to_le_bytes().as_slice(), &note].concat();
         self.rows.insert(Table::Endings, &index::prefix(kind, field, value.as_bytes()), &row)?;
-        self.events.borrow_mut().push(Event::ended(kind, Tombstone { field, value: value.to_owned(), era }));
+        self.events.borrow_mut().push(Event::ended(kind, Tombstone { field, value: value.to_owned(), epoch }));
         Ok(())
     }
 }

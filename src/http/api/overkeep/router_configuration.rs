@@ -20,7 +20,7 @@ const LINK_PORT: u16 = 10080;
 /// The values of the place where the router runs.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Place {
+pub(crate) struct Placement {
     /// The `host:port` at which SDKs reach the router. Default: what it reports, or else its name and port 3022.
     #[serde(default)]
     advertise: Option<String>,
@@ -33,10 +33,10 @@ pub(crate) struct Place {
 }
 
 /// GET /edge-routers/{id}/configuration
-pub(crate) async fn show(call: Call, id: Id<EdgeRouter>, Query(place): Query<Place>) -> Result<Shown<Map<String, Json>>> {
-    let advertise = call.store.read(|tx| advertised(tx, &id, place.advertise.as_deref()))?;
-    let folder = place.folder.filter(|folder| !folder.is_empty()).unwrap_or_else(|| ".".into());
-    let link_port = place.link_port.unwrap_or(LINK_PORT);
+pub(crate) async fn show(call: Call, id: Id<EdgeRouter>, Query(placement): Query<Placement>) -> Result<Shown<Map<String, Json>>> {
+    let advertise = call.store.read(|tx| advertised(tx, &id, placement.advertise.as_deref()))?;
+    let folder = placement.folder.filter(|folder| !folder.is_empty()).unwrap_or_else(|| ".".into());
+    let link_port = placement.link_port.unwrap_or(LINK_PORT);
     Ok(Shown(configuration(&call.address, &advertise, link_port, &folder)))
 }
 

@@ -115,7 +115,7 @@ impl Config {
 
     /// `advertise` tells clients where to connect; the unspecified address cannot be connected to.
     fn unreachable(&self) -> Option<String> {
-        let every = self.listen.places().iter().find(|place| self.advertise.is_empty() && place.ip().is_unspecified())?;
+        let every = self.listen.addresses().iter().find(|address| self.advertise.is_empty() && address.ip().is_unspecified())?;
         Some(format!("{every} listens on every address of this host; set advertise to the HOST:PORT at which clients reach it"))
     }
 }

@@ -17,7 +17,7 @@ pub const CLIENT: &str = "/edge/client/v1";
 pub const BY_CERTIFICATE: &str = "/edge/client/v1/authenticate?method=cert";
 
 /// A running controller; dropping it stops it.
-pub struct Target {
+pub struct Controller {
     process: Child,
     pub at: SocketAddr,
     pub plain: Manner,
@@ -25,17 +25,17 @@ pub struct Target {
     pub admin: String,
 }
 
-impl Target {
+impl Controller {
     /// Starts a controller on a new file in a directory, with further environment variables.
     pub fn start(directory: &Path, variables: &[(&str, &str)]) -> Self {
         let password = directory.join("password");
         std::fs::write(&password, PASSWORD).expect("a file");
         let own = [("OVERKEEP_LOG_LEVEL", "error"), ("OVERKEEP_ADMIN_PASSWORD_FILE", password.to_str().expect("a path"))];
         let (process, at) = process::start(&directory.join("data"), &[&own, variables].concat());
-        let mut target = Self { process, at, plain: Manner::plain(), admin: String::new() };
-        let answer = target.open().ask("POST", &format!("{CLIENT}/authenticate?method=password"), "", &credentials("admin", PASSWORD));
-        target.admin = session(&answer.expect("a login").body);
-        target
+        let mut controller = Self { process, at, plain: Manner::plain(), admin: String::new() };
+        let answer = controller.open().ask("POST", &format!("{CLIENT}/authenticate?method=password"), "", &credentials("admin", PASSWORD));
+        controller.admin = session(&answer.expect("a login").body);
+        controller
     }
 
     pub fn open(&self) -> Wire {
@@ -89,7 +89,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for Controller {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -66,8 +66,8 @@ impl HostedTerminator {
     }
 }
 
-/// A terminator at the start of a bind.
-pub(crate) struct NewHosted {
+/// The parameters of a bind, from which a terminator is made.
+pub(crate) struct BindParameters {
     pub id: Id<Terminator>,
     pub router: String,
     pub service: Id<Service>,
@@ -79,9 +79,9 @@ pub(crate) struct NewHosted {
     pub weight: Weight,
 }
 
-impl From<NewHosted> for HostedTerminator {
-    fn from(new: NewHosted) -> Self {
-        let NewHosted { id, router, service, identity, session, api_session, token, peer_data, weight } = new;
+impl From<BindParameters> for HostedTerminator {
+    fn from(new: BindParameters) -> Self {
+        let BindParameters { id, router, service, identity, session, api_session, token, peer_data, weight } = new;
         let (load, weight, is_listed) = (DynamicCost::default(), Mutex::new(weight), AtomicBool::new(false));
         Self { id, router, service, identity, session, api_session, token, peer_data, load, weight, is_listed }
     }
@@ -89,7 +89,7 @@ impl From<NewHosted> for HostedTerminator {
 
 /// All hosted terminators.
 #[derive(Default)]
-pub(crate) struct Hosted(Mutex<Open>);
+pub(crate) struct HostedTerminators(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
@@ -97,7 +97,7 @@ struct Open {
     by_basis: BasisIndex<String>,
 }
 
-impl Hosted {
+impl HostedTerminators {
     pub(crate) fn find(&self, id: &str) -> Option<Arc<HostedTerminator>> {
         self.0.lock().by_id.get(id).cloned()
     }
