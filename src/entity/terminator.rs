@@ -68,6 +68,11 @@ pub struct View {
 }
 
 impl Terminator {
+    /// What all terminators of its service with the same instance name have in common; an index finds them by it.
+    pub fn instance_key(&self) -> String {
+        format!("{}/{}", self.service, self.identity)
+    }
+
     /// The name of its router, and whether that is a transit router.
     ///
     /// # Errors
@@ -103,6 +108,7 @@ impl Entity for Terminator {
         Field::plain("hostId", Type::Text, |r| (&r.state.host_id).into()),
         Field::indexed("service", Type::Text, |r| r.spec.service.as_str().into()),
         Field::indexed("router", Type::Text, |r| (&r.spec.router).into()),
+        Field::inner("instance", Type::Text, |r| (!r.spec.identity.is_empty()).then(|| r.spec.instance_key()).into()),
         Field::asked("service.name", Type::Text, |r, facts| facts.get(&r.spec.service).ok().map(|s| s.spec.name).into()),
         Field::asked("router.name", Type::Text, |r, facts| r.spec.find_router(facts).ok().map(|(name, _)| name).into()),
     ];

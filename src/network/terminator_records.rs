@@ -11,12 +11,14 @@ use tokio::{sync::Notify, time::sleep};
 use super::{message::Failure, select::Weight};
 use crate::{
     change::{Change, Changes},
-    entity::{FactsExt, Id, Identity, Record, Service, Terminator},
+    entity::{Entity, Facts, FactsExt, Id, Identity, Record, Service, Terminator},
     error::{Error, Result},
 };
 
 /// The number of deletions per transaction.
 const BATCH: usize = 500;
+/// The maximum number of terminators of a service under one instance id: hosting under it reads them all.
+const MAX_INSTANCES: usize = 256;
 /// The `binding` of terminators of SDKs.
 const EDGE: &str = "edge";
 
@@ -104,8 +106,11 @@ impl TerminatorRecords {
     /// The instance id is in use with another secret, or the store fails.
     pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), Failure> {
         match self.changes.run(move |change| insert(change, new)).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Failure::instance("the service is already hosted under this instance id with another secret")),
+            Ok(Inserted::Yes) => Ok(()),
+            Ok(Inserted::OtherSecret) => Err(Failure::instance("the service is already hosted under this instance id with another secret")),
+            Ok(Inserted::TooMany) => Err(Failure::busy(format!(
+                "the service is already hosted {MAX_INSTANCES} times under this instance id, which is the limit"
+            ))),
             Err(Error::Busy { .. }) => Err(Failure::busy("the controller is busy")),
             Err(Error::NotFound { .. }) => Err(Failure::no_service()),
             Err(error) => {
@@ -129,8 +134,14 @@ impl TerminatorRecords {
     }
 }
 
-/// Returns whether the instance id is free.
-fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<bool> {
+/// Whether a terminator was written, or why not.
+enum Inserted {
+    Yes,
+    OtherSecret,
+    TooMany,
+}
+
+fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<Inserted> {
     let NewTerminator { id, router, service, weight, instance, secret, host } = new;
     let spec = Terminator {
         address: id.to_string(),
@@ -143,18 +154,22 @@ fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<bool> {
         identity_secret: STANDARD.encode(secret),
     };
     if !spec.identity.is_empty() {
-        let hosts = change.linked::<Terminator>("service", spec.service.as_str())?;
-        let is_other = |host: &Record<Terminator>| {
-            host.id != id && host.spec.identity == spec.identity && host.spec.identity_secret != spec.identity_secret
-        };
-        if hosts.iter().any(is_other) {
-            return Ok(false);
+        let mut others = change.ids(Terminator::KIND, "instance", &spec.instance_key())?;
+        others.retain(|other| other != id.as_str());
+        if others.len() >= MAX_INSTANCES {
+            return Ok(Inserted::TooMany);
+        }
+        for other in others {
+            let other = change.find_readable(&Id::<Terminator>::from_text(other))?;
+            if other.is_some_and(|other| other.spec.identity_secret != spec.identity_secret) {
+                return Ok(Inserted::OtherSecret);
+            }
         }
     }
     delete(change, std::slice::from_ref(&id))?;
     let mut record = Record::new(id, change.now(), spec);
     record.state.host_id = host.to_string();
-    change.insert(record).map(|_| true)
+    change.insert(record).map(|_| Inserted::Yes)
 }
 
 fn delete(change: &Change<'_, '_>, ids: &[Id<Terminator>]) -> Result<()> {

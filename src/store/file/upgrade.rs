@@ -3,7 +3,8 @@
 //! Up to format 2, the keys of the index and of tombstones began with the names of kind and field, each with its length
 //! in front. Since format 3 they begin with a code (`index.rs`), and rows of the history are packed
 //! (`history/packing.rs`). Format 2 added sealed settings to format 1; the two need no different conversion. Index rows
-//! of fields that are no longer indexed are dropped.
+//! of fields that are no longer indexed are dropped, and those of fields that were not indexed before are made from the
+//! records.
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
@@ -64,6 +65,7 @@ impl OpenStore {
 }
 
 fn convert(transaction: &WriteTransaction, registry: &Registry) -> Result<(), redb::Error> {
+    let mut without_rows = Vec::new();
     for table in [Table::Index, Table::Endings] {
         let name = table_name(table, registry.entries());
         transaction.rename_table(Definition::new(&name), BEFORE)?;
@@ -73,16 +75,38 @@ fn convert(transaction: &WriteTransaction, registry: &Registry) -> Result<(), re
             for (code, kind, field) in registry.fields() {
                 let names = names(kind, field);
                 let end = index::after(&names);
+                let mut any = false;
                 for row in before.range(names.as_slice()..end.as_slice())? {
                     let (key, row) = row?;
                     let value = key.value().strip_prefix(names.as_slice()).unwrap_or_default();
                     now.insert([code.as_slice(), value].concat().as_slice(), row.value())?;
+                    any = true;
                 }
+                without_rows.extend((table == Table::Index && !any).then_some((kind, field)));
             }
         }
         transaction.delete_table(BEFORE)?;
     }
+    for (kind, field) in without_rows {
+        add(transaction, registry, kind, field)?;
+    }
     transaction.open_table(META)?.insert(FORMAT, NEWEST.to_le_bytes().as_slice())?;
+    Ok(())
+}
+
+/// Makes the index rows of a field that has none from all records of its kind. A damaged record gets none; a check reports it.
+fn add(transaction: &WriteTransaction, registry: &Registry, kind: Kind, field: &str) -> Result<(), redb::Error> {
+    let Some(place) = registry.entries().iter().position(|entry| entry.kind == kind) else { return Ok(()) };
+    let [records, index] = [Table::Records(place), Table::Index].map(|table| table_name(table, registry.entries()));
+    let (records, mut index) = (transaction.open_table(Definition::new(&records))?, transaction.open_table(Definition::new(&index))?);
+    for row in records.iter()? {
+        let (id, bytes) = row?;
+        let parts = std::str::from_utf8(id.value()).ok().zip(registry.entries().get(place));
+        let parts = parts.and_then(|(id, entry)| (entry.parts)(id, bytes.value()).ok());
+        for entry in parts.iter().flat_map(|parts| &parts.entries).filter(|entry| entry.field == field) {
+            index.insert(entry.key.as_slice(), entry.row.as_slice())?;
+        }
+    }
     Ok(())
 }
 

@@ -221,6 +221,29 @@ fn an_identity_hosts_a_bounded_number() {
 }
 
 #[test]
+fn an_instance_has_a_bounded_number() {
+    let scene = Scene::new();
+    run(async {
+        let token = scene.host.session(&scene.service, "Bind");
+        let sdk = scene.host.connect(&scene.server, Options::GO).await;
+        let named = |bind: Builder| bind.bytes(key::INSTANCE, b"one").bytes(key::INSTANCE_SECRET, b"secret");
+        let mut hosts = Vec::new();
+        for _ in 0..256 {
+            hosts.push(sdk.host_with(&token, named).await.unwrap());
+        }
+        let refused = sdk.host_with(&token, named).await.err().unwrap();
+        assert!(refused.text.contains("hosted 256 times under this instance id"), "{}", refused.text);
+        // Another instance is not affected, and one that ends makes room.
+        sdk.host_with(&token, |bind| bind.bytes(key::INSTANCE, b"two")).await.unwrap();
+        hosts[0].unbind().await.unwrap();
+        assert!(soon(|| scene.server.admin.get("/terminators?limit=1").expect(200).total() == 256));
+        sdk.host_with(&token, named).await.unwrap();
+        let other = |bind: Builder| bind.bytes(key::INSTANCE, b"two").bytes(key::INSTANCE_SECRET, b"other");
+        assert!(sdk.host_with(&token, other).await.err().unwrap().text.contains("another secret"));
+    });
+}
+
+#[test]
 fn deleted_terminator_is_not_dialled() {
     let scene = Scene::new();
     run(async {
