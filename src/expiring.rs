@@ -3,18 +3,22 @@
 //! Not here: what renews itself (`change/certificates.rs`, the clients' own renewals) and the deletion of what has expired (`jobs.rs`). Start
 //! with [`expiring`]. Invariant: it only reads.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    clock::Timestamp,
+    clock::{Clock, Timestamp},
     entity::{Authenticator, Ca, Credential, EdgeRouter, Enrollment, ExternalJwtSigner, Id, Identity, TransitRouter},
     error::Result,
     metrics::{Gauges, KindLabel},
     pki::{Certificate, Keystore},
-    store::{Read, Store},
+    store::{Progress, Read, Store},
 };
 
 /// The kind of an expiring thing.
@@ -74,9 +78,9 @@ pub(crate) struct Expiring {
 /// What expires before a time, earliest first. A certificate that cannot be read is omitted.
 ///
 /// # Errors
-/// The store cannot be read.
-pub(crate) fn expiring(read: &Read<'_>, keystore: &Keystore, before: Timestamp) -> Result<Vec<Expiring>> {
-    let mut found = Found { before, list: Vec::new() };
+/// The store cannot be read, or `progress` stops it.
+pub(crate) fn expiring(read: &Read<'_>, keystore: &Keystore, before: Timestamp, progress: &Progress) -> Result<Vec<Expiring>> {
+    let mut found = Found { before, progress, list: Vec::new() };
     for (role, certificate) in keystore.certificates() {
         let ends_at = Timestamp::from_seconds(certificate.not_after());
         found.add(ExpiringKind::ControllerCertificate, || Ok((role.to_string(), certificate.subject().to_string())), ends_at)?;
@@ -115,14 +119,16 @@ fn named_identity(read: &Read<'_>, id: &Id<Identity>) -> Result<(String, String)
 }
 
 /// The results so far.
-struct Found {
+struct Found<'p> {
     before: Timestamp,
+    progress: &'p Progress,
     list: Vec<Expiring>,
 }
 
-impl Found {
+impl Found<'_> {
     /// Adds the first certificate of a PEM text.
     fn pem(&mut self, kind: ExpiringKind, name: impl FnOnce() -> Result<(String, String)>, pem: &str) -> Result<()> {
+        self.progress.go_on()?;
         match Certificate::first(pem) {
             Ok(certificate) => self.add(kind, name, Timestamp::from_seconds(certificate.not_after())),
             Err(_) => Ok(()),
@@ -146,38 +152,45 @@ const LOG_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum number of names in a log line.
 const MAX_NAMES: usize = 10;
 
-/// Once an hour reads what expires soon and sets the gauges; logs it once a day.
+/// Reads what expires soon, sets the gauges, and logs it once a day. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct ExpiryNotice {
+    store: Store,
+    keystore: Arc<Keystore>,
+    clock: Clock,
     gauges: Gauges,
-    read_at: Option<Instant>,
-    logged_at: Option<Instant>,
+    logged_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl ExpiryNotice {
     /// Sets these gauges.
-    pub(crate) fn new(gauges: Gauges) -> Self {
-        Self { gauges, read_at: None, logged_at: None }
+    pub(crate) fn new(store: Store, keystore: Arc<Keystore>, clock: Clock, gauges: Gauges) -> Self {
+        Self { store, keystore, clock, gauges, logged_at: Arc::default() }
     }
 
-    /// Reads if it is due, or `is_forced`. Enrollments are counted and not logged: most of them expire within hours.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) fn update(&mut self, store: &Store, keystore: &Keystore, now: Timestamp, is_forced: bool) -> Result<()> {
-        let is_due = |last: Option<Instant>, interval| last.is_none_or(|last| last.elapsed() >= interval);
-        if !is_forced && !is_due(self.read_at, READ_INTERVAL) {
-            return Ok(());
+    /// Reads once; a failure is logged. Returns the time until the next reading.
+    pub(crate) fn go_on(&self, progress: &Progress) -> Duration {
+        if let Err(error) = self.update(progress)
+            && !progress.is_stopped()
+        {
+            tracing::warn!(%error, "looking for what ends soon failed");
         }
-        self.read_at = Some(Instant::now());
-        let found = store.read(|read| expiring(read, keystore, now.plus(HORIZON)))?;
+        READ_INTERVAL
+    }
+
+    /// Enrollments are counted and not logged: most of them expire within hours.
+    fn update(&self, progress: &Progress) -> Result<()> {
+        let before = self.clock.now().plus(HORIZON);
+        let found = self.store.read(|read| expiring(read, &self.keystore, before, progress))?;
         for kind in ExpiringKind::ALL {
             let count = found.iter().filter(|one| one.kind == kind).count();
             self.gauges.expiring.get_or_create(&KindLabel { kind: kind.as_str() }).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        if !is_forced && !is_due(self.logged_at, LOG_INTERVAL) {
+        let mut logged_at = self.logged_at.lock();
+        if logged_at.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
             return Ok(());
         }
-        self.logged_at = Some(Instant::now());
+        *logged_at = Some(Instant::now());
         let logged: Vec<&Expiring> = found.iter().filter(|one| one.kind != ExpiringKind::Enrollment).collect();
         if !logged.is_empty() {
             let named = logged.iter().take(MAX_NAMES).map(|one| format!("{} {} ({})", one.kind.as_str(), one.name, one.ends_at));

@@ -25,8 +25,6 @@ use crate::{
     config,
     entity::{ApiSession, Enrollment, Id},
     error::Result,
-    expiring::ExpiryNotice,
-    metrics::Gauges,
     posture::{self, Expiry, Posture, Trigger},
     store::{OpenStore, Phase, Retention, Store},
 };
@@ -44,8 +42,6 @@ pub(crate) struct Jobs {
     pub certificates: Arc<Certificates>,
     pub history: config::History,
     pub refusals: Refusals,
-    /// Counts what ends soon.
-    pub gauges: Gauges,
 }
 
 /// How often expired enrollments are looked for. They are kept for days, and each search reads all enrollments.
@@ -182,7 +178,6 @@ impl Jobs {
         let mut activity = Period::from_now(self.settings.activity_interval.duration());
         let mut reclaiming = Period::from_now(RECLAIM);
         let mut expiry = Expiry::new(self.store.clone(), self.posture.clone(), self.clock.clone());
-        let mut notice = ExpiryNotice::new(self.gauges.clone());
         let (mut in_place, mut calendar) = (true, Calendar::default());
         // A failed review is repeated as a review of every session.
         let mut owed = false;
@@ -194,8 +189,6 @@ impl Jobs {
             if round.is_due(now) {
                 left = true;
                 self.look_around(&mut in_place);
-                let keystore = self.certificates.keystore();
-                tell("looking for what ends soon", notice.update(&self.store, keystore, self.clock.now(), now));
                 tell("trimming the history", self.trim_history(calendar.today(&self.clock)));
                 triggers.extend(owed.then_some(Trigger::Everything));
             }

@@ -36,6 +36,7 @@ use crate::{
     control::{self, Control},
     enrollment::Reserved,
     entity::{Author, EdgeRouter, Id},
+    expiring::ExpiryNotice,
     http::{self, AppState, Bounds, Dispatcher, Interfaces, NetworkTokens, Patience, RestListener},
     jobs::{self, Jobs},
     listener::{self, Listener, RouterSide, Shutdown},
@@ -111,8 +112,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         certificates: certificates.clone(),
         history: config.history.clone(),
         refusals: refusals.clone(),
-        gauges: metrics.gauges.clone(),
     };
+    let expiry = ExpiryNotice::new(store.clone(), keystore.clone(), clock.clone(), metrics.gauges.clone());
     let control = Control::start(
         control::Parts {
             rights: network::Rights {
@@ -188,7 +189,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let listener = listener(sockets, of_router.map(|(socket, _)| socket), tls, &config.http);
     let (server, thread) = listen(listener, rest, built_in_router::side(&router), built_in_router::control_side(&control))?;
     let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?);
-    let background = background(config, &maintenance, &audit, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
+    let background = background(config, &maintenance, &audit, &expiry, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
     Ok(Controller {
         bound: all_bound,
@@ -203,6 +204,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         jobs,
         background,
         audit,
+        expiry,
         commands,
         router,
         metrics_bound,
@@ -211,11 +213,18 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     })
 }
 
-/// The background work: the access audit, the scrub, and scheduled snapshots.
-fn background(config: &Config, maintenance: &Maintenance, audit: &AccessAudit, clock: &Clock) -> std::io::Result<Vec<Background>> {
-    let audit = audit.clone();
+/// The background work: the access audit, what expires soon, the scrub, and scheduled snapshots.
+fn background(
+    config: &Config,
+    maintenance: &Maintenance,
+    audit: &AccessAudit,
+    expiry: &ExpiryNotice,
+    clock: &Clock,
+) -> std::io::Result<Vec<Background>> {
+    let (audit, expiry) = (audit.clone(), expiry.clone());
     let telling = Background::start("access", move |_| audit.go_on())?;
-    let mut running = vec![telling, Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
+    let expiring = Background::start("expiring", move |progress| expiry.go_on(progress))?;
+    let mut running = vec![telling, expiring, Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
     let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock.clone());
     running.extend(schedule.map(Schedule::start).transpose()?);
     Ok(running)

@@ -12,11 +12,12 @@ use crate::{
     config::Config,
     control::Control,
     error::Error,
+    expiring::ExpiryNotice,
     http, jobs, listener,
     maintenance::{Background, Maintenance},
     network::Router,
     pki,
-    store::Store,
+    store::{Progress, Store},
 };
 
 /// The user name of the administrator that the first start creates.
@@ -67,6 +68,7 @@ pub struct Controller {
     pub(super) jobs: Option<jobs::Running>,
     pub(super) background: Vec<Background>,
     pub(super) audit: AccessAudit,
+    pub(super) expiry: ExpiryNotice,
     pub(super) commands: Option<socket::Listening>,
     pub(super) router: Router,
     pub(super) metrics_bound: Option<SocketAddr>,
@@ -120,6 +122,7 @@ impl Controller {
         if let Err(error) = self.audit.catch_up() {
             tracing::warn!(%error, "the access audit failed");
         }
+        self.expiry.go_on(&Progress::default());
     }
 
     /// The built-in edge router.

@@ -47,7 +47,7 @@ impl Progress {
     ///
     /// # Errors
     /// [`Error::Internal`] if the work was cancelled.
-    pub(super) fn go_on(&self) -> Result<()> {
+    pub(crate) fn go_on(&self) -> Result<()> {
         if self.stop.load(Relaxed) { Err(Error::Internal("the run was cancelled".into())) } else { Ok(()) }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     expiring::{Expiring, expiring},
     http::{answer::Shown, call::Call, extractor::Query},
+    store::Progress,
 };
 
 /// The maximum number of items in an answer.
@@ -37,7 +38,7 @@ pub(crate) async fn list(call: Call, Query(Within { within }): Query<Within>) ->
     let span: Span = text.parse().map_err(|reason: String| Error::invalid("within", reason, text))?;
     let before = call.now.plus(span.duration());
     let keystore = call.keystore.clone();
-    let mut items = call.store.scan(move |tx| expiring(tx, &keystore, before)).await?;
+    let mut items = call.store.scan(move |tx| expiring(tx, &keystore, before, &Progress::default())).await?;
     let total = items.len();
     items.truncate(LIMIT);
     Ok(Shown(ExpiringList { total, items }))
