@@ -45,7 +45,7 @@ pub(crate) enum Action {
 }
 
 /// An object that changes.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "NetworkChange")]
 pub(crate) struct ObjectChange {
     /// The kind of change.
@@ -58,7 +58,7 @@ pub(crate) struct ObjectChange {
 }
 
 /// A member that changes; references are shown as names.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "NetworkMemberChange")]
 pub(crate) struct MemberChange {
     /// The name of the member, as requests write it.
@@ -74,7 +74,8 @@ pub(crate) struct Applied {
     pub assertions: Vec<(String, Assertion)>,
 }
 
-/// A checksum of the document, its options and every record of the declared kinds: [`TAG_DIGITS`] hexadecimal digits.
+/// A checksum of the document, its options and every record of the declared kinds: [`TAG_DIGITS`] hexadecimal digits. Reads them all: not for a
+/// job of the writer.
 ///
 /// # Errors
 /// A record cannot be read.

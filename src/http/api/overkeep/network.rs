@@ -130,12 +130,11 @@ pub(crate) async fn replace(
     }
     Error::all(plan.broken.iter().map(|broken| Err(broken.refused())))?;
     if !plan.objects.is_empty() {
-        let expected = plan.tag.clone();
+        let expected = plan.objects.clone();
+        // Only what the document names is read again. A change of anything else meanwhile is as good as one that comes later.
         let change = move |change: &Change<'_, '_>| {
-            if tag(&kinds, change, &wanted)? != expected {
-                return Err(Error::Changed);
-            }
-            apply(&kinds, change, &wanted).map(drop)
+            let applied = apply(&kinds, change, &wanted)?;
+            if applied.objects == expected { Ok(()) } else { Err(Error::Changed) }
         };
         call.changes.run(change).await?;
     }
