@@ -340,7 +340,7 @@ mod tests {
         let (ended, end) = channel();
         thread::scope(|scope| {
             let answer = || {
-                scope.spawn(|| drop(ended.send(circuits.remove(&circuit))));
+                scope.spawn(|| ended.send(circuits.remove(&circuit)));
                 assert!(end.recv_timeout(Duration::from_millis(100)).is_err(), "the circuit ended before it was answered");
             };
             assert!(circuits.establish(&circuit, None, answer));

@@ -27,6 +27,8 @@ struct Open {
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
     /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
+    /// By service and terminator id. A dial looks its hosts up here, however many circuits the service has.
+    hosts: HashMap<String, HashMap<Arc<str>, Arc<Binding>>>,
     channels_by_identity: Shares,
     /// By the identity that dials.
     circuits_by_identity: Shares,
@@ -139,6 +141,7 @@ impl Registry {
         }
         let id: Arc<str> = binding.id.as_str().into();
         open.bindings.insert(id.clone(), binding.clone());
+        open.hosts.entry(binding.service.to_string()).or_default().insert(id.clone(), binding.clone());
         open.by_basis.add(Member::Binding(id), bases_of_binding(binding));
         Ok(())
     }
@@ -149,6 +152,12 @@ impl Registry {
         // A newer binding may have taken over its id.
         if open.bindings.get(&id).is_some_and(|known| Arc::ptr_eq(known, binding)) {
             open.bindings.remove(&id);
+            if let Some(hosts) = open.hosts.get_mut(binding.service.as_str()) {
+                hosts.remove(&id);
+                if hosts.is_empty() {
+                    open.hosts.remove(binding.service.as_str());
+                }
+            }
             open.by_basis.remove(&Member::Binding(id), bases_of_binding(binding));
             open.bindings_by_identity.give_back(binding.channel.identity.as_str(), 1);
         }
@@ -164,7 +173,7 @@ impl Registry {
 
     /// The bindings of a service, including those that cannot be dialled.
     pub(crate) fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
-        self.depending_on(&Basis::Service(service.into())).bindings
+        self.open.lock().hosts.get(service).map(|hosts| hosts.values().cloned().collect()).unwrap_or_default()
     }
 
     /// The number of circuits, including those that wait for their host.
