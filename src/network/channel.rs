@@ -29,6 +29,8 @@ pub(crate) struct Channel {
     pub outbox: SendQueue,
     /// How many unknown session tokens came in a row.
     pub unknown_tokens: AtomicUsize,
+    /// How many tokens that name no session were looked up and were unknown, or are being looked up.
+    pub searched_tokens: AtomicUsize,
     table: Mutex<Table>,
     sequence: AtomicI32,
     /// The number of Connects and Binds in progress; counted by `requests.rs`.
@@ -82,6 +84,7 @@ impl Channel {
             login,
             outbox,
             unknown_tokens: AtomicUsize::new(0),
+            searched_tokens: AtomicUsize::new(0),
             table: Mutex::default(),
             sequence: AtomicI32::new(1),
             requests: AtomicUsize::new(0),

@@ -15,9 +15,11 @@ use crate::{
     authentication::Refused,
     entity::{Id, Record, Service, Session},
     error::Result,
+    pki::jwt::claimed_id,
 };
 
-/// After this many unknown tokens in a row, a channel waits before each further lookup.
+/// After this many unknown tokens in a row, a channel waits before each further lookup. After as many in all that name no session, such tokens
+/// are unknown without a lookup: it reads all sessions of the API session.
 const UNKNOWN: usize = 16;
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -31,7 +33,14 @@ impl Core {
             sleep(WAIT).await;
         }
         let token = std::str::from_utf8(token).map_err(|_| Failure::invalid_session())?;
+        let is_searched = claimed_id(token).is_none();
+        if is_searched && channel.searched_tokens.fetch_add(1, Ordering::Relaxed) >= UNKNOWN {
+            return Err(Failure::invalid_session());
+        }
         let found = self.look_up(channel, token).map_err(unreadable)?;
+        if is_searched && found.is_some() {
+            channel.searched_tokens.fetch_sub(1, Ordering::Relaxed);
+        }
         match found {
             Some(session) => {
                 channel.unknown_tokens.store(0, Ordering::Relaxed);
