@@ -1,11 +1,14 @@
 """A long run with constant change: dials, binds, killed clients and hosts, changed policies, sessions and identities, ended circuits.
 
 Clients are the libraries of traffic.py. Nothing may be left of what has ended: no circuit, channel, terminator or open file, and memory
-must not grow without limit. The data file must be sound at the end. Prints a line per part and `ok soak` or `FAIL soak: reason`.
+must not grow without limit. The data file must be sound at the end. Prints a line per part with memory and files, their growth at the end,
+and `ok soak` or `FAIL soak: reason`.
 """
+import dataclasses
 import pathlib
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +24,7 @@ from peers import KINDS
 MORE_MIB, MORE_FILES = 24, 8
 PATIENCE = 20       # seconds for one command of a client; a change meanwhile may leave a library waiting forever
 PART = 600          # seconds between two checks of what is left
+CACHE_MIB = "8"     # of the data file: a small cache is full after the first part, so that what grows later is something else
 
 
 class Member:
@@ -40,8 +44,29 @@ class Member:
     def has_ended(self): return self.peer.process.poll() is not None
 
 
+@dataclasses.dataclass
+class Rest:
+    """What a part leaves: seconds since the start, memory in MiB, open files."""
+    seconds: float
+    memory: float
+    files: int
+
+    def __str__(self): return f"{self.seconds / 60:5.1f} min: {self.memory:6.1f} MiB, {self.files} files"
+
+
+def grown(rests):
+    """The growth since the first part, and what it would be in an hour, by the line through all parts with the least squares."""
+    first, last = rests[0], rests[-1]
+    text = f"growth in {(last.seconds - first.seconds) / 60:.0f} min: {last.memory - first.memory:+.1f} MiB, {last.files - first.files:+d} files"
+    if len(rests) < 3:
+        return text
+    at, memory = statistics.linear_regression([one.seconds / 3600 for one in rests], [one.memory for one in rests])
+    return f"{text}; trend {at:+.1f} MiB per hour from {memory:.1f} MiB"
+
+
 class Soak:
     def __init__(self, running, seed):
+        self.began = time.monotonic()
         self.running, self.random, self.counts = running, random.Random(seed), {}
         self.policies, self.services = {}, {}
         self.lock = threading.Lock()
@@ -115,7 +140,7 @@ class Soak:
             except Failed as failure:
                 # The first request of a new program may fail because of another change; the controller itself must answer.
                 expect("answered 5" not in str(failure) and self.running.admin.process.poll() is None, str(failure))
-                self.count(f"{deed.__name__} met another change")
+                self.count(f"{action.__name__} met another change")
             time.sleep(self.random.uniform(0.2, 1.5))
 
     # -- the rest --
@@ -125,8 +150,9 @@ class Soak:
         until(lambda: not any(left().values()), 2 * SOON, f"left are {left()}")
         time.sleep(3)       # until interrupted connections are closed
         process = pathlib.Path("/proc") / str(self.running.admin.process.pid)
-        memory = next(int(line.split()[1]) for line in (process / "status").read_text().splitlines() if line.startswith("VmRSS:"))
-        return memory / 1024, len(list((process / "fd").iterdir()))
+        # Without the pages of the program, which come and go with the memory of the machine.
+        memory = next(int(line.split()[1]) for line in (process / "status").read_text().splitlines() if line.startswith("RssAnon:"))
+        return Rest(time.monotonic() - self.began, memory / 1024, len(list((process / "fd").iterdir())))
 
     def part(self, seconds):
         end = time.monotonic() + seconds
@@ -147,19 +173,21 @@ def main(binary, seconds):
     prepare.CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="soak-") as directory:
         work = pathlib.Path(directory)
-        with network(binary, work) as running:
+        with network(binary, work, OVERKEEP_STORE_CACHE_MIB=CACHE_MIB) as running:
             soak = Soak(running, 1)
-            memory, files = first = soak.part(max(seconds / 5, 20))
-            print(f"warm: {memory:.0f} MiB, {files} files, {soak.counts}", flush=True)
-            left, last = seconds * 4 / 5, first
+            rests = [soak.part(max(seconds / 5, 20))]
+            print(f"{rests[0]}, {soak.counts}", flush=True)
+            left = seconds * 4 / 5
             while left > 0:
                 soak.again()
-                last = soak.part(min(left, PART))
+                rests.append(soak.part(min(left, PART)))
                 left -= PART
-                print(f"then: {last[0]:.0f} MiB, {last[1]} files, {soak.counts}", flush=True)
+                print(f"{rests[-1]}, {soak.counts}", flush=True)
+            print(grown(rests), flush=True)
+            first, last = rests[0], rests[-1]
             expect(soak.counts.get("carried", 0) > soak.counts.get("cut", 0), f"more was cut than carried: {soak.counts}")
-            expect(last[0] <= memory + MORE_MIB, f"{memory:.0f} MiB at first, {last[0]:.0f} at the end")
-            expect(last[1] <= files + MORE_FILES, f"{files} open files at first, {last[1]} at the end")
+            expect(last.memory <= first.memory + MORE_MIB, f"{first.memory:.0f} MiB at first, {last.memory:.0f} at the end")
+            expect(last.files <= first.files + MORE_FILES, f"{first.files} open files at first, {last.files} at the end")
         checked = subprocess.run([binary, "check", work / "overkeep.redb"], capture_output=True, text=True)
         expect(checked.returncode == 0, f"the check of the data file: {checked.stdout}{checked.stderr}")
 
