@@ -1,4 +1,5 @@
-//! The commands of the host's owner, which need no password: list administrators, reset a password, unlock an identity, list certificates,
+//! The commands of the host's owner, which need no password: list administrators, reset a password, unlock an identity, make a one-time
+//! link to the page, list certificates,
 //! renew the server's key, explain access, verify the history, and copy, check or repair the file.
 //!
 //! Here: the commands and their effect on a store. [`socket`] carries them to a running controller over a socket beside the data file that
@@ -11,18 +12,20 @@ pub mod socket;
 
 use std::{
     fmt,
+    net::IpAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     access::{Access, Right},
-    authentication::{Passwords, administrators},
+    authentication::{LoginLinks, Passwords, administrators},
     change::{self, Certificates, Change, Changes, UnusableFiles},
     clock::{Clock, Timestamp},
-    entity::{AuthPolicy, Authenticator, Enrollment, FactsExt, Record},
+    entity::{AuthPolicy, Authenticator, Enrollment, FactsExt, Identity, Record},
     error::{Error, Result},
     explain::{self, Question, plain},
     maintenance::{Maintenance, Work},
@@ -47,6 +50,15 @@ pub enum Command {
     /// Enables the identity of a user name.
     Unlock {
         username: String,
+    },
+    /// Makes a link that logs an administrator in once.
+    Link {
+        /// The administrator, by id or name; the default administrator if none is named.
+        identity: Option<String>,
+        /// The address of the machine that may use it; this host if none is named.
+        from: Option<IpAddr>,
+        /// How long it can be used.
+        minutes: u32,
     },
     ListCertificates,
     /// Replaces the server's key and certificate.
@@ -77,7 +89,7 @@ impl Command {
         match self {
             Self::ListAdministrators | Self::ListCertificates | Self::Explain { .. } => true,
             Self::Snapshot { .. } | Self::Check | Self::VerifyHistory { .. } => true,
-            Self::ResetPassword { .. } | Self::Unlock { .. } | Self::RenewKey | Self::Repair => false,
+            Self::ResetPassword { .. } | Self::Unlock { .. } | Self::Link { .. } | Self::RenewKey | Self::Repair => false,
         }
     }
 }
@@ -96,6 +108,13 @@ impl fmt::Debug for Command {
             Self::ListAdministrators => f.write_str("list administrators"),
             Self::ResetPassword { username, .. } => write!(f, "reset the password of {username:?}"),
             Self::Unlock { username } => write!(f, "unlock {username:?}"),
+            Self::Link { identity, from, minutes } => {
+                write!(
+                    f,
+                    "make a link for {:?} from {from:?} for {minutes} min",
+                    identity.as_deref().unwrap_or("the default administrator")
+                )
+            }
             Self::ListCertificates => f.write_str("list certificates"),
             Self::RenewKey => f.write_str("renew the server's key"),
             Self::Explain { right, identity, service, .. } => write!(f, "explain {} {identity:?} {service:?}", right.verb()),
@@ -118,8 +137,21 @@ pub struct AdminContext {
     pub maintenance: Maintenance,
     /// The state of endpoints; only a running controller has it.
     pub posture: Option<Posture>,
+    /// Makes links; only a running controller can.
+    pub links: Option<LinkMaker>,
     pub clock: Clock,
 }
+
+/// What links to the page are made of.
+#[derive(Clone)]
+pub struct LinkMaker {
+    pub links: LoginLinks,
+    /// The `host:port` that clients are sent to first.
+    pub address: String,
+}
+
+/// The longest time that a link can be used, in minutes.
+pub(crate) const MAX_LINK_MINUTES: u32 = 60;
 
 impl AdminContext {
     /// Runs a command and logs it.
@@ -136,6 +168,7 @@ impl AdminContext {
             Command::ListAdministrators => self.list_administrators(),
             Command::ResetPassword { username, password, allow_passwords } => self.reset_password(&username, &password, allow_passwords),
             Command::Unlock { username } => self.unlock(&username),
+            Command::Link { identity, from, minutes } => self.link(identity.as_deref(), from, minutes),
             Command::Explain { right, identity, service, json } => self.explain(right, &identity, &service, json),
             Command::ListCertificates => self.list_certificates(),
             Command::RenewKey => self.renew_key(),
@@ -212,6 +245,32 @@ impl AdminContext {
         })?;
         self.passwords.forgive(&identity);
         Ok(std::iter::once(format!("{username} has a new password; its sessions are ended")).chain(also).collect())
+    }
+
+    fn link(&self, identity: Option<&str>, from: Option<IpAddr>, minutes: u32) -> Result<Vec<String>> {
+        let maker =
+            self.links.as_ref().ok_or_else(|| Error::invalid("link", "needs a running controller; start it with overkeep run", ""))?;
+        if !(1..=MAX_LINK_MINUTES).contains(&minutes) {
+            return Err(Error::invalid("minutes", format!("must be between 1 and {MAX_LINK_MINUTES}"), minutes.to_string()));
+        }
+        let (now, lasts) = (self.clock.now(), Duration::from_secs(u64::from(minutes) * 60));
+        let administrators = self.store.read(|tx| administrators(tx))?;
+        let is_meant = |one: &Record<Identity>| match identity {
+            Some(wanted) => one.id.as_str() == wanted || one.spec.name == wanted,
+            None => one.state.is_default_admin,
+        };
+        let wanted = identity.unwrap_or_default();
+        let unknown = || Error::invalid("identity", "is no administrator; overkeep admin list shows them by name and id", wanted);
+        let found = administrators.iter().find(|one| is_meant(one)).ok_or_else(unknown)?;
+        if found.state.is_disabled(now) {
+            return Err(Error::invalid("identity", "is disabled; overkeep admin unlock enables it", &found.spec.name));
+        }
+        let secret = maker.links.make(found.id.clone(), from, now, lasts)?;
+        let machine = from.map_or_else(|| "this host".into(), |address| address.to_string());
+        Ok(vec![
+            format!("https://{}/#/link/{secret}", maker.address),
+            format!("logs in {}, once, from {machine}, until {}", found.spec.name, now.plus(lasts)),
+        ])
     }
 
     fn unlock(&self, username: &str) -> Result<Vec<String>> {

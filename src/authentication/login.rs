@@ -42,11 +42,17 @@ impl Principal {
         Self { identity: authenticator.spec.identity_id, basis, judged, certificate: None }
     }
 
-    /// Whether an auth policy allows the method of this log-in.
+    /// The identity for which the owner of the host made a link.
+    pub(crate) fn by_link(identity: Id<Identity>) -> Self {
+        Self { identity, basis: LoginBasis::Link, judged: None, certificate: None }
+    }
+
+    /// Whether an auth policy allows the method of this log-in. The owner of the host may change every policy, so that none forbids a link.
     fn is_allowed(&self, policy: &AuthPolicy, now: Timestamp) -> bool {
         let AuthPolicy { primary, .. } = policy;
         match (&self.basis, &self.certificate) {
             (LoginBasis::Token(signer), _) => primary.ext_jwt.lets_in(signer),
+            (LoginBasis::Link, _) => true,
             (_, Some(leaf)) => primary.cert.allowed && (primary.cert.allow_expired_certs || leaf.valid_at(now.seconds())),
             (_, None) => primary.updb.allowed,
         }
@@ -160,6 +166,7 @@ fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
         }
         LoginBasis::Claim(id) => tx.find(id)?.is_some_and(|ca| ca.lets_in_by_claim()),
         LoginBasis::Token(id) => tx.find(id)?.is_some_and(|signer| signer.spec.enabled),
+        LoginBasis::Link => true,
     })
 }
 

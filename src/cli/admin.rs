@@ -1,7 +1,7 @@
 //! `overkeep admin`, `overkeep explain` and `overkeep pki`: commands for the owner of the host. A running controller performs them;
 //! otherwise the file is opened here.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     access::Right,
-    admin_socket::{Command, Outcome, socket},
+    admin_socket::{Command, MAX_LINK_MINUTES, Outcome, socket},
     config::{self, Config},
     controller,
 };
@@ -32,7 +32,7 @@ pub struct Which {
     passphrase_file: Option<String>,
 }
 
-/// Regain access: list administrators, reset a password, lift a lockout.
+/// Regain access: list administrators, reset a password, lift a lockout, log in with a one-time link.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Admin {
     #[command(subcommand)]
@@ -57,6 +57,17 @@ enum AdminCommand {
     },
     /// Enable the identity of a user name
     Unlock { username: String },
+    /// Print a link that logs an administrator in on the page of the controller, once and only from this host
+    Link {
+        /// The administrator, by id or name [default: the default administrator]
+        identity: Option<String>,
+        /// The address of another machine, which alone may use the link [default: this host]
+        #[arg(long, value_name = "ADDRESS")]
+        from: Option<IpAddr>,
+        /// For how many minutes it can be used
+        #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=MAX_LINK_MINUTES as i64))]
+        minutes: u32,
+    },
 }
 
 /// Explain why an identity may or may not use a service, and what would change that.
@@ -107,6 +118,7 @@ impl Admin {
         let config = self.which.config(environment)?;
         match self.what {
             AdminCommand::List => done(&config, Command::ListAdministrators),
+            AdminCommand::Link { identity, from, minutes } => done(&config, Command::Link { identity, from, minutes }),
             AdminCommand::Unlock { username } => done(&config, Command::Unlock { username }),
             AdminCommand::ResetPassword { username, allow_passwords, password_file } => {
                 let given = config::password("--password-file", password_file.as_deref()).map_err(|e| e.to_string())?;

@@ -28,8 +28,8 @@ use uuid::Uuid;
 
 use crate::{
     access::{Access, AccessAudit},
-    admin_socket::{AdminContext, Command, socket},
-    authentication::{Codes, Passwords, Refusals, Tokens},
+    admin_socket::{AdminContext, Command, LinkMaker, socket},
+    authentication::{Codes, LoginLinks, Passwords, Refusals, Tokens},
     change::{self, Administrator, Certificates, Changes, Filling, KINDS, SealedKeys, addresses, certificates},
     clock::Clock,
     config::{self, Address, Config},
@@ -88,6 +88,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let audit = AccessAudit::following(&store)?;
     let changes = Changes::new(store.clone(), context(config, keystore.clone(), advertised.clone()));
     let maintenance = Maintenance::new(store.clone(), sealed_keys.clone(), clock.clone(), &config.data);
+    let login_links = LoginLinks::default();
     let owner = AdminContext {
         store: store.by(Author::local()),
         changes: changes.by(Author::local()),
@@ -96,6 +97,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         access: access.clone(),
         maintenance: maintenance.clone(),
         posture: Some(posture.clone()),
+        links: Some(LinkMaker { links: login_links.clone(), address: advertised.clone() }),
         clock: clock.clone(),
     };
     let refusals = Refusals::default();
@@ -155,6 +157,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         descriptions: interfaces.descriptions(),
         sessions,
         api_tokens,
+        login_links,
         passwords,
         codes,
         refusals,
@@ -304,7 +307,7 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
     let changes = Changes::new(store.clone(), context(config, certificates.keystore().clone(), String::new()));
     let maintenance = Maintenance::new(store.clone(), sealed_keys, clock.clone(), &config.data);
-    Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, clock })
+    Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, links: None, clock })
 }
 
 /// Runs the server on a thread of its own; it is listening when this returns.

@@ -17,6 +17,8 @@ use crate::{
 
 /// The authenticator id of a session that was opened by a claim in the certificate of a third-party authority.
 const INTERNAL: &str = "internal";
+/// The authenticator id of sessions that a link of the owner of the host opened.
+const LINK: &str = "link";
 /// The prefix of the authenticator id of a session that was opened by a token of an external signer; the signer's id
 /// follows.
 const SIGNER: &str = "extJwtId:";
@@ -28,7 +30,7 @@ pub struct ApiSession {
     /// The secret that authenticates requests as the identity.
     pub token: String,
     pub identity_id: Id<Identity>,
-    /// The id of an authenticator, or `internal`, or `extJwtId:<signer id>`.
+    /// The id of an authenticator, or `internal`, or `link`, or `extJwtId:<signer id>`.
     pub authenticator_id: String,
     /// The config types whose configs services show.
     pub config_types: Vec<Id<ConfigType>>,
@@ -50,7 +52,7 @@ impl ApiSession {
     /// The id of the authenticator, if the session was opened with one.
     pub fn authenticator(&self) -> Option<&str> {
         let id = self.authenticator_id.as_str();
-        (!id.is_empty() && id != INTERNAL && !id.starts_with(SIGNER)).then_some(id)
+        (!id.is_empty() && id != INTERNAL && id != LINK && !id.starts_with(SIGNER)).then_some(id)
     }
 
     /// Whether a one-time code is still required, by the session or by the `secondary` part of the identity's auth
@@ -70,6 +72,8 @@ pub enum LoginBasis {
     Claim(Id<Ca>),
     /// A token of an external signer.
     Token(Id<ExternalJwtSigner>),
+    /// A one-time link of the owner of the host.
+    Link,
 }
 
 impl LoginBasis {
@@ -78,6 +82,7 @@ impl LoginBasis {
         match self {
             Self::Authenticator(id) => id.to_string(),
             Self::Claim(_) => INTERNAL.into(),
+            Self::Link => LINK.into(),
             Self::Token(id) => format!("{SIGNER}{id}"),
         }
     }
@@ -86,7 +91,7 @@ impl LoginBasis {
     pub fn ca(&self) -> Option<&Id<Ca>> {
         match self {
             Self::Claim(id) => Some(id),
-            Self::Authenticator(_) | Self::Token(_) => None,
+            Self::Authenticator(_) | Self::Token(_) | Self::Link => None,
         }
     }
 }

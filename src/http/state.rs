@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     access::Access,
-    authentication::{ApiTokens, Caller, Codes, Passwords, Refusals, Sessions, Tokens},
+    authentication::{ApiTokens, Caller, Codes, LoginLinks, Passwords, Refusals, Sessions, Tokens},
     change::Changes,
     clock::{Clock, Timestamp},
     control::Control,
@@ -42,6 +42,7 @@ pub struct AppState {
     pub descriptions: Descriptions,
     pub sessions: Sessions,
     pub api_tokens: ApiTokens,
+    pub login_links: LoginLinks,
     pub passwords: Passwords,
     pub codes: Codes,
     pub tokens: Tokens,

@@ -27,8 +27,8 @@ function expect(condition, what) {
 }
 
 /** A window that reports every fault. `allowed` names the answers with an error status that are expected. */
-async function windowOf(browser, width, theme, allowed = () => false) {
-  const context = await browser.newContext({ viewport: { width, height: width < 600 ? 780 : Math.round(width * 0.7) }, colorScheme: theme, ignoreHTTPSErrors: true, locale: 'en-GB', timezoneId: 'Europe/Berlin' });
+async function windowOf(browser, width, theme, allowed = () => false, more = {}) {
+  const context = await browser.newContext({ viewport: { width, height: width < 600 ? 780 : Math.round(width * 0.7) }, colorScheme: theme, ignoreHTTPSErrors: true, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...more });
   await context.addInitScript(VIOLATION_RECORDER);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
@@ -79,7 +79,7 @@ async function everyPage(page, ask, ids) {
   const pages = [...links, `#/access/ask?identity=${ids.alice}&service=${ids.builds}`, `#/access/ask?identity=${ids.alice}`, `#/access/ask?service=${ids.database}`, '#/access/changes', '#/history?kind=refusals', `#/identities/${ids.alice}/edit`, `#/services/${ids.database}/edit`, `#/posture-checks/${ids['office machines']}/edit`, `#/configs/${ids['wiki-address']}/edit`];
   for (const link of links) {
     const kind = link.slice(2);
-    const rows = await ask('GET', `/${kind}?limit=1`).catch(() => null);
+    const rows = await ask('GET', `/${kind}?limit=1`).catch(() => ask('GET', `/overkeep/v1/${kind}?limit=1`)).catch(() => null);
     if (!rows) continue;
     if (rows[0]) pages.push(`#/${kind}/${rows[0].id}`);
     await open(page, link);
@@ -333,6 +333,68 @@ async function secondFactor(browser, ask) {
   console.log('logged in with a one-time code');
 }
 
+/** Every other way to log in: a one-time link, an API token, and the certificate of the browser. */
+async function waysIn(browser, ask, ids) {
+  const expected = answer => answer.status() === 401;
+  const page = await windowOf(browser, 1280, 'light', expected);
+  if (process.env.OVERKEEP_DATA) {
+    const [link] = execFileSync(process.env.OVERKEEP_BINARY, ['admin', 'link'], { encoding: 'utf8' }).split('\n');
+    const here = `${origin}/${new URL(link).hash}`;
+    await page.goto(here);
+    await page.waitForFunction(SETTLED);
+    expect(!page.url().includes('link') && await page.evaluate(() => history.length) <= 2, 'the link leaves the address');
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.goto('about:blank');
+    await page.goto(here);
+    await page.getByText('This link was used already').waitFor();
+    await page.goto('about:blank');
+  }
+
+  await page.goto(`${origin}/`);
+  await page.getByText('Log in with an API token').click();
+  await page.getByLabel('API token').fill('ovk_nothing');
+  await page.getByRole('button', { name: 'Use the token' }).click();
+  await page.getByText('This API token is unknown').waitFor();
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await open(page, '#/api-tokens/_new');
+  await page.getByLabel('Name').fill('for the page');
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  const secret = await page.getByRole('dialog').locator('pre').textContent();
+  await check(page, 'the secret of a new API token', true);
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click();
+  await page.getByRole('heading', { level: 1, name: 'for the page' }).waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByText('Log in with an API token').click();
+  await page.getByLabel('API token').fill(secret);
+  await page.getByRole('button', { name: 'Use the token' }).click();
+  await page.waitForFunction(SETTLED);
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.locator('#username').waitFor();
+  expect((await ask('GET', '/overkeep/v1/api-tokens')).length === 1, 'logging out does not revoke the token');
+  await page.context().close();
+  await certificate(browser, ask);
+  console.log('logged in with a link, an API token and a certificate');
+}
+
+/** Enrolls an administrator whose key the browser has, and logs in with the button. */
+async function certificate(browser, ask) {
+  const { id } = await ask('POST', '/identities', { name: 'admin with a certificate', type: 'Default', isAdmin: true, enrollment: { ott: true } });
+  const { enrollment } = await ask('GET', `/identities/${id}`);
+  const work = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));
+  const [keyPath, certPath, csr] = ['key', 'cert', 'csr'].map(name => path.join(work, name));
+  execFileSync('openssl', ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=admin', '-keyout', keyPath, '-out', csr], { stdio: 'ignore' });
+  const answer = await fetch(`${origin}/edge/client/v1/enroll?method=ott&token=${enrollment.ott.token}`, { method: 'POST', headers: { 'content-type': 'application/x-pem-file', accept: 'application/json' }, body: fs.readFileSync(csr) });
+  fs.writeFileSync(certPath, (await answer.json()).data.cert);
+  const page = await windowOf(browser, 1280, 'light', undefined, { clientCertificates: [{ origin, certPath, keyPath }] });
+  await page.goto(`${origin}/`);
+  await page.getByRole('button', { name: 'Log in with the browser’s certificate' }).click();
+  await page.waitForFunction(SETTLED);
+  await page.getByText('admin with a certificate').first().waitFor();
+  await page.context().close();
+  fs.rmSync(work, { recursive: true });
+}
+
 /** A role with 5,000 identities takes the map no more requests than a role with 5. */
 async function large(browser, ask) {
   const page = await windowOf(browser, 1280, 'light');
@@ -381,7 +443,7 @@ try {
   const ids = await seed(ask);
   if (process.argv.includes('--pictures')) await pictures(browser, ids);
   else {
-    const parts = { walk, keyboard, enrollment, explain, refusals, traffic: (to, _, ids) => traffic(to, ids), care, newKind, secondFactor, large };
+    const parts = { walk, keyboard, enrollment, explain, refusals, traffic: (to, _, ids) => traffic(to, ids), care, newKind, secondFactor, waysIn, large };
     const wanted = process.argv.slice(2);
     for (const [name, part] of Object.entries(parts)) {
       if (!wanted.length || wanted.includes(name)) await part(browser, ask, ids).catch(error => expect(false, `${name}: ${error.stack}`));

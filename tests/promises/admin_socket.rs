@@ -231,3 +231,47 @@ fn readmission_resets_failure_counts() {
     wrong();
     agent.log_in("admin", "the right password");
 }
+
+#[test]
+fn link_logs_in_once() {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let clock = Clock::manual("2026-03-01T00:00:00Z".parse().unwrap());
+    let running = controller::start(&config, clock.clone()).unwrap();
+    let path = socket::beside(&config.data);
+    let agent = crate::harness::trusting(&format!("https://{}", running.bound()));
+    let made = |identity: Option<&str>, from: Option<&str>| {
+        let from = from.map(|address| address.parse().unwrap());
+        ask(&path, &Command::Link { identity: identity.map(str::to_owned), from, minutes: 10 }).unwrap()
+    };
+    let secret = |from| {
+        let lines = made(None, from).unwrap();
+        lines[0].split_once("/#/link/").unwrap().1.to_owned()
+    };
+    let redeem = |secret: &str| agent.post("/overkeep/v1/authenticate/link", serde_json::json!({ "secret": secret }));
+
+    let first = secret(None);
+    let session = redeem(&first).expect(200).data()["token"].as_str().unwrap().to_owned();
+    let admin = agent.with_token(session);
+    admin.post("/identities", serde_json::json!({ "name": "alice", "type": "Default", "isAdmin": false })).expect(201);
+    let logins = admin.list("/overkeep/v1/history", "action = \"login\"", "").expect(200);
+    assert_eq!(logins.data()[0]["after"]["authenticatorId"], "link", "{}", logins.text);
+    redeem(&first).refused(401, "INVALID_AUTH", "");
+
+    redeem(&secret(Some("127.0.0.1"))).expect(200);
+    let elsewhere = secret(Some("192.0.2.7"));
+    redeem(&elsewhere).refused(401, "INVALID_AUTH", "");
+    let late = secret(None);
+    clock.advance(std::time::Duration::from_secs(601));
+    redeem(&late).refused(401, "INVALID_AUTH", "");
+    let refused = admin.list("/overkeep/v1/history", "action = \"refusal\"", "").expect(200);
+    assert!(refused.text.contains("link"), "{}", refused.text);
+
+    assert!(made(Some("alice"), None).unwrap_err().contains("is no administrator"));
+    assert!(ask(&path, &Command::Link { identity: None, from: None, minutes: 0 }).unwrap().unwrap_err().contains("between 1 and 60"));
+    running.stop();
+    let command = Command::Link { identity: None, from: None, minutes: 10 };
+    let host = controller::host(&config, &command).unwrap();
+    let stopped = host.act(command, &Arc::new(Progress::default())).unwrap_err();
+    assert!(stopped.to_string().contains("running controller"), "{stopped}");
+}

@@ -121,6 +121,7 @@ const BODIES: &[(&str, &str)] = &[
     ("/api-tokens", "apiToken"),
     ("/auth-policies", "authPolicy"),
     ("/authenticate", "auth"),
+    ("/authenticate/link", "loginLink"),
     ("/authenticate/mfa", "mfaAuth"),
     ("/authenticators", "authenticator"),
     ("/authenticators/{id}", "authenticator"),

@@ -88,11 +88,19 @@ pub(crate) async fn authenticate(
         }
         other => other?,
     };
-    call.metrics.logins.get_or_create(&MethodLabel { method: method.as_str() }).inc();
+    welcome(&call, caller, method.as_str()).await
+}
+
+/// The answer to a login by a method that opened a session.
+///
+/// # Errors
+/// The bearer token cannot be verified now, or the store fails.
+pub(crate) async fn welcome(call: &Call, caller: Caller, method: &'static str) -> Result<Opened<SessionDetail>> {
+    call.metrics.logins.get_or_create(&MethodLabel { method }).inc();
     let (token, mut caller) = (caller.session.spec.token.clone(), Arc::new(caller));
     call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
     let timeout = call.sessions.timeout();
-    Ok(Opened { data: current(&call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
+    Ok(Opened { data: current(call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
 }
 
 /// Checks the credential and opens a session.

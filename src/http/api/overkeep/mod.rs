@@ -7,6 +7,7 @@ mod events;
 mod expiring;
 mod explain;
 mod history;
+mod login_link;
 mod names;
 mod network;
 mod router_configuration;
@@ -74,6 +75,10 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .refuses(&[404])
         .delete("/api-tokens/{id}", Admin, api_tokens::revoke)
         .summary("Revokes an API token.")
+        .post("/authenticate/link", Open, login_link::redeem)
+        .summary("Opens an API session with a one-time link that the owner of the host made.")
+        .body_name("loginLink")
+        .refuses(&[401])
         .get("/events", Admin, events::watch)
         .summary("New rows of the history, as server-sent events.")
 }

@@ -9,7 +9,7 @@ const RETRY = [1000, 2000, 5000, 10000];
 /** A rejected request. `fields` maps a member of the request to the reason. */
 export class Refused extends Error {
   constructor(status, error) {
-    super(error?.cause?.field ? `${error.cause.field}: ${error.cause.reason}` : error?.cause?.message || error?.message || `HTTP ${status}`);
+    super(error?.cause?.message || error?.message || `HTTP ${status}`);
     this.status = status;
     this.code = error?.code;
     this.requestId = error?.requestId;
@@ -18,6 +18,14 @@ export class Refused extends Error {
       if (violation.field && !this.fields.has(violation.field)) this.fields.set(violation.field, violation.reason);
     }
     if (error?.cause?.field && !this.fields.has(error.cause.field)) this.fields.set(error.cause.field, error.cause.reason);
+    if (error?.cause?.field) this.locate(this.fields);
+  }
+
+  /** Names the members of the request anew, with their reasons. */
+  locate(fields) {
+    this.fields = fields;
+    const [[field, reason] = []] = fields;
+    if (field) this.message = `${field}: ${reason}`;
   }
 }
 
@@ -43,6 +51,7 @@ function setSession(value) {
 }
 
 export const currentSession = () => session;
+export const forgetSession = () => setSession(null);
 
 export function onSession(watcher) {
   watchers.add(watcher);
@@ -113,12 +122,25 @@ export const literal = text => `"${String(text).replaceAll('\\', '\\\\').replace
 const opened = data => ({ token: data.token, id: data.id, name: data.identity?.name, identityId: data.identityId, complete: false });
 
 /** Opens a session. Returns the authentication steps that are still required, usually none. */
-export async function logIn(method, body) {
+export const logIn = (method, body) => enter(`/authenticate?method=${method}`, body);
+
+/** Opens a session with the secret of a one-time link. */
+export const useLink = secret => enter(`${OVERKEEP}/authenticate/link`, { secret });
+
+async function enter(path, body) {
   setSession(null);
-  const { data } = await ask('POST', `/authenticate?method=${method}`, { body });
+  const { data } = await ask('POST', path, { body });
   setSession(opened(data));
   if (!data.authQueries?.length) await admit();
   return data.authQueries || [];
+}
+
+/** Uses an API token in place of a session. It stays valid when the page forgets it. */
+export async function useToken(token) {
+  setSession(null);
+  const { data } = await ask('GET', '/current-identity', { headers: { 'zt-session': token } });
+  if (!data.isAdmin) throw new NotAdministrator();
+  setSession({ token, name: data.name, identityId: data.id, isToken: true, complete: true });
 }
 
 /** Only administrators may use the page. The session of anybody else is ended. */
@@ -138,6 +160,7 @@ export async function giveCode(code) {
 export async function logOut() {
   const ended = session;
   setSession(null);
+  if (ended?.isToken) return;
   try {
     await send('DELETE', '/current-api-session', { headers: { 'zt-session': ended?.token }, keepalive: true });
   } catch {

@@ -42,20 +42,21 @@ function Action({ kind, record, action, onClose, onDone }) {
   const isText = action.media && action.media !== 'application/json';
   const submit = async event => {
     event.preventDefault();
-    const body = isText ? draft.text || '' : action.body ? clean(draft, action.body) : undefined;
+    const form = action.body && clean(draft, action.body);
+    const body = isText ? draft.text || '' : action.isList ? form.list || [] : form;
     try {
-      await ask('POST', `${kind.path}/${encodeURIComponent(record.id)}/${action.verb}`, { body, media: action.media });
+      await ask(action.method, `${kind.path}/${encodeURIComponent(record.id)}/${action.verb}`, { body, media: action.media });
       onDone();
       onClose();
     } catch (reason) {
       setError(reason);
     }
   };
-  return html`<${Dialog} title=${`${t.run(action.verb)}: ${nameOf(record)}`} onClose=${onClose}>
+  return html`<${Dialog} title=${`${action.label}: ${nameOf(record)}`} onClose=${onClose}>
     <form onSubmit=${submit}><p>${action.summary}</p><${Problem} error=${error} />
       ${isText ? html`<label>${texts.form.value}<textarea rows="8" onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
         : action.body?.properties && html`<${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} />`}
-      <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button class="button main">${t.run(action.verb)}</button></div>
+      <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`}>${action.label}</button></div>
     </form>
   <//>`;
 }
@@ -108,7 +109,7 @@ export function Detail({ kind, id }) {
     <p class="crumbs"><a href=${`#/${kind.name}`}>${kind.label}</a></p>
     <${Heading} title=${nameOf(record)}>
       ${isAsked && html`<a class="button" href=${`#/access/ask?${isAsked}=${encodeURIComponent(id)}`}>${texts.access.ofRecord[isAsked]}</a>`}
-      ${kind.actions.filter(action => !action.body || typeof action.body === 'object' && action.body.type !== 'array').map(action => html`<button type="button" class="button" onClick=${() => setOpen(action)}>${t.run(action.verb)}</button>`)}
+      ${kind.actions.map(action => html`<button type="button" class="button" onClick=${() => setOpen(action)}>${action.label}</button>`)}
       ${kind.replace && html`<a class="button" href=${`#/${kind.name}/${encodeURIComponent(id)}/edit`}>${texts.edit}</a>`}
       ${kind.canDelete && html`<button type="button" class="button danger" onClick=${() => setOpen('delete')}>${texts.delete}</button>`}
     <//>

@@ -2,14 +2,16 @@
 
 import { html, useEffect, useMemo, useState } from './vendor/htm-preact.js';
 import { ask, get } from './api.js';
-import { nameOf, resolve, typeOf } from './kinds.js';
+import { nameOf, resolve, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
-import { Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
+import { Copy, Dialog, Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
 import { ObjectFields, clean, initial } from './fields.js';
 import { Preview } from './preview.js';
 
 const t = texts.form;
 const NOTHING = new Map();
+// What only the answer to a creation holds.
+const SECRET = /^(token|secret|password)$/;
 
 /** The members of a record that a form may change. */
 function draftOf(kind, record) {
@@ -70,6 +72,8 @@ function Form({ kind, id, record, etag, values, reload }) {
   const [draft, setDraft] = useState(before);
   const [refused, setRefused] = useState(null);
   const [saving, setSaving] = useState(false);
+  const [made, setMade] = useState(null);
+  const show = shown => { location.hash = `#/${kind.name}/${encodeURIComponent(shown)}`; };
   const touched = !same(before, draft);
   const request = isNew ? ['POST', clean(draft, schema)] : change(before, draft, kind);
   const path = isNew ? kind.path : `${kind.path}/${encodeURIComponent(id)}`;
@@ -93,9 +97,12 @@ function Form({ kind, id, record, etag, values, reload }) {
     setRefused(null);
     try {
       const { data } = await ask(request[0], `${path}?strict=true`, { body: request[1], headers: !isNew && etag ? { 'if-match': etag } : {} });
-      location.hash = `#/${kind.name}/${encodeURIComponent(isNew ? data.id : id)}`;
+      const secrets = Object.entries(data || {}).filter(([member, value]) => isNew && SECRET.test(member) && typeof value === 'string');
+      if (secrets.length) setMade({ id: data.id, secrets });
+      else show(isNew ? data.id : id);
     } catch (error) {
       setSaving(false);
+      if (error.fields) error.locate(placed(error.fields, schema));
       setRefused(error);
       const field = error.fields?.keys().next().value;
       if (field) requestAnimationFrame(() => document.querySelector('.wrong input, .wrong textarea, .wrong select')?.focus());
@@ -103,7 +110,7 @@ function Form({ kind, id, record, etag, values, reload }) {
   };
   // An error of a member is shown at it once the form was changed. A member that is still blank is not an error yet.
   const early = touched && wrong?.fields ? new Map([...placed(wrong.fields, schema)].filter(([field]) => !isBlank(draft[field.split('.')[0]]))) : NOTHING;
-  const errors = refused?.fields?.size ? placed(refused.fields, schema) : early;
+  const errors = refused?.fields?.size ? refused.fields : early;
   return html`<form class="editor" onSubmit=${submit} noValidate>
     <div class="card"><${ObjectFields} schema=${schema} value=${draft} onChange=${next => { setDraft(next); setRefused(null); }} errors=${errors} kind=${kind} folds
       fixed=${isNew ? [] : [...kind.fixed, ...(schema.oneOf ? ['typeId'] : [])]} /></div>
@@ -114,6 +121,9 @@ function Form({ kind, id, record, etag, values, reload }) {
       <div class="actions"><a class="button" href=${isNew ? `#/${kind.name}` : `#/${kind.name}/${encodeURIComponent(id)}`}>${texts.cancel}</a>
         <button class="button main" disabled=${saving || !request}>${isNew ? texts.create : texts.save}</button></div>
     </aside>
+    ${made && html`<${Dialog} title=${draft.name || kind.one} onClose=${() => show(made.id)}><p>${texts.detail.onlyNow}</p>
+      ${made.secrets.map(([member, value]) => html`<div class="field"><strong>${sentence(member)}</strong><pre class="long" tabindex="0">${value}</pre><${Copy} text=${value} /></div>`)}
+      <div class="actions"><button type="button" class="button main" onClick=${() => show(made.id)}>${texts.close}</button></div><//>`}
   </form>`;
 }
 

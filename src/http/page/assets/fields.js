@@ -102,7 +102,7 @@ const local = text => {
 
 /** Data described by the schema of another record, whose id is in a member beside it. */
 function Fitting({ of, children }) {
-  const [found] = useLoad(signal => get(`/${of.kind.name}/${encodeURIComponent(of.id)}`, { signal }).then(({ data }) => data.schema), [of.id]);
+  const [found] = useLoad(signal => get(`${of.kind.path}/${encodeURIComponent(of.id)}`, { signal }).then(({ data }) => data.schema), [of.id]);
   return children(found);
 }
 

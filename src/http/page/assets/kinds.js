@@ -1,4 +1,4 @@
-// Every kind of record, as the OpenAPI documents describe it. A new kind appears on the page because it is in the documents.
+// Every kind of record, as the OpenAPI documents of the interfaces describe it. A new kind appears on the page because it is in the documents.
 
 import { get } from './api.js';
 import { texts } from './texts.js';
@@ -10,17 +10,21 @@ const PATH = /^\/([a-z-]+)$/;
 const PATCHED = /^\/([a-z-]+)\/\{id\}$/;
 const RELATED = /^\/([a-z-]+)\/\{id\}\/([a-z-]+)$/;
 
-/** Loads the document of the management interface and makes the kinds of it. */
+/** The interfaces with kinds. Paths of the first need no prefix. */
+const INTERFACES = [['/edge/management/v1', ''], ['/overkeep/v1', '/overkeep/v1']];
+
+/** Loads the documents of the interfaces and makes the kinds of them. */
 export async function load() {
   if (kinds.size) return;
-  const answer = await fetch('/edge/management/v1/openapi.json', { credentials: 'omit' });
-  const { paths, components } = await answer.json();
-  schemas = components.schemas;
   const found = new Map();
-  for (const [path, item] of Object.entries(paths)) {
-    const name = PATH.exec(path)?.[1];
-    if (name && item.get && paths[`${path}/{id}`]?.get && isList(item.get)) found.set(name, kindOf(name, item, paths));
-  }
+  const documents = await Promise.all(INTERFACES.map(([base]) => fetch(`${base}/openapi.json`, { credentials: 'omit' }).then(answer => answer.json())));
+  schemas = Object.assign({}, ...documents.map(({ components }) => components.schemas).reverse());
+  documents.forEach(({ paths }, index) => {
+    for (const [path, item] of Object.entries(paths)) {
+      const name = PATH.exec(path)?.[1];
+      if (name && !found.has(name) && item.get && paths[`${path}/{id}`]?.get && isList(item.get)) found.set(name, kindOf(name, item, paths, INTERFACES[index][1]));
+    }
+  });
   for (const duplicate of texts.sameKind) if (found.has(duplicate[1])) found.delete(duplicate[0]);
   kinds = found;
 }
@@ -30,7 +34,7 @@ const bodyOf = operation => operation?.requestBody?.content?.['application/json'
 const answerOf = operation => Object.values(operation?.responses?.['200']?.content || {})[0]?.schema;
 const offers = (operation, name) => (operation?.parameters || []).some(parameter => parameter.name === name);
 
-function kindOf(name, item, paths) {
+function kindOf(name, item, paths, base) {
   const one = paths[`/${name}/{id}`];
   const related = [];
   const actions = [];
@@ -38,8 +42,8 @@ function kindOf(name, item, paths) {
     const match = RELATED.exec(path);
     if (match?.[1] !== name) continue;
     if (operations.get && isList(operations.get)) related.push(match[2]);
-    else if (operations.post && !texts.noAction.includes(match[2])) {
-      actions.push({ verb: match[2], summary: operations.post.summary, body: resolve(bodyOf(operations.post)), media: Object.keys(operations.post.requestBody?.content || {})[0] });
+    else if (!texts.noAction.includes(match[2])) {
+      for (const method of ['post', 'delete']) if (operations[method]) actions.push(actionOf(method, match[2], operations[method]));
     }
   }
   const shown = resolve(answerOf(item.get))?.properties?.data?.items;
@@ -47,7 +51,7 @@ function kindOf(name, item, paths) {
   const replace = resolve(bodyOf(one.put));
   return {
     name,
-    path: `/${name}`,
+    path: `${base}/${name}`,
     label: texts.kinds[name]?.many || sentence(name),
     one: texts.kinds[name]?.one || singular(sentence(name)),
     note: texts.kinds[name]?.note,
@@ -62,6 +66,15 @@ function kindOf(name, item, paths) {
     related,
     actions,
   };
+}
+
+/** An operation on one record. A body that is a list is the member `list` of its form. */
+function actionOf(method, verb, operation) {
+  const body = resolve(bodyOf(operation));
+  const isList = body?.type === 'array';
+  const form = isList ? { type: 'object', required: ['list'], properties: { list: body } } : body;
+  const label = method === 'delete' ? texts.detail.takeBack(sentence(verb).toLowerCase()) : texts.detail.run(verb);
+  return { method: method.toUpperCase(), verb, label, summary: operation.summary, body: form, isList, media: Object.keys(operation.requestBody?.content || {})[0] };
 }
 
 export const allKinds = () => [...kinds.values()];
@@ -91,6 +104,7 @@ export function sentence(member) {
 
 /** The kind that a member of a record refers to by id, if its name says so. */
 export function referred(member) {
+  if (/token$/i.test(member)) return null; // a secret, not the id of a record
   const parts = words(member).filter((part, index, all) => !(part === 'id' && index === all.length - 1));
   for (let from = 0; from < parts.length; from++) {
     const rest = parts.slice(from);
@@ -114,7 +128,7 @@ const known = new Map();
 export function nameById(kindName, id) {
   const key = `${kindName}/${id}`;
   if (!known.has(key)) {
-    known.set(key, get(`/${kindName}/${encodeURIComponent(id)}`).then(({ data }) => nameOf(data), () => id));
+    known.set(key, get(`${kinds.get(kindName)?.path || `/${kindName}`}/${encodeURIComponent(id)}`).then(({ data }) => nameOf(data), () => id));
     setTimeout(() => known.delete(key), 30000);
   }
   return known.get(key);

@@ -1,13 +1,16 @@
-// Log-in: a password or a certificate, and a one-time code if one is required.
+// Log-in: a password, a certificate or an API token, and a one-time code if one is required.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
-import { NotAdministrator, giveCode, logIn, logOut } from './api.js';
+import { NotAdministrator, giveCode, logIn, logOut, useLink, useToken } from './api.js';
 import { texts } from './texts.js';
 import { Copy, Problem } from './parts.js';
 
 const t = texts.login;
 
-const shownError = error => (error instanceof NotAdministrator ? new Error(t.notAdmin) : error.status === 401 ? new Error(t.wrong) : error);
+const WRONG = { password: t.wrong, cert: t.wrongCertificate, token: t.wrongToken, link: t.wrongLink };
+const WAYS = { password: body => logIn('password', body), cert: () => logIn('cert', {}), token: token => useToken(token).then(() => []), link: useLink };
+
+const shownError = (error, method = 'password') => (error instanceof NotAdministrator ? new Error(t.notAdmin) : error.status === 401 ? new Error(WRONG[method]) : error);
 
 function Code({ onError }) {
   const [busy, setBusy] = useState(false);
@@ -33,7 +36,7 @@ function Code({ onError }) {
   </form>`;
 }
 
-export function Login({ ended }) {
+export function Login({ ended, link }) {
   const [asked, setAsked] = useState(null);
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
@@ -41,17 +44,18 @@ export function Login({ ended }) {
   useEffect(() => {
     document.title = `${t.title} – ${texts.product}`;
     field.current?.focus();
+    if (link) enter('link', link);
   }, []);
-  const enter = async (method, body) => {
+  const enter = async (method, given) => {
     setBusy(true);
     setError(null);
     try {
-      const queries = await logIn(method, body);
+      const queries = await WAYS[method](given);
       const other = queries.find(query => query.typeId !== 'MFA');
       if (other) throw new Error(t.asked(other.typeId || other.format || ''));
       if (queries.length) setAsked(true);
     } catch (reason) {
-      setError(shownError(reason));
+      setError(shownError(reason, method));
     }
     setBusy(false);
   };
@@ -59,6 +63,10 @@ export function Login({ ended }) {
     event.preventDefault();
     const { username, password } = event.target.elements;
     enter('password', { username: username.value, password: password.value });
+  };
+  const submitToken = event => {
+    event.preventDefault();
+    enter('token', event.target.elements.token.value.trim());
   };
   return html`<main class="login">
     <div class="card">
@@ -72,9 +80,14 @@ export function Login({ ended }) {
         <label for="password">${t.password}</label>
         <input id="password" name="password" type="password" autocomplete="current-password" required />
         <button class="button main" disabled=${busy}>${t.submit}</button>
-        <button type="button" class="button" disabled=${busy} onClick=${() => enter('cert', {})}>${t.certificate}</button>
-      </form>`}
-      <details><summary>${t.lost}</summary><p><code>${t.command}</code></p><${Copy} text=${t.command} /></details>
+        <button type="button" class="button" disabled=${busy} onClick=${() => enter('cert')}>${t.certificate}</button>
+      </form>
+      <details><summary>${t.token}</summary><form onSubmit=${submitToken}>
+        <label for="token">${t.tokenField}</label>
+        <input id="token" name="token" type="password" autocomplete="off" spellcheck=${false} required aria-describedby="token-hint" />
+        <p id="token-hint" class="hint">${t.tokenHint}</p>
+        <button class="button" disabled=${busy}>${t.submitToken}</button></form></details>`}
+      <details><summary>${t.lost}</summary><p class="hint">${t.lostHint}</p>${t.commands.map(command => html`<p class="command"><code>${command}</code><${Copy} text=${command} /></p>`)}</details>
       <p class="links"><a href="/docs">${texts.documents}</a></p>
     </div>
   </main>`;

@@ -1,7 +1,7 @@
 // The frame of the page: session, address, navigation.
 
 import { html, render, useEffect, useRef, useState } from './vendor/htm-preact.js';
-import { currentSession, follow, logOut, onSession } from './api.js';
+import { currentSession, follow, forgetSession, logOut, onSession } from './api.js';
 import { allKinds, kind, load } from './kinds.js';
 import { texts } from './texts.js';
 import { Icon, Loading, Problem, useLoad } from './parts.js';
@@ -151,6 +151,19 @@ function Shell({ session }) {
     ${finding && ready && html`<${Finder} kinds=${orderedKinds()} onClose=${() => setFinding(false)} />`}`;
 }
 
+/** The secret of a one-time link: `#/link/SECRET`. It leaves the address at once, and with it the history of the browser. */
+function takeLink() {
+  const { parts: [name, secret] } = address();
+  if (name !== 'link') return null;
+  history.replaceState(null, '', '#/overview');
+  return secret;
+}
+
+const link = takeLink();
+if (link) forgetSession();
+// A link that is opened in this tab later.
+addEventListener('hashchange', () => address().parts[0] === 'link' && location.reload());
+
 function Page() {
   const [session, setSession] = useState(currentSession);
   const [wasIn, setWasIn] = useState(Boolean(session));
@@ -158,7 +171,7 @@ function Page() {
     setSession(value);
     if (value?.complete) setWasIn(true);
   }), []);
-  if (!session?.complete) return html`<${Login} ended=${wasIn} />`;
+  if (!session?.complete) return html`<${Login} ended=${wasIn} link=${wasIn ? null : link} />`;
   return html`<${Shell} session=${session} />`;
 }
 

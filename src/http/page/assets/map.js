@@ -11,6 +11,7 @@ import { useNews } from './news.js';
 
 const t = texts.access;
 const MAX_POLICIES = 40;
+const MAX_PAGE = 500;
 const MAX_ROUTERS = 6;
 const ROW = 46;
 const GAP = 10;
@@ -26,13 +27,20 @@ const count = (path, filter, signal) => list(path, { filter, limit: 1 }, { signa
 /** The number of records of each group. */
 const sizes = async (groups, path, signal) => new Map((await each([...groups], role => count(path, members(role), signal))).map((total, index) => [[...groups][index], total]));
 
+/** The service policies that a search looks through: all of them. Without a search the first ones suffice. */
+async function policiesFor(text, signal) {
+  const page = offset => list('/service-policies', { limit: text ? MAX_PAGE : MAX_POLICIES, sort: 'name', offset: offset || undefined }, { signal });
+  const first = await page(0);
+  if (!text) return first;
+  const offsets = Array.from({ length: Math.ceil(first.total / MAX_PAGE) - 1 }, (_, index) => (index + 1) * MAX_PAGE);
+  const others = await each(offsets, page);
+  return { rows: [first, ...others].flatMap(({ rows }) => rows), total: first.total };
+}
+
 /** Policies whose name, or the name of one of whose groups, contains the text. */
 async function load(text, signal) {
-  const [service, router] = await Promise.all([
-    list('/service-policies', { limit: 500, sort: 'name' }, { signal }),
-    list('/edge-routers', { limit: MAX_ROUTERS, sort: 'name' }, { signal }),
-  ]);
   const small = text.toLowerCase();
+  const [service, router] = await Promise.all([policiesFor(small, signal), list('/edge-routers', { limit: MAX_ROUTERS, sort: 'name' }, { signal })]);
   const names = policy => [policy.name, ...[...(policy.identityRolesDisplay || []), ...(policy.serviceRolesDisplay || [])].map(({ name }) => name)];
   const matching = service.rows.filter(policy => !small || names(policy).some(name => name.toLowerCase().includes(small)));
   const policies = matching.slice(0, MAX_POLICIES);

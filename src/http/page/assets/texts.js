@@ -43,13 +43,21 @@ export const texts = {
     password: 'Password',
     submit: 'Log in',
     certificate: 'Log in with the browser’s certificate',
+    token: 'Log in with an API token',
+    tokenField: 'API token',
+    tokenHint: 'It begins with ovk_. The page can do what the scope of the token allows.',
+    submitToken: 'Use the token',
+    wrongToken: 'This API token is unknown or has expired, or its identity is disabled.',
+    wrongCertificate: 'The browser presented no certificate that logs somebody in, or the identity is disabled.',
     code: 'One-time code',
     codeHint: 'Six digits from your authenticator app, or a recovery code.',
     confirm: 'Confirm',
     ended: 'Your session ended. Log in again.',
     notAdmin: 'This page is for administrators. Your identity is not an administrator.',
-    lost: 'Lost the password? On the host, run:',
-    command: 'overkeep admin reset-password admin',
+    lost: 'Cannot log in?',
+    lostHint: 'On the host, as the owner of the data file, print a link that logs you in once, or set a new password:',
+    commands: ['overkeep admin link', 'overkeep admin reset-password admin'],
+    wrongLink: 'This link was used already, has expired, or is for another machine. On the host, overkeep admin link prints a new one.',
     wrong: 'The user name or the password is wrong, or the identity is locked.',
     asked: what => `A further authentication step is required that this page does not support: ${what}.`,
   },
@@ -119,6 +127,8 @@ export const texts = {
     run: verb => verb.charAt(0).toUpperCase() + verb.slice(1).replaceAll('-', ' '),
     done: 'Done.',
     byRole: 'by role',
+    takeBack: what => `Remove ${what}`,
+    onlyNow: 'Copy this now. It is not shown again.',
   },
 
   form: {
@@ -320,6 +330,7 @@ export const texts = {
     breakGlassNote: 'On the host, as the owner of the data file:',
     commands: [
       ['overkeep admin list', 'lists the administrators and whether they are locked'],
+      ['overkeep admin link', 'prints a link that logs an administrator in on this page, once'],
       ['overkeep admin reset-password admin', 'sets a new password and ends the sessions'],
       ['overkeep check', 'checks the data file for damage'],
       ['overkeep restore --help', 'replaces the data file by a snapshot'],
@@ -333,13 +344,14 @@ export const texts = {
     typeId: 'Type', caId: 'Certificate authority', certPem: 'Certificate (PEM)',
   },
   // The order of the kinds in the navigation. Kinds that are not listed here follow, ordered by label.
-  order: ['identities', 'services', 'service-policies', 'edge-routers', 'edge-router-policies', 'service-edge-router-policies', 'configs', 'config-types', 'posture-checks', 'auth-policies', 'external-jwt-signers', 'cas', 'enrollments', 'authenticators', 'terminators', 'api-sessions', 'sessions'],
+  order: ['identities', 'services', 'service-policies', 'edge-routers', 'edge-router-policies', 'service-edge-router-policies', 'configs', 'config-types', 'posture-checks', 'auth-policies', 'external-jwt-signers', 'cas', 'api-tokens', 'enrollments', 'authenticators', 'terminators', 'api-sessions', 'sessions'],
   frequent: 6,
   // Pairs of paths that list the same records; the first is omitted.
   sameKind: [['routers', 'transit-routers']],
   // Actions that only work on the client’s own connection.
   noAction: ['extend', 'extend-verify'],
   kinds: {
+    'api-tokens': { many: 'API tokens', one: 'API token', note: 'Secrets with which programs act as an identity, within a scope, until they expire.' },
     identities: { many: 'Identities', one: 'identity', note: 'People, devices and programs that log in. Roles decide which policies apply to them.' },
     services: { many: 'Services', one: 'service', note: 'What clients connect to. A service needs an identity that hosts it and a policy that lets others dial it.' },
     'service-policies': { many: 'Service policies', one: 'service policy', note: 'Who may dial or host which services.' },

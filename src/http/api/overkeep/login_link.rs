@@ -1,0 +1,43 @@
+//! POST /authenticate/link: opens a session with a one-time link of the owner of the host.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    authentication::{
+        Refused,
+        login::{self, ClientInfo, Principal},
+    },
+    error::{Error, Result},
+    http::{
+        answer::Opened,
+        api::common::{authenticate::welcome, current::SessionDetail},
+        call::Call,
+        extractor::Body,
+    },
+};
+
+/// The method, in metrics and in the history.
+const METHOD: &str = "link";
+
+/// The link that `overkeep admin link` printed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LoginLink {
+    /// The part of the link after `#/link/`.
+    #[schemars(length(min = 1, max = 100))]
+    secret: String,
+}
+
+/// POST /authenticate/link
+pub(crate) async fn redeem(call: Call, Body(LoginLink { secret }): Body<LoginLink>) -> Result<Opened<SessionDetail>> {
+    let address = call.peer.shown();
+    let Some(identity) = call.login_links.spend(&secret, call.peer.address, call.now) else {
+        call.refusals.note(&call.store, Refused { what: METHOD, address, ..Refused::default() }, call.now).await;
+        return Err(Error::InvalidAuth);
+    };
+    let place = call.sessions.admit(&identity)?;
+    let client_info = ClientInfo { address: address.unwrap_or_default(), ..ClientInfo::default() };
+    let caller = login::open(&call.changes, Principal::by_link(identity), client_info, place).await?;
+    welcome(&call, caller, METHOD).await
+}
