@@ -1,4 +1,4 @@
-//! Certificates and enrollments that expire soon or have expired.
+//! Certificates, enrollments and API tokens that expire soon or have expired.
 //!
 //! Not here: what renews itself (`change/certificates.rs`, the clients' own renewals) and the deletion of what has expired (`jobs.rs`). Start
 //! with [`expiring`]. Invariant: it only reads.
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::{
     clock::{Clock, Timestamp},
-    entity::{Authenticator, Ca, Credential, EdgeRouter, Enrollment, ExternalJwtSigner, Id, Identity, TransitRouter},
+    entity::{ApiToken, Authenticator, Ca, Credential, EdgeRouter, Enrollment, ExternalJwtSigner, Id, Identity, TransitRouter},
     error::Result,
     metrics::{Gauges, KindLabel},
     pki::{Certificate, Keystore},
@@ -33,11 +33,12 @@ pub(crate) enum ExpiringKind {
     Enrollment,
     Ca,
     ExternalJwtSigner,
+    ApiToken,
 }
 
 impl ExpiringKind {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::ControllerCertificate,
         Self::IdentityCertificate,
         Self::EdgeRouterCertificate,
@@ -45,6 +46,7 @@ impl ExpiringKind {
         Self::Enrollment,
         Self::Ca,
         Self::ExternalJwtSigner,
+        Self::ApiToken,
     ];
 
     /// The name on the wire.
@@ -57,11 +59,12 @@ impl ExpiringKind {
             Self::Enrollment => "enrollment",
             Self::Ca => "ca",
             Self::ExternalJwtSigner => "external-jwt-signer",
+            Self::ApiToken => "api-token",
         }
     }
 }
 
-/// A certificate or an enrollment that expires.
+/// A certificate, an enrollment or an API token that expires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Expiring {
@@ -108,6 +111,10 @@ pub(crate) fn expiring(read: &Read<'_>, keystore: &Keystore, before: Timestamp, 
     read.each_readable::<ExternalJwtSigner>(|record| {
         let pem = record.spec.cert_pem.clone().unwrap_or_default();
         found.pem(ExpiringKind::ExternalJwtSigner, || Ok((record.id.to_string(), record.spec.name.clone())), &pem)
+    })?;
+    read.each_readable::<ApiToken>(|record| match record.spec.expires_at {
+        Some(ends_at) => found.add(ExpiringKind::ApiToken, || Ok((record.id.to_string(), record.spec.name.clone())), ends_at),
+        None => Ok(()),
     })?;
     found.list.sort_by(|one, other| (one.ends_at, one.kind, &one.name).cmp(&(other.ends_at, other.kind, &other.name)));
     Ok(found.list)
@@ -195,7 +202,11 @@ impl ExpiryNotice {
         if !logged.is_empty() {
             let named = logged.iter().take(MAX_NAMES).map(|one| format!("{} {} ({})", one.kind.as_str(), one.name, one.ends_at));
             let first = named.collect::<Vec<_>>().join(", ");
-            tracing::warn!(count = logged.len(), first, "certificates expire within 30 days or have expired: overkeep expiring lists them");
+            tracing::warn!(
+                count = logged.len(),
+                first,
+                "certificates or API tokens expire within 30 days or have expired: overkeep expiring lists them"
+            );
         }
         Ok(())
     }

@@ -33,6 +33,12 @@ impl Online {
         self.0.routers.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
+    /// The connected routers and their connections.
+    pub fn routers(&self) -> Vec<(String, RouterLink)> {
+        let routers = self.0.routers.read().unwrap_or_else(PoisonError::into_inner);
+        routers.iter().map(|(id, link)| (id.clone(), link.clone())).collect()
+    }
+
     /// Whether a router is connected.
     pub fn is_router_connected(&self, id: &str) -> bool {
         self.0.routers.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)

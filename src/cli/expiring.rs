@@ -1,4 +1,4 @@
-//! `overkeep expiring`: certificates and enrollments that expire soon.
+//! `overkeep expiring`: certificates, enrollments and API tokens that expire soon.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::admin_socket::Outcome;
 
-/// List certificates and enrollments that expire soon or have expired: exit status 0 if there are none, 3 if there are.
+/// List certificates, enrollments and API tokens that expire soon or have expired: exit status 0 if there are none, 3 if there are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExpiringArguments {
     /// List what expires within this time

@@ -6,6 +6,8 @@ use serde_json::Value as Json;
 
 /// Members that a table leaves out.
 const LEFT_OUT: [&str; 5] = ["_links", "createdAt", "updatedAt", "tags", "isSystem"];
+/// A secret that the table of a list leaves out.
+const SECRET: &str = "token";
 /// The suffix of members that hold the names of what another member refers to.
 const NAMES: &str = "Display";
 /// The maximum characters of a cell.
@@ -64,7 +66,8 @@ pub fn table(data: &Json, width: Option<usize>, order: &[String]) -> String {
     let entries: Vec<&Json> = entries(data).collect();
     let mut columns: Vec<String> = Vec::new();
     for (member, value) in entries.iter().filter_map(|entry| entry.as_object()).flatten() {
-        let shown = !LEFT_OUT.contains(&member.as_str()) && !cell(value).is_empty() && !columns.contains(member);
+        let is_left_out = LEFT_OUT.contains(&member.as_str()) || (data.is_array() && member == SECRET);
+        let shown = !is_left_out && !cell(value).is_empty() && !columns.contains(member);
         columns.extend(shown.then(|| member.clone()));
     }
     // A column of names replaces its column of ids.

@@ -17,6 +17,9 @@ const FORMATS: [&str; 4] = ["table", "json", "yaml", "name"];
 /// The format of an answer that is the configuration file of each of its records.
 pub(crate) const CONFIGURATION: &str = "config";
 
+/// Commands of one word for what is asked most.
+const SHORTCUTS: [(&str, [&str; 2]); 2] = [("online", ["list", "online"]), ("sessions", ["list", "api-sessions"])];
+
 /// A word of a command line: the operation it completes, and the words that can follow it.
 #[derive(Default)]
 struct Word<'g> {
@@ -33,6 +36,10 @@ pub(crate) fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
         }
     }
     let mut commands: Vec<Command> = top.next.iter().map(|(verb, word)| word.command(grammar, verb, verb, true)).collect();
+    for (word, full) in SHORTCUTS {
+        let only = Word { operation: chosen(grammar, &full), next: BTreeMap::new() };
+        commands.push(only.command(grammar, word, word, true));
+    }
     for interface in INTERFACES {
         let mut words = Word::default();
         for operation in grammar.operations.iter().filter(|operation| operation.interface == interface) {
@@ -47,6 +54,8 @@ pub(crate) fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
 
 /// The operation of the chosen subcommands.
 pub(crate) fn chosen<'g>(grammar: &'g Grammar, words: &[&str]) -> Option<&'g Operation> {
+    let full = SHORTCUTS.iter().find(|(word, _)| words == [*word]).map(|(_, full)| full.as_slice());
+    let words = full.unwrap_or(words);
     let (interface, words) = match words.split_first() {
         Some((first, rest)) if INTERFACES.contains(first) => (Some(*first), rest),
         _ => (None, words),

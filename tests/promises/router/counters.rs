@@ -11,6 +11,7 @@ use super::{
     scene::{Member, Scene, run, soon},
     sdk::{Options, key, kind},
 };
+use crate::command_line::on_host;
 use crate::harness::{Base, fresh};
 
 /// Waits until the counters of the router have these values.
@@ -152,5 +153,29 @@ fn lists_of_circuits_come_in_parts() {
         let (is_streamed, channels) = entries_of(&scene, Base::Overkeep, "/channels?limit=-1");
         assert!(is_streamed && channels.len() == 101, "{} channels", channels.len());
         drop(ends);
+    });
+}
+
+#[test]
+fn connected_identities_and_routers_are_listed() {
+    let scene = Scene::new();
+    run(async {
+        let _first = scene.client.connect(&scene.server, Options::GO).await;
+        let _second = scene.client.connect(&scene.server, Options::GO).await;
+        let name = scene.server.admin.get(&format!("/identities/{}", scene.client.id)).expect(200).data()["name"].clone();
+        let json = |words: &[&str]| serde_json::from_str::<Value>(&on_host(&scene.server, words).good()).unwrap();
+        let online = json(&["online", "--filter", "kind = \"identity\"", "-o", "json"]);
+        assert_eq!(online.as_array().unwrap().len(), 2, "{online}");
+        for one in online.as_array().unwrap() {
+            assert_eq!((&one["name"], &one["recordId"], &one["kind"]), (&name, &json!(scene.client.id), &json!("identity")));
+            assert!(one["address"].is_string() && one["since"].is_string(), "{one}");
+        }
+        let routers = json(&["list", "online", "--filter", "kind != \"identity\"", "-o", "json"]);
+        assert_eq!((&routers[0]["name"], &routers[0]["kind"], &routers[1]), (&json!("built-in"), &json!("edge-router"), &Value::Null));
+        let table = on_host(&scene.server, &["sessions"]).good();
+        let token = scene.server.admin.token.clone().unwrap();
+        let head = table.lines().next().unwrap();
+        assert!(head.contains("IDENTITY") && head.contains("LAST-ACTIVITY-AT") && table.contains(name.as_str().unwrap()), "{table}");
+        assert!(!head.contains("TOKEN") && !table.contains(&token), "{table}");
     });
 }

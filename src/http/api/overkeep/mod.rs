@@ -10,6 +10,7 @@ mod history;
 mod login_link;
 mod names;
 mod network;
+mod online;
 mod router_configuration;
 mod traffic;
 
@@ -49,10 +50,12 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .summary("Ends a circuit at both ends. The client may dial again.")
         .get("/channels", Admin, channels::list)
         .summary("The connections of SDKs to the built-in router.")
+        .get("/online", Admin, online::list)
+        .summary("Who is connected now: identities at the built-in router, one entry for each connection, and routers.")
         .get("/traffic", Admin, traffic::traffic)
         .summary("The counters of the built-in router: what is open now, and what was relayed and refused since the start.")
         .get("/expiring", Admin, expiring::list)
-        .summary("Certificates and enrollments that end within a duration, or have ended, the first first.")
+        .summary("Certificates, enrollments and API tokens that end within a duration, or have ended, the first first.")
         .get("/edge-routers/{id}/configuration", Admin, router_configuration::show)
         .summary("The configuration of an edge router, for `ziti router run`. JSON is YAML, too. The built-in router has none.")
         .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))

@@ -1,0 +1,126 @@
+//! Who is connected now: SDKs at the built-in router, and routers.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::names::{Named, Names};
+use crate::{
+    clock::Timestamp,
+    entity::{EdgeRouter, FactsExt, Id, Identity, RouterLink, TransitRouter},
+    error::Result,
+    http::{
+        api::common::in_memory_list::{self, Entry, Name},
+        call::Call,
+        extractor::Query,
+        list_body::Joined,
+        listing::Listing,
+    },
+    network::ChannelInfo,
+    query::{Type, Value},
+    store::Read,
+};
+
+/// A connected identity or router.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "OnlineDetail")]
+pub(crate) struct Online {
+    /// The id of the channel of an identity, or of the router.
+    id: String,
+    /// The name of the identity or router.
+    name: String,
+    kind: OnlineKind,
+    /// The id of the identity or router.
+    record_id: String,
+    /// The source `address:port` of an identity. The address that a router offers to SDKs, blank if it offers none.
+    address: String,
+    /// The SDK of the identity's last log-in, or the release of the router.
+    version: String,
+    /// When an identity connected; `null` for a router.
+    since: Option<Timestamp>,
+}
+
+/// What is connected.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+enum OnlineKind {
+    Identity,
+    EdgeRouter,
+    TransitRouter,
+}
+
+impl OnlineKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::EdgeRouter => "edge-router",
+            Self::TransitRouter => "transit-router",
+        }
+    }
+}
+
+const NAMES: &[Name<Online>] = &[
+    Name("id", Type::Text, |one| one.id.as_str().into()),
+    Name("name", Type::Text, |one| one.name.as_str().into()),
+    Name("kind", Type::Text, |one| one.kind.as_str().into()),
+    Name("recordId", Type::Text, |one| one.record_id.as_str().into()),
+    Name("address", Type::Text, |one| one.address.as_str().into()),
+    Name("version", Type::Text, |one| one.version.as_str().into()),
+    Name("since", Type::Date, |one| one.since.map_or(Value::Null, |since| Value::Date(since.millis()))),
+];
+
+impl Entry for Online {
+    const NAMES: &'static [Name<Self>] = NAMES;
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Online {
+    fn identity(info: ChannelInfo, names: &Names<'_>, tx: &Read<'_>) -> Result<Self> {
+        let identity = tx.find(&Id::<Identity>::from_text(info.identity_id.as_str()))?;
+        let sdk = identity.map(|identity| identity.state.sdk_info).unwrap_or_default();
+        let Named { id: record_id, name } = names.identity(info.identity_id)?;
+        Ok(Self {
+            id: info.id,
+            name,
+            kind: OnlineKind::Identity,
+            record_id,
+            address: info.address.map(|address| address.to_string()).unwrap_or_default(),
+            version: format!("{} {}", sdk.r#type, sdk.version).trim().to_owned(),
+            since: Some(info.since),
+        })
+    }
+
+    /// `None` if the router was deleted meanwhile.
+    fn router(id: &str, link: RouterLink, tx: &Read<'_>) -> Result<Option<Self>> {
+        let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (OnlineKind::EdgeRouter, router.spec.name));
+        let named = match edge {
+            Some(named) => Some(named),
+            None => tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| (OnlineKind::TransitRouter, router.spec.name)),
+        };
+        let Some((kind, name)) = named else { return Ok(None) };
+        let address = link.protocols.get("tls").map(|url| url.trim_start_matches("tls://").to_owned()).unwrap_or_default();
+        Ok(Some(Self { id: id.into(), name, kind, record_id: id.into(), address, version: link.version.version, since: None }))
+    }
+}
+
+/// GET /online
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Online>> {
+    let (channels, routers) = (call.router.clone(), call.store.online().clone());
+    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Online)| {
+        let names = Names::of(tx);
+        channels.each_channel(|info| Online::identity(info, &names, tx).map(&mut *found))?;
+        for (id, link) in routers.routers() {
+            Online::router(&id, link, tx)?.into_iter().for_each(&mut *found);
+        }
+        Ok(())
+    };
+    let (channels, routers) = (call.router.clone(), call.store.online().clone());
+    let one = move |tx: &Read<'_>, id: &str| match channels.channel_info(id) {
+        Some(info) => Online::identity(info, &Names::of(tx), tx).map(Some),
+        None => routers.router(id).map_or(Ok(None), |link| Online::router(id, link, tx)),
+    };
+    in_memory_list::list(&call, listing, each, one).await
+}
