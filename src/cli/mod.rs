@@ -9,7 +9,6 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -35,6 +34,7 @@ mod login;
 mod passphrase;
 mod progress;
 pub mod run;
+mod shell;
 
 pub(crate) use failure::Acted;
 pub use failure::Failure;
@@ -67,26 +67,17 @@ enum Command {
     Drill(drill::Drill),
     Login(login::Login),
     Logout(login::Logout),
-    Completions(Completions),
+    Completions(shell::Completions),
+    Man(shell::Man),
     Passphrase(passphrase::Passphrase),
 }
 
-/// Print a completion script for a shell; save it where the shell looks for completions.
-#[derive(clap::Args)]
-struct Completions {
-    shell: clap_complete::Shell,
-}
-
-impl Completions {
-    fn act(self) -> Result<(), Failure> {
-        let mut command = api::command(CommandLine::command(), &api::grammar()?);
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut command, "overkeep", &mut script);
-        match io::stdout().lock().write_all(&script) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::of(format!("stdout: {error}"))),
-            _ => Ok(()),
-        }
-    }
+/// The whole command line.
+///
+/// # Errors
+/// A row of the tables is invalid, which is a defect.
+fn whole() -> Result<clap::Command, Failure> {
+    Ok(api::command(CommandLine::command(), &api::grammar()?))
 }
 
 /// Runs the command of this process. `start` runs a controller until it is stopped; the log is started before.
@@ -99,6 +90,9 @@ pub(crate) fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), 
     // Before any file is opened.
     let surviving = limit::survive().map_err(|error| Failure::of(format!("signals: {error}")));
     let outcome = surviving.and_then(|()| {
+        if let Some(shell) = shell::asking(&environment) {
+            return shell::complete(&shell, whole()?);
+        }
         act(std::env::args_os(), &environment, |Start { config, warnings, again }| {
             logging::start(&config.log)?;
             warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
@@ -157,6 +151,7 @@ pub fn act<E: Display>(
         Command::Login(arguments) => tell(arguments.act()),
         Command::Logout(arguments) => tell(arguments.act()),
         Command::Completions(arguments) => arguments.act(),
+        Command::Man(arguments) => tell(arguments.act(whole()?)),
         Command::Passphrase(arguments) => tell(arguments.act(environment)),
     }
 }

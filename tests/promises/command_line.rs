@@ -366,18 +366,6 @@ fn documented_network_is_applied() {
 }
 
 #[test]
-fn shells_complete_kinds_and_members() {
-    let directory = tempfile::TempDir::new().unwrap();
-    for shell in ["bash", "zsh", "fish"] {
-        let output = program(directory.path()).args(["completions", shell]).output().unwrap();
-        let script = Ran::of(shell.into(), output).good();
-        assert!(["service-policy", "identity-roles", "re-enroll", "AnyOf"].iter().all(|word| script.contains(word)), "{shell}");
-    }
-    let output = program(directory.path()).args(["completions", "csh"]).output().unwrap();
-    Ran::of("csh".into(), output).bad(2, &["csh"]);
-}
-
-#[test]
 fn lists_are_whole_and_fit() {
     let server = TestServer::start();
     for n in 0..501 {

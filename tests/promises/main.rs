@@ -77,6 +77,7 @@ mod router_names;
 mod schema_bodies;
 mod sealed_keys;
 mod second_factors;
+mod shell_pages;
 mod simulated_disk;
 mod start;
 mod store;

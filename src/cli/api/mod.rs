@@ -1,10 +1,11 @@
 //! Commands for every operation of the route tables: `overkeep list identities`, `overkeep create service web`.
 //!
 //! No code here knows a kind. `grammar.rs` makes the words of an operation from its row, `tree.rs` the flags from its description,
-//! `members.rs` the body from the flags, `names.rs` ids from names; `transport.rs` sends the request, `output.rs` prints the answer.
+//! `members.rs` the body from the flags, `names.rs` ids from names, `completion.rs` names for shells; `transport.rs` sends the request, `output.rs` prints the answer.
 //! Start with `command` and `act`.
 
 mod call;
+mod completion;
 pub mod context;
 pub mod grammar;
 pub mod https;
@@ -21,13 +22,13 @@ use clap::{ArgMatches, Command};
 use serde_json::Value as Json;
 
 use super::{admin::Which, failure::Failure};
-use crate::{admin_socket::socket, http::Interfaces};
+use crate::http::Interfaces;
 
-use context::Context;
 use grammar::{Grammar, Operation};
 use names::Names;
 use request::{Answer, Request};
 use transport::Transport;
+pub use transport::reach;
 
 /// Entries requested per page.
 const PAGE: usize = 500;
@@ -94,20 +95,6 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
 fn transport(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
     reach(Which::of(path("config"), path("data")), environment)
-}
-
-/// The transport to the controller of this host if it is named, else to that of the variables or the last login, else to that of the default data file.
-///
-/// # Errors
-/// One line: the configuration or the login cannot be read.
-pub fn reach(which: Which, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
-    let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
-    let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
-    if !is_named && let Some(context) = Context::given(environment)? {
-        return Transport::remote(context);
-    }
-    let config = which.config(environment)?;
-    Ok(Transport::Host(socket::beside(&config.data)))
 }
 
 fn has(matches: &ArgMatches, id: &str) -> bool {

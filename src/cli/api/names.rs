@@ -31,28 +31,20 @@ impl<'a> Names<'a> {
     /// # Errors
     /// A name is unknown or ambiguous.
     pub(crate) fn path(&mut self, operation: &Operation, values: &[String]) -> Result<String, Failure> {
-        let (mut path, mut plain, mut values) = (String::new(), true, values.iter());
+        let mut path = String::new();
+        let mut lists = parameter_lists(self.grammar, operation).into_iter();
+        let mut values = values.iter();
         for part in operation.path.split('/').filter(|part| !part.is_empty()) {
-            let Some(parameter) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) else {
+            if !part.starts_with('{') {
                 path += &format!("/{part}");
                 continue;
-            };
+            }
             let value = values.next().cloned().unwrap_or_default();
-            // After the first parameter, the kind follows from the name of the parameter.
-            let kind = if plain {
-                Some(path.clone())
-            } else {
-                self.grammar.kind_of(operation.interface, parameter.strip_suffix("Id").unwrap_or(parameter))
-            };
-            let id = match kind {
-                Some(kind) => match self.grammar.lists(operation.interface, &kind) {
-                    Some(list) => self.id(list, &kind, &value)?,
-                    None => value,
-                },
+            let id = match lists.next().flatten() {
+                Some(list) => self.id(list, &list.path, &value)?,
                 None => value,
             };
             path += &format!("/{}", encoded(&id));
-            plain = false;
         }
         Ok(format!("{}{}", operation.base, if path.is_empty() { "/" } else { &path }))
     }
@@ -82,7 +74,7 @@ impl<'a> Names<'a> {
     /// # Errors
     /// A name is unknown or ambiguous.
     pub(crate) fn refer(&mut self, operation: &Operation, member: &Member, value: &mut Json) -> Result<(), Failure> {
-        let Some((kind, is_of_roles)) = self.kind(operation, member) else { return Ok(()) };
+        let Some((kind, is_of_roles)) = referred(self.grammar, operation, member) else { return Ok(()) };
         let mut refer = |text: &mut String| -> Result<(), Failure> {
             match text.strip_prefix('@') {
                 Some(name) if is_of_roles => *text = format!("@{}", self.id(operation, &kind, name)?),
@@ -97,24 +89,43 @@ impl<'a> Names<'a> {
             _ => Ok(()),
         }
     }
+}
 
-    /// The kind that a member refers to, and whether by roles: from the row, or from the member's name.
-    fn kind(&self, operation: &Operation, member: &Member) -> Option<(String, bool)> {
-        let path = member.path.join(".");
-        let described = operation.references.iter().find(|(field, _)| *field == path).map(|(_, kind)| format!("/{kind}"));
-        if let Some(kind) = described.filter(|kind| self.grammar.has(operation.interface, "GET", kind)) {
-            return Some((kind, false));
-        }
-        let last = member.path.last()?;
-        let of = |singular: &str| self.grammar.kind_of(operation.interface, singular);
-        match (last.strip_suffix("Roles"), last.strip_suffix("Id")) {
-            (Some(kind), _) => of(kind).map(|kind| (kind, true)),
-            (None, Some(kind)) => of(kind).map(|kind| (kind, false)),
-            (None, None) => {
-                let word = kebab(last);
-                let is_list = member.schema.get("type").is_some_and(|kind| kind == "array");
-                if is_list && singular(&word) != word { of(&singular(&word)).map(|kind| (kind, false)) } else { None }
-            }
+/// The list with the records that each parameter of a path may name; `None` if it is not a record with a name.
+pub(crate) fn parameter_lists<'g>(grammar: &'g Grammar, operation: &Operation) -> Vec<Option<&'g Operation>> {
+    let (mut before, mut lists) = (String::new(), Vec::new());
+    for part in operation.path.split('/').filter(|part| !part.is_empty()) {
+        let Some(parameter) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) else {
+            before += &format!("/{part}");
+            continue;
+        };
+        // After the first parameter, the kind follows from the name of the parameter.
+        let kind = if lists.is_empty() {
+            Some(before.clone())
+        } else {
+            grammar.kind_of(operation.interface, parameter.strip_suffix("Id").unwrap_or(parameter))
+        };
+        lists.push(kind.and_then(|kind| grammar.lists(operation.interface, &kind)));
+    }
+    lists
+}
+
+/// The kind that a member refers to, and whether by roles: from the row, or from the member's name.
+pub(crate) fn referred(grammar: &Grammar, operation: &Operation, member: &Member) -> Option<(String, bool)> {
+    let path = member.path.join(".");
+    let described = operation.references.iter().find(|(field, _)| *field == path).map(|(_, kind)| format!("/{kind}"));
+    if let Some(kind) = described.filter(|kind| grammar.has(operation.interface, "GET", kind)) {
+        return Some((kind, false));
+    }
+    let last = member.path.last()?;
+    let of = |singular: &str| grammar.kind_of(operation.interface, singular);
+    match (last.strip_suffix("Roles"), last.strip_suffix("Id")) {
+        (Some(kind), _) => of(kind).map(|kind| (kind, true)),
+        (None, Some(kind)) => of(kind).map(|kind| (kind, false)),
+        (None, None) => {
+            let word = kebab(last);
+            let is_list = member.schema.get("type").is_some_and(|kind| kind == "array");
+            if is_list && singular(&word) != word { of(&singular(&word)).map(|kind| (kind, false)) } else { None }
         }
     }
 }
@@ -125,6 +136,11 @@ pub(crate) fn encoded(text: &str) -> String {
 
 /// The query for records with a name.
 fn named(text: &str) -> Vec<(String, String)> {
+    vec![("filter".into(), format!("name = {}", quoted(text))), ("limit".into(), "20".into())]
+}
+
+/// A text as a literal of a filter.
+pub(crate) fn quoted(text: &str) -> String {
     let escaped: String = text
         .chars()
         .flat_map(|letter| match letter {
@@ -133,7 +149,7 @@ fn named(text: &str) -> Vec<(String, String)> {
             letter => vec![letter],
         })
         .collect();
-    vec![("filter".into(), format!("name = \"{escaped}\"")), ("limit".into(), "20".into())]
+    format!("\"{escaped}\"")
 }
 
 /// The id of the only record in an answer.

@@ -1,6 +1,6 @@
 //! Transports to a controller: the admin socket beside its data file, or HTTPS after a login.
 
-use std::{io::Write, path::PathBuf};
+use std::{ffi::OsString, io::Write, path::PathBuf};
 
 use ureq::Agent;
 
@@ -10,8 +10,8 @@ use super::{
     request::{Answer, JSON, Request},
 };
 use crate::{
-    admin_socket::request,
-    cli::{failure::Failure, run::one_line},
+    admin_socket::{request, socket},
+    cli::{admin::Which, failure::Failure, run::one_line},
     http::{LocalPart, LocalRequest},
 };
 
@@ -73,6 +73,20 @@ impl Transport {
             },
         }
     }
+}
+
+/// The transport to the controller of this host if it is named, else to that of the variables or the last login, else to that of the default data file.
+///
+/// # Errors
+/// One line: the configuration or the login cannot be read.
+pub fn reach(which: Which, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
+    let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
+    let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
+    if !is_named && let Some(context) = Context::given(environment)? {
+        return Transport::remote(context);
+    }
+    let config = which.config(environment)?;
+    Ok(Transport::Host(socket::beside(&config.data)))
 }
 
 fn local(request: Request) -> LocalRequest {

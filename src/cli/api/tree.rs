@@ -6,8 +6,10 @@ use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser, value_parser}
 use serde_json::Value as Json;
 
 use super::{
+    completion,
     grammar::{Grammar, INTERFACES, Operation},
     members::{self, Member},
+    names,
 };
 use crate::entity::{plural, singular};
 
@@ -202,9 +204,11 @@ pub(crate) fn has_token(grammar: &Grammar, operation: &Operation) -> bool {
 
 fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
     let mut arguments = Vec::new();
-    for (at, (_, kind)) in segments(&operation.path).iter().enumerate() {
+    let lists = names::parameter_lists(grammar, operation);
+    for (at, ((_, kind), list)) in segments(&operation.path).iter().zip(lists).enumerate() {
         let arg = Arg::new(format!("path.{at}")).value_name(kind.to_uppercase()).help("Name or id of the record").required(true);
-        arguments.push(if takes_several(operation) { arg.num_args(1..) } else { arg });
+        let arg = if takes_several(operation) { arg.num_args(1..) } else { arg };
+        arguments.push(completed(arg, list, ""));
     }
     let parameters = grammar.described(operation).get("parameters").and_then(Json::as_array);
     for parameter in parameters.into_iter().flatten() {
@@ -226,7 +230,13 @@ fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
     }
     let named = is_named(operation, &members);
     let flags = members.iter().filter(|member| !(named && member.path == ["name"]));
-    arguments.extend(flags.map(|member| members::argument(format!("body.{}", member.path.join(".")), &member.flag, &member.schema)));
+    arguments.extend(flags.map(|member| {
+        let arg = members::argument(format!("body.{}", member.path.join(".")), &member.flag, &member.schema);
+        match names::referred(grammar, operation, member) {
+            Some((kind, is_of_roles)) => completed(arg, grammar.lists(operation.interface, &kind), if is_of_roles { "@" } else { "" }),
+            None => arg,
+        }
+    }));
     let methods = enrollment_methods(&members);
     if !methods.is_empty() && operation.verb == "create" {
         let help = format!("Create an enrollment with METHOD ({}) and print its token", methods.join(", "));
@@ -240,6 +250,14 @@ fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
         None => file("body", "Read the body from FILE, or from stdin if FILE is -"),
     }));
     arguments
+}
+
+/// The argument, with the names in a list as completions.
+fn completed(arg: Arg, list: Option<&Operation>, sign: &'static str) -> Arg {
+    match list {
+        Some(list) => arg.add(completion::names(list, sign)),
+        None => arg,
+    }
 }
 
 fn file(name: &'static str, help: &'static str) -> Arg {

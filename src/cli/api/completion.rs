@@ -1,0 +1,43 @@
+//! Names of records as completions, asked from the controller that the command line means.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+};
+
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use serde_json::Value as Json;
+
+use super::{grammar::Operation, names::quoted, output, request::Request, transport::reach};
+use crate::cli::admin::Which;
+
+/// The maximum number of names that are offered.
+const LIMIT: usize = 200;
+
+/// Offers the names in the list of an operation. If they follow a sign, such as `@`, nothing is offered without it.
+pub(crate) fn names(list: &Operation, sign: &'static str) -> ArgValueCompleter {
+    let path = format!("{}{}", list.base, list.path);
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let Some(begun) = current.to_str().and_then(|current| current.strip_prefix(sign)) else { return Vec::new() };
+        let found = found(path.clone(), begun).unwrap_or_default();
+        let names = output::entries(&found).filter_map(|record| record.get("name")?.as_str());
+        names.filter(|name| name.starts_with(begun)).map(|name| CompletionCandidate::new(format!("{sign}{name}"))).collect()
+    })
+}
+
+/// The records whose name contains a text; `None` if the controller does not answer with them.
+fn found(path: String, text: &str) -> Option<Json> {
+    let mut query = vec![("limit".to_owned(), LIMIT.to_string())];
+    if !text.is_empty() {
+        query.push(("filter".into(), format!("name contains {}", quoted(text))));
+    }
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let flag = |name: &str| {
+        let words: Vec<String> = std::env::args().collect();
+        let at = words.iter().position(|word| word == name)?;
+        words.get(at + 1).map(PathBuf::from)
+    };
+    let transport = reach(Which::of(flag("--config"), flag("--data")), &environment).ok()?;
+    let request = Request { method: "GET".into(), path, query, ..Request::default() };
+    Some(transport.ask(request, None).ok()?.good().ok()?.data())
+}
