@@ -58,7 +58,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs cases until the time is over, at least `least`.
-fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Rng)) {
+pub fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Rng)) {
     listen_for_panics();
     let (only, seconds) = (number("OVERKEEP_FUZZ_CASE"), number("OVERKEEP_FUZZ_SECONDS").unwrap_or(10));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
@@ -92,7 +92,7 @@ fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Rng)) {
 }
 
 /// Changes some bytes: flips a bit, replaces, deletes, inserts, or repeats a part.
-fn change(bytes: &mut Vec<u8>, rng: &mut Rng) {
+pub fn change(bytes: &mut Vec<u8>, rng: &mut Rng) {
     const ODD: [u8; 12] = [0, 1, 9, 10, 13, 32, 34, 37, 0x7f, 0x80, 0xfe, 0xff];
     for _ in 0..1 + rng.below(4) {
         let at = rng.below(bytes.len() + 1);

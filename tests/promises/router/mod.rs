@@ -1,6 +1,8 @@
 //! The built-in edge router: what it promises to SDKs on their channels.
 
 mod bind;
+mod boundary;
+mod changed_messages;
 mod clock_and_restart;
 mod counters;
 mod dial;

@@ -1,0 +1,136 @@
+//! What a client may cost before it is authenticated: bytes, and time that each byte does not extend.
+
+use std::time::Duration;
+
+use overkeep::testing::{
+    clock::Clock,
+    config::Span,
+    frame::{Builder, content},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::{
+    scene::{Member, run, soon},
+    sdk::{Options, key},
+};
+use crate::harness::TestServer;
+
+/// A server whose handshakes may take two seconds, with room for 16 of them.
+fn server() -> TestServer {
+    TestServer::with(Clock::system(), |config| {
+        config.router.enabled = true;
+        config.http.max_handshakes = 16;
+        config.http.handshake_timeout = Span::seconds(2);
+    })
+}
+
+/// Sends one byte after the other, with a pause after each, until the connection is closed. Returns how many were sent.
+async fn drip(mut stream: TcpStream, bytes: &[u8]) -> usize {
+    stream.set_nodelay(true).unwrap();
+    for (sent, byte) in bytes.iter().enumerate() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut answer = [0; 64];
+        let is_closed = matches!(stream.try_read(&mut answer), Ok(0)) || stream.write_all(&[*byte]).await.is_err();
+        if is_closed {
+            return sent;
+        }
+    }
+    bytes.len()
+}
+
+/// The start of a TLS record with the start of a ClientHello of almost 16 MiB.
+const CLIENT_HELLO: [u8; 9] = [22, 3, 1, 0x40, 0x00, 1, 0xff, 0xff, 0xff];
+
+#[test]
+fn dripping_client_hellos_are_cut_off() {
+    let server = server();
+    run(async {
+        let bytes = [&CLIENT_HELLO[..], &[0; 2000]].concat();
+        // More than there are places for handshakes.
+        let dripping: Vec<_> = (0..32)
+            .map(|_| {
+                let (at, bytes) = (server.bound(), bytes.clone());
+                tokio::spawn(async move { drip(TcpStream::connect(at).await.unwrap(), &bytes).await })
+            })
+            .collect();
+        for one in dripping {
+            assert!(one.await.unwrap() < bytes.len(), "a byte now and then keeps the connection");
+        }
+        server.admin.get("/version").expect(200);
+    });
+}
+
+#[test]
+fn endless_client_hellos_are_cut_off() {
+    let server = server();
+    run(async {
+        let mut stream = TcpStream::connect(server.bound()).await.unwrap();
+        let mut record = CLIENT_HELLO.to_vec();
+        record.resize(5 + (16 << 10), 0);
+        // The operating system buffers some of it.
+        let mut sent = 0;
+        while sent < 64 << 20 && stream.write_all(&record).await.is_ok() {
+            sent += record.len();
+            record[5..9].fill(0);
+        }
+        assert!(sent < 64 << 20, "an endless ClientHello is read");
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        server.admin.get("/version").expect(200);
+    });
+}
+
+#[test]
+fn dripping_hellos_are_cut_off() {
+    let server = server();
+    let member = Member::new(&server, "member");
+    let hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, member.token()).body(&[b'x'; 4000]).into_bytes();
+    run(async {
+        // Authentication begins with the first complete message: these hold places of unauthenticated clients.
+        let mut dripping = Vec::new();
+        for _ in 0..8 {
+            let (member, hello, at) = (member.clone(), hello.clone(), server.bound());
+            dripping.push(tokio::spawn(async move {
+                let mut stream = member.tls(at, &["ziti-edge"], vec![member.leaf.clone()], false).await;
+                for (sent, byte) in hello.iter().enumerate() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    let written = async {
+                        stream.write_all(&[*byte]).await?;
+                        stream.flush().await
+                    };
+                    if written.await.is_err() {
+                        return sent;
+                    }
+                }
+                hello.len()
+            }));
+        }
+        for one in dripping {
+            assert!(one.await.unwrap() < hello.len(), "a byte now and then keeps the connection");
+        }
+        assert!(soon(|| server.router().traffic().hellos_missing == 8), "{:?}", server.router().traffic());
+        member.connect(&server, Options::GO).await;
+    });
+}
+
+#[test]
+fn unread_refusals_hold_no_place() {
+    let server = server();
+    let member = Member::new(&server, "member");
+    let refused = Builder::new(content::HELLO).text(key::SESSION_TOKEN, "nobody's").empty().into_bytes();
+    run(async {
+        let mut unread = Vec::new();
+        for _ in 0..32 {
+            let mut stream = member.tls(server.bound(), &["ziti-edge"], vec![member.leaf.clone()], false).await;
+            stream.write_all(&refused).await.unwrap();
+            unread.push(stream);
+        }
+        assert!(soon(|| server.router().traffic().hellos_refused == 32));
+        let stream = member.tls(server.bound(), &["ziti-edge"], vec![member.leaf.clone()], false).await;
+        super::sdk::Sdk::connect(stream, member.token(), Options::GO).await.unwrap();
+        drop(unread);
+    });
+}
