@@ -254,7 +254,7 @@ impl AdminContext {
             return Err(Error::invalid("minutes", format!("must be between 1 and {MAX_LINK_MINUTES}"), minutes.to_string()));
         }
         let (now, lasts) = (self.clock.now(), Duration::from_secs(u64::from(minutes) * 60));
-        let administrators = self.store.read(|tx| administrators(tx))?;
+        let administrators = self.store.read(administrators)?;
         let is_meant = |one: &Record<Identity>| match identity {
             Some(wanted) => one.id.as_str() == wanted || one.spec.name == wanted,
             None => one.state.is_default_admin,

@@ -38,8 +38,8 @@ fn shells_complete_names_of_records() {
         on_host(server, &["create", "identity", name]).good();
     }
     let of = |words: &[&str]| completed(server, "bash", words);
-    assert_eq!(of(&["show", "identity", "zz-ali"]), [alice.clone()]);
-    assert_eq!(of(&["delete", "identities", &alice, "zz-alb"]), [albert.clone()]);
+    assert_eq!(of(&["show", "identity", "zz-ali"]), std::slice::from_ref(&alice));
+    assert_eq!(of(&["delete", "identities", &alice, "zz-alb"]), std::slice::from_ref(&albert));
     assert_eq!(of(&["create", "service-policy", "--identity-roles", "@zz-ali"]), [format!("@{alice}")]);
     assert_eq!(of(&["create", "authenticator", "--identity-id", "zz-alb"]), [albert]);
     assert_eq!(of(&["show", "service", "zz-ali"]), [""; 0]);
