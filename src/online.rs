@@ -1,14 +1,18 @@
-//! The connections at this moment: routers, identities with a channel to a router, and the dynamic costs of terminators.
+//! The connections at this moment: routers, the links between them, identities with a channel to a router, and the dynamic costs of
+//! terminators.
 //!
-//! The data plane (`network/`) writes it; everything that shows a record reads it through [`Facts`](crate::entity::Facts). It is in memory
+//! The data plane (`network/`) and the control channel (`control/`) write it; everything that shows a record reads it through [`Facts`](crate::entity::Facts). It is in memory
 //! and empty after a start. Invariant: nothing else decides whether a router or an identity is connected.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, PoisonError, RwLock},
 };
 
-use crate::entity::RouterLink;
+use crate::{clock::Timestamp, entity::RouterLink};
+
+/// Maximum lost links that are remembered.
+const MAX_LOST: usize = 100;
 
 /// The registry of connections. Cheap to clone; all clones are the same registry.
 #[derive(Clone, Default)]
@@ -17,9 +21,21 @@ pub struct Online(Arc<Inner>);
 /// Called with the id of an identity that opened its first channel or lost its last one.
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
 
+/// A link between two routers that was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostLink {
+    /// The routers.
+    pub ends: [String; 2],
+    pub reason: String,
+    pub at: Timestamp,
+}
+
 #[derive(Default)]
 struct Inner {
     routers: RwLock<HashMap<String, RouterLink>>,
+    /// When each router that is not connected was last connected.
+    left: RwLock<HashMap<String, Timestamp>>,
+    links: RwLock<Links>,
     /// Number of open channels by identity id; no entry is 0.
     channels: RwLock<HashMap<String, usize>>,
     /// Dynamic cost by terminator id; no entry is 0.
@@ -27,7 +43,75 @@ struct Inner {
     listeners: RwLock<Vec<Listener>>,
 }
 
+#[derive(Default)]
+struct Links {
+    /// The routers of each link, by the id of the link.
+    open: HashMap<String, [String; 2]>,
+    /// Oldest first.
+    lost: VecDeque<LostLink>,
+}
+
 impl Online {
+    /// Records that a router has disconnected.
+    pub fn router_left(&self, id: &str, at: Timestamp) {
+        self.set_router(id, None);
+        self.0.left.write().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), at);
+    }
+
+    /// The routers that have disconnected since the start and are not back, with the time.
+    pub fn left(&self) -> Vec<(String, Timestamp)> {
+        let left = self.0.left.read().unwrap_or_else(PoisonError::into_inner);
+        left.iter().map(|(id, at)| (id.clone(), *at)).collect()
+    }
+
+    /// Records a link between two routers.
+    pub fn link_opened(&self, id: &str, ends: [String; 2]) {
+        self.0.links.write().unwrap_or_else(PoisonError::into_inner).open.insert(id.to_owned(), ends);
+    }
+
+    /// Records that a link was lost.
+    pub fn link_lost(&self, id: &str, reason: &str, at: Timestamp) {
+        let mut links = self.0.links.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(ends) = links.open.remove(id) else { return };
+        if links.lost.len() == MAX_LOST {
+            links.lost.pop_front();
+        }
+        links.lost.push_back(LostLink { ends, reason: reason.to_owned(), at });
+    }
+
+    /// Whether there is a link between two routers.
+    pub fn are_linked(&self, one: &str, other: &str) -> bool {
+        let links = self.0.links.read().unwrap_or_else(PoisonError::into_inner);
+        links.open.values().any(|ends| ends.iter().any(|end| end == one) && ends.iter().any(|end| end == other))
+    }
+
+    /// The links that were lost last, newest first.
+    pub fn lost_links(&self) -> Vec<LostLink> {
+        self.0.links.read().unwrap_or_else(PoisonError::into_inner).lost.iter().rev().cloned().collect()
+    }
+
+    /// The connected routers that can be reached over links from some that are connected, including these. `may_pass` says whether a path
+    /// may lead through a router.
+    pub fn reached_from<'r>(&self, routers: impl Iterator<Item = &'r str>, mut may_pass: impl FnMut(&str) -> bool) -> HashSet<String> {
+        let mut found: HashSet<String> = routers.map(str::to_owned).collect();
+        let mut waiting: Vec<String> = found.iter().cloned().collect();
+        let connected = self.0.routers.read().unwrap_or_else(PoisonError::into_inner);
+        let links = self.0.links.read().unwrap_or_else(PoisonError::into_inner);
+        let mut neighbours: HashMap<&str, Vec<&str>> = HashMap::new();
+        for [one, other] in links.open.values() {
+            neighbours.entry(one).or_default().push(other);
+            neighbours.entry(other).or_default().push(one);
+        }
+        while let Some(router) = waiting.pop() {
+            for next in neighbours.get(router.as_str()).into_iter().flatten() {
+                if connected.contains_key(*next) && found.insert((*next).to_owned()) && may_pass(next) {
+                    waiting.push((*next).to_owned());
+                }
+            }
+        }
+        found
+    }
+
     /// The connection of a router; `None` if it is not connected.
     pub fn router(&self, id: &str) -> Option<RouterLink> {
         self.0.routers.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
@@ -48,7 +132,10 @@ impl Online {
     pub fn set_router(&self, id: &str, link: Option<RouterLink>) {
         let mut routers = self.0.routers.write().unwrap_or_else(PoisonError::into_inner);
         match link {
-            Some(link) => routers.insert(id.to_owned(), link),
+            Some(link) => {
+                self.0.left.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+                routers.insert(id.to_owned(), link)
+            }
             None => routers.remove(id),
         };
     }
@@ -114,6 +201,31 @@ impl Online {
 mod tests {
     use super::*;
     use std::sync::Mutex;
+
+    #[test]
+    fn links_reach_connected_routers() {
+        let online = Online::default();
+        ["a", "b", "c", "d", "e"].into_iter().for_each(|id| online.set_router(id, Some(RouterLink::default())));
+        let reached = |may_pass: fn(&str) -> bool| {
+            let mut reached: Vec<_> = online.reached_from(["a"].into_iter(), may_pass).into_iter().collect();
+            reached.sort();
+            reached.concat()
+        };
+        for [one, other] in [["a", "b"], ["c", "b"], ["c", "d"]] {
+            online.link_opened(&format!("{one}{other}"), [one.into(), other.into()]);
+        }
+        assert_eq!((reached(|_| true), reached(|router| router != "b")), ("abcd".into(), "ab".into()));
+        let at = Timestamp::from_millis(7);
+        online.router_left("c", at);
+        assert_eq!((reached(|_| true), online.left()), ("ab".into(), vec![("c".into(), at)]));
+        online.set_router("c", Some(RouterLink::default()));
+        assert_eq!((reached(|_| true), online.left()), ("abcd".into(), vec![]));
+        assert!(online.are_linked("b", "c") && !online.are_linked("b", "d"));
+        online.link_lost("cb", "cut", at);
+        online.link_lost("cb", "cut again", at);
+        assert_eq!(reached(|_| true), "ab");
+        assert_eq!(online.lost_links(), [LostLink { ends: ["c".into(), "b".into()], reason: "cut".into(), at }]);
+    }
 
     #[test]
     fn identities_count_their_channels() {

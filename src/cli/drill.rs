@@ -89,7 +89,7 @@ fn newest(settings: &Snapshots) -> Result<PathBuf, Failure> {
 fn alone(config: Config, data: PathBuf) -> Config {
     let mut alone = Config { data, listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), advertise: Vec::new(), ..config };
     (alone.admin_password_file, alone.tls) = (None, Default::default());
-    (alone.router.listen, alone.router.advertise, alone.metrics.listen) = (None, None, None);
+    (alone.router.listen, alone.router.advertise, alone.routers.listen, alone.metrics.listen) = (None, None, None, None);
     (alone.snapshots.directory, alone.snapshots.after) = (None, Vec::new());
     alone
 }

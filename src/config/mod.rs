@@ -49,6 +49,7 @@ pub struct Config {
     pub key_sets: KeySets,
     pub posture: Posture,
     pub router: Router,
+    pub routers: Routers,
     pub store: Store,
     pub history: History,
     pub snapshots: Snapshots,
@@ -240,6 +241,21 @@ pub struct Router {
     pub drain_timeout: Span,
 }
 
+/// Routers elsewhere, which connect to the controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Routers {
+    /// `None`: they connect to the same address as all others.
+    #[serde(deserialize_with = "value::optional_socket")]
+    pub listen: Option<SocketAddr>,
+    /// Of SDKs at one router.
+    pub max_terminators: usize,
+    /// How long circuits and terminators of a router that is not connected are kept.
+    pub forget_after: Span,
+    /// How long another path is looked for.
+    pub reroute_timeout: Span,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Store {
@@ -364,6 +380,12 @@ impl Default for Config {
                 max_circuits_per_identity: 20_000,
                 max_channels_per_identity: 1000,
                 drain_timeout: Span::seconds(5),
+            },
+            routers: Routers {
+                listen: None,
+                max_terminators: 20_000,
+                forget_after: Span::minutes(2),
+                reroute_timeout: Span::seconds(2),
             },
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },

@@ -25,7 +25,7 @@ impl Config {
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
         let Config { log, http, members, sessions, enrollment, passwords, codes, tokens, key_sets, .. } = self;
-        let Config { posture, router, store, history, snapshots, integrity, .. } = self;
+        let Config { posture, router, routers, store, history, snapshots, integrity, .. } = self;
         vec![
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
@@ -96,6 +96,9 @@ impl Config {
             within("router.max-circuits-per-identity", router.max_circuits_per_identity, 16..=10_000_000),
             within("router.max-channels-per-identity", router.max_channels_per_identity, 4..=1_000_000),
             within("router.drain-timeout", router.drain_timeout, second..=minute),
+            within("routers.max-terminators", routers.max_terminators, 16..=1_000_000),
+            within("routers.forget-after", routers.forget_after, Span::seconds(10)..=hour),
+            within("routers.reroute-timeout", routers.reroute_timeout, second..=minute),
             within("store.cache-mib", store.cache_mib, 1..=65_536),
             within("store.group", store.group, 1..=4096),
             within("store.queue", store.queue, 1..=65_536),

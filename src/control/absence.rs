@@ -9,8 +9,9 @@ use super::{connection::RouterConnection, core::Core, reroute};
 
 impl Core {
     /// Cleans up after a connection has ended.
-    pub(crate) async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>) {
-        if !self.registry.remove(connection, self.online()) {
+    pub(crate) async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>, reason: &str) {
+        let now = self.parts.rights.clock.now();
+        if !self.registry.remove(connection, self.online(), now) {
             return;
         }
         self.paths.changed();
@@ -18,7 +19,7 @@ impl Core {
         // Established circuits go on while the router is disconnected.
         circuits.iter().filter(|circuit| !circuit.is_open()).for_each(|circuit| circuit.give_up());
         if !connection.is_deleted.load(Ordering::SeqCst) {
-            tokio::time::sleep(self.times.absence).await;
+            tokio::join!(tokio::time::sleep(self.times.absence), self.note_disconnected(connection, reason));
         }
         if self.registry.find(&connection.router).is_none() {
             self.forget(&connection.router, "its router has been disconnected for too long");
@@ -28,7 +29,7 @@ impl Core {
     /// Ends the circuits that begin or end at a router, moves those that pass through it, and removes its terminators and the links that it
     /// has dialled.
     pub(crate) fn forget(self: &Arc<Self>, router: &str, reason: &str) {
-        if !self.links.lose_dialled(router, &HashSet::new()).is_empty() {
+        if !self.links.lose_dialled(router, &HashSet::new(), self.loss(reason)).is_empty() {
             self.paths.changed();
         }
         let (ending, passing): (Vec<_>, Vec<_>) =

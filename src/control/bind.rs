@@ -33,8 +33,6 @@ const MAX_INSTANCE: usize = 256;
 const MAX_SECRET: usize = 256;
 /// Maximum length of all peer data of a terminator, in bytes.
 pub(crate) const MAX_PEER_DATA: usize = 8 << 10;
-/// Maximum terminators at one router.
-const MAX_TERMINATORS: usize = 20_000;
 /// Terminators in one validation message.
 pub(crate) const VALIDATION_CHUNK: usize = 500;
 
@@ -96,6 +94,7 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
         fingerprints: request_body.fingerprints.iter().map(String::as_str).collect(),
     };
     let found = core.session_of(&credentials).map_err(Refusal::of)?;
+    connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
     let spec = &found.session.spec;
     let named =
         |refusal: Refusal| Refusal { service: Some(spec.service_id.clone()), identity: Some(spec.identity_id.to_string()), ..refusal };
@@ -117,7 +116,7 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
         }
         core.hosted.remove(&known);
     }
-    if core.hosted.count(&connection.router) >= MAX_TERMINATORS {
+    if core.hosted.count(&connection.router) >= core.parts.routers.max_terminators {
         return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("too many terminators at this router") }));
     }
     let hosted = Arc::new(HostedTerminator::from(BindParameters {

@@ -10,10 +10,11 @@ use tokio::sync::mpsc;
 
 use super::{hosted_terminator::HostedTerminator, paths::Path};
 use crate::{
+    clock::Timestamp,
     config,
-    entity::{ApiSession, Id, Identity, Record, Service, Session},
+    entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
     frame::Frame,
-    network::{Basis, BasisIndex, Failure, Shares},
+    network::{Basis, BasisIndex, CircuitInfo, EndInfo, Failure, Shares},
 };
 
 /// Maximum ended circuits remembered for a router that is not connected.
@@ -40,11 +41,18 @@ struct State {
     path: Arc<Path>,
     /// Its addresses at the client's router and at the host's router.
     ends: [String; 2],
-    /// Where it ends, once that is known.
-    host: Option<Arc<HostedTerminator>>,
-    /// Whether it was established.
-    is_open: bool,
+    /// Where it ends; none before it was established.
+    end: Option<Established>,
     is_rerouting: bool,
+}
+
+/// The host's end of an established circuit.
+#[derive(Clone)]
+pub(crate) struct Established {
+    pub since: Timestamp,
+    pub terminator: Id<Terminator>,
+    /// None for a terminator that was created over REST.
+    pub host: Option<Arc<HostedTerminator>>,
 }
 
 /// The routers whose answers to a route are awaited.
@@ -72,7 +80,7 @@ impl Circuit {
 
     /// The terminator at the host's end. None for a terminator that was created over REST, or before it is known.
     pub(crate) fn host(&self) -> Option<Arc<HostedTerminator>> {
-        self.state.lock().host.clone()
+        self.state.lock().end.as_ref()?.host.clone()
     }
 
     /// The routers that have received its route; none before the first one.
@@ -91,13 +99,35 @@ impl Circuit {
 
     /// Whether it was established.
     pub(crate) fn is_open(&self) -> bool {
-        self.state.lock().is_open
+        self.state.lock().end.is_some()
+    }
+
+    /// The circuit as administrators see it; none until it was established.
+    pub(crate) fn info(&self) -> Option<CircuitInfo> {
+        let state = self.state.lock();
+        let Established { since, terminator, host } = state.end.clone()?;
+        let end = |identity: &Id<Identity>, api_session: &Id<ApiSession>, session: &Id<Session>| EndInfo {
+            identity_id: identity.to_string(),
+            api_session_id: api_session.to_string(),
+            session_id: session.to_string(),
+            channel: None,
+        };
+        Some(CircuitInfo {
+            id: self.id.clone(),
+            service_id: self.service.to_string(),
+            terminator_id: terminator.into_text(),
+            since,
+            routers: state.path.routers.clone(),
+            links: state.path.links.clone(),
+            client: end(&self.client, &self.api_session, &self.session.id),
+            host: host.map(|host| end(&host.identity, &host.api_session, &host.session)),
+        })
     }
 
     /// Notes that it is being rerouted. Returns whether it was not before.
     pub(crate) fn begin_reroute(&self) -> bool {
         let mut state = self.state.lock();
-        let begins = state.is_open && !state.is_rerouting;
+        let begins = state.end.is_some() && !state.is_rerouting;
         state.is_rerouting |= begins;
         begins
     }
@@ -132,7 +162,7 @@ impl Circuit {
     pub(crate) fn close(&self) -> Option<Arc<HostedTerminator>> {
         let mut state = self.state.lock();
         state.waiting = None;
-        if state.is_open { state.host.clone() } else { None }
+        state.end.as_ref()?.host.clone()
     }
 
     fn bases(&self) -> Vec<Basis> {
@@ -242,18 +272,15 @@ impl Circuits {
 
     /// Records the host's end of a circuit, and calls `answer`, which queues the answer for the router of the client. Returns whether the
     /// circuit still exists. This holds the lock: who ends the circuit finds the answer queued, so that a router hears of no end before it.
-    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: Option<Arc<HostedTerminator>>, answer: impl FnOnce()) -> bool {
+    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, end: Established, answer: impl FnOnce()) -> bool {
         let mut open = self.open.lock();
         if !open.by_id.contains_key(&circuit.id) {
             return false;
         }
-        if let Some(host) = &host {
+        if let Some(host) = &end.host {
             open.by_basis.add(circuit.id.clone(), bases_of_host(host));
         }
-        {
-            let mut state = circuit.state.lock();
-            (state.host, state.is_open) = (host, true);
-        }
+        circuit.state.lock().end = Some(end);
         answer();
         true
     }
@@ -269,7 +296,7 @@ impl Circuits {
         let state = circuit.state.lock();
         open.by_router.remove(&state.path.routers, &circuit.id);
         open.by_link.remove(&state.path.links, &circuit.id);
-        if let Some(host) = &state.host {
+        if let Some(host) = state.end.as_ref().and_then(|end| end.host.as_ref()) {
             open.by_basis.remove(&circuit.id, bases_of_host(host));
         }
         true
@@ -333,6 +360,10 @@ mod tests {
         }))
     }
 
+    fn established() -> Established {
+        Established { since: Clock::system().now(), terminator: Id::from_text("terminator"), host: None }
+    }
+
     #[test]
     fn no_circuit_ends_before_its_answer() {
         let (circuits, circuit) = (Circuits::new(&Config::default().router), circuit());
@@ -343,9 +374,9 @@ mod tests {
                 scope.spawn(|| ended.send(circuits.remove(&circuit)));
                 assert!(end.recv_timeout(Duration::from_millis(100)).is_err(), "the circuit ended before it was answered");
             };
-            assert!(circuits.establish(&circuit, None, answer));
+            assert!(circuits.establish(&circuit, established(), answer));
             assert!(end.recv().unwrap(), "it ends after the answer");
         });
-        assert!(!circuits.establish(&circuit, None, || panic!("a circuit that has ended is not answered")));
+        assert!(!circuits.establish(&circuit, established(), || panic!("a circuit that has ended is not answered")));
     }
 }

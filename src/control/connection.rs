@@ -16,6 +16,7 @@ use super::{
     message::fabric::{Listener, PeerState, PeerStateChange},
     outbox::Outbox,
     paths::Node,
+    presence::Presence,
 };
 use crate::{entity::RouterLink, frame::Frame};
 
@@ -47,6 +48,8 @@ pub(crate) struct RouterConnection {
     listeners: Vec<Listener>,
     /// The cost and the `noTraversal` of its record.
     weight: Mutex<(u16, bool)>,
+    /// The identities with an SDK at the router.
+    pub presence: Presence,
     /// Whether its record was deleted.
     pub is_deleted: AtomicBool,
     /// Whether it takes public keys.
@@ -90,6 +93,7 @@ impl RouterConnection {
             outbox: Outbox::default(),
             listeners,
             weight: Mutex::new(weight),
+            presence: Presence::default(),
             is_deleted: AtomicBool::new(false),
             has_data_model: AtomicBool::new(false),
             keys: AtomicU64::new(0),

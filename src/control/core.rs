@@ -1,19 +1,26 @@
 //! State shared by all control channels.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
 
 use super::{
     circuit::Circuits,
     hosted_terminator::HostedTerminators,
-    links::Links,
+    links::{Links, Loss},
     paths::{Edge, Graph, Path, Paths},
     registry::Registry,
     sync_queue::Sync,
 };
 use crate::{
-    authentication::Refusals,
+    authentication::{Passwords, Refusals},
     change::Changes,
     config,
+    enrollment::Reserved,
     frame::Frame,
     network::{Numbers, Rights, TerminatorRecords},
     online::Online,
@@ -28,11 +35,15 @@ pub struct Parts {
     pub keystore: Arc<Keystore>,
     /// The bounds of circuits, which routers elsewhere and the built-in router have in common.
     pub config: config::Router,
+    pub routers: config::Routers,
+    pub passwords: Passwords,
+    /// The names that routers may not have.
+    pub reserved: Reserved,
 }
 
 /// Time limits.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub(crate) struct Times {
     /// Until a hello arrives.
     pub hello: Duration,
     /// Between two heartbeats to a router.
@@ -47,6 +58,8 @@ pub struct Times {
     pub refusal: Duration,
     /// How long circuits and terminators of a disconnected router are kept.
     pub absence: Duration,
+    /// How long a router may be disconnected without a row in the history.
+    pub disconnected: Duration,
     /// How long a router has to end a circuit after it was told that the session has ended.
     pub ending: Duration,
     /// How long another path is looked for after a link was lost.
@@ -64,9 +77,17 @@ impl Default for Times {
             route: seconds(10),
             refusal: seconds(1),
             absence: seconds(120),
+            disconnected: seconds(10),
             ending: Duration::from_millis(500),
             reroute: seconds(2),
         }
+    }
+}
+
+impl Times {
+    /// Those that are configured.
+    pub(crate) fn of(config: &config::Routers) -> Self {
+        Self { absence: config.forget_after.duration(), reroute: config.reroute_timeout.duration(), ..Self::default() }
     }
 }
 
@@ -75,6 +96,8 @@ pub(crate) struct Core {
     pub parts: Parts,
     pub times: Times,
     pub registry: Registry,
+    /// The routers whose last row in the history says that they are connected.
+    pub noted: Mutex<HashSet<String>>,
     pub sync: Sync,
     pub hosted: HostedTerminators,
     pub circuits: Circuits,
@@ -89,19 +112,25 @@ impl Core {
         Self {
             records: TerminatorRecords::new(parts.changes.clone()),
             circuits: Circuits::new(&parts.config),
-            parts,
             times,
             registry: Registry::default(),
+            noted: Mutex::default(),
             sync: Sync::default(),
             hosted: HostedTerminators::default(),
-            links: Links::default(),
+            links: Links::new(parts.rights.store.online().clone()),
             paths: Paths::default(),
             numbers: Numbers::default(),
+            parts,
         }
     }
 
     pub(crate) fn online(&self) -> &Online {
         self.parts.rights.store.online()
+    }
+
+    /// The loss of a link now.
+    pub(crate) fn loss<'l>(&self, reason: &'l str) -> Loss<'l> {
+        Loss { reason, at: self.parts.rights.clock.now() }
     }
 
     /// Sends a message to a router if it is connected. Returns whether it is.

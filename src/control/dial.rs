@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     answers::{error, unroute},
     candidates::{self, Candidate, Wanted},
-    circuit::{Circuit, NewCircuit},
+    circuit::{self, Circuit, NewCircuit},
     connection::RouterConnection,
     core::Core,
     hosted_terminator::HostedTerminator,
@@ -92,6 +92,7 @@ pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
 async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<(), Failure> {
     let request = DialRequest::of(connection, frame)?;
     let found = core.session_of(&request.credentials)?;
+    connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
     let circuit = Arc::new(Circuit::new(NewCircuit {
         id: core.numbers.circuit_id().to_string(),
         router: connection.router.clone(),
@@ -201,7 +202,9 @@ fn accept(
     }
     let host = candidate.host.as_deref();
     let answer = answer(request.frame, circuit, address, &peer_data, host);
-    if !core.circuits.establish(circuit, candidate.host.clone(), || request.connection.send(answer)) {
+    let (since, terminator) = (core.parts.rights.clock.now(), candidate.record.id.clone());
+    let end = circuit::Established { since, terminator, host: candidate.host.clone() };
+    if !core.circuits.establish(circuit, end, || request.connection.send(answer)) {
         return Err(Failure::access_denied("the circuit has ended in the meantime"));
     }
     if candidate.path.links.iter().any(|link| core.links.find(link).is_none()) {

@@ -11,6 +11,7 @@ use tokio::{
 use super::{
     answers::unroute,
     bind::{VALIDATION_CHUNK, validation},
+    certificates,
     connection::{Opened, RouterConnection, RouterKind},
     core::Core,
     message::{content, edge, fabric, key},
@@ -65,6 +66,8 @@ struct Known {
     is_disabled: bool,
     /// Its cost and `noTraversal`.
     weight: (u16, bool),
+    /// Whether it has two certificates, because it has not yet connected with the newer one.
+    has_two: bool,
 }
 
 /// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
@@ -122,13 +125,14 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
         return Err("the router is disabled");
     }
     let version = hello.text(common_key::VERSION).map(version).ok_or("a hello must carry the version of the router")?;
+    let listeners = listeners(hello);
     let opened = Opened {
         number: core.numbers.next(),
-        router: known.id,
+        router: known.id.clone(),
         kind: known.kind,
         address: peer.address,
-        link: link(known.kind, version),
-        listeners: listeners(hello),
+        link: RouterLink { since: Some(core.parts.rights.clock.now()), ..link(known.kind, version, &listeners) },
+        listeners,
         weight: known.weight,
     };
     let connection = Arc::new(RouterConnection::new(opened));
@@ -140,8 +144,11 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     let still = identify(core, hello, &leaf);
     if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
         connection.close();
-        core.registry.remove(&connection, core.online());
+        core.registry.remove(&connection, core.online(), core.parts.rights.clock.now());
         return Err("the router has been changed meanwhile");
+    }
+    if known.has_two {
+        certificates::used(core, &connection, leaf.fingerprint());
     }
     if is_reconnect {
         core.circuits.take_ended(&connection.router).into_iter().for_each(|id| connection.send(unroute(&id, true)));
@@ -166,26 +173,25 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
     let (Ok(name), fingerprint) = (std::str::from_utf8(hello.body()), leaf.fingerprint()) else {
         return Ok(Err("the id of a router must be UTF-8"));
     };
+    let known = |kind, is_disabled, weight| Known { id: name.to_owned(), kind, is_disabled, weight, has_two: false };
     let found = parts.rights.store.read(|tx| {
         if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
             let EdgeRouter { cost, no_traversal, disabled, .. } = router.spec;
-            let known = Known { id: name.to_owned(), kind: RouterKind::Edge, is_disabled: disabled, weight: (cost, no_traversal) };
-            return Ok(Some((known, router.state)));
+            return Ok(Some((known(RouterKind::Edge, disabled, (cost, no_traversal)), router.state)));
         }
         let transit = tx.find(&Id::<TransitRouter>::from_text(name))?;
         Ok(transit.map(|router| {
             let TransitRouter { cost, no_traversal, disabled, .. } = router.spec;
-            let known = Known { id: name.to_owned(), kind: RouterKind::Transit, is_disabled: disabled, weight: (cost, no_traversal) };
-            (known, router.state)
+            (known(RouterKind::Transit, disabled, (cost, no_traversal)), router.state)
         }))
     })?;
     Ok(match found {
         None => Err("there is no router with this id: it was deleted, or is of another controller"),
         Some((_, State { is_verified: false, .. })) => Err("the router is not enrolled: enroll it with its enrollment token"),
-        Some((_, state)) if state.fingerprint.as_deref() != Some(&fingerprint) => {
-            Err("the client certificate is not the one that the router has now: it was enrolled again or its certificate extended")
+        Some((known, state)) if state.has_fingerprint(&fingerprint) => {
+            Ok(Known { has_two: state.unverified_fingerprint.is_some(), ..known })
         }
-        Some((known, _)) => Ok(known),
+        Some(_) => Err("the client certificate is not the one that the router has now: it was enrolled again or its certificate extended"),
     })
 }
 
@@ -197,9 +203,10 @@ fn version(text: &str) -> VersionInfo {
 }
 
 /// The link shown on the record of a router that has just said hello.
-fn link(kind: RouterKind, version: VersionInfo) -> RouterLink {
+fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::Listener]) -> RouterLink {
     let sync_status = if kind == RouterKind::Edge { "SYNC_NEW" } else { "SYNC_UNKNOWN" };
-    RouterLink { sync_status: sync_status.into(), version, ..RouterLink::default() }
+    let listeners = listeners.iter().map(|listener| (listener.address.clone(), listener.protocol.clone())).collect();
+    RouterLink { sync_status: sync_status.into(), version, listeners, ..RouterLink::default() }
 }
 
 /// Where a router accepts links, of which other routers are told. The length of a hello limits them.
@@ -266,6 +273,7 @@ async fn run(
             connection.close();
         }
     });
+    core.note_connected(&connection);
     if connection.kind == RouterKind::Edge {
         connection.send(server_hello());
         core.registry.update_link(&connection, core.online(), |link| link.sync_status = "SYNC_HELLO".into());
@@ -279,8 +287,9 @@ async fn run(
     connection.close();
     writing.abort();
     drop(writing.await);
+    connection.presence.close(core.online());
     tracing::info!(router = %connection.router, address = ?connection.address, reason, "router disconnected");
-    tokio::spawn(async move { core.left(&connection).await });
+    tokio::spawn(async move { core.left(&connection, &reason).await });
 }
 
 /// Sends heartbeats until the router has not answered any for too long.
@@ -294,6 +303,7 @@ async fn beat(core: &Core, connection: &Arc<RouterConnection>) {
         }
         let clock = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
+        connection.presence.expire(core.online());
         public_keys::tell(core, connection);
     }
 }

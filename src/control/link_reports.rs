@@ -32,12 +32,13 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
     let Some(report) = body::<fabric::RouterLinks>(connection, frame) else { return };
     if report.full_refresh {
         let ids: HashSet<&str> = report.links.iter().map(|link| link.id.as_str()).collect();
-        let lost = core.links.lose_dialled(&connection.router, &ids);
-        lost.iter().for_each(|link| gone(core, link, "its router no longer has the link"));
+        let reason = "its router no longer has the link";
+        let lost = core.links.lose_dialled(&connection.router, &ids, core.loss(reason));
+        lost.iter().for_each(|link| gone(core, link, reason));
     }
     for link in report.links.into_iter().take(MAX_LINKS) {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
-        match core.links.report(&connection.router, link) {
+        match core.links.report(&connection.router, link, core.parts.rights.clock.now()) {
             Reported::Added => {
                 tracing::info!(link = id, source = %connection.router, destination, "link");
                 core.paths.changed();
@@ -50,9 +51,10 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
 
 /// A link that a router at one of its ends has lost, or has twice.
 pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
-    let Some(link) = core.links.lose(&fault.id, &connection.router, fault.iteration) else { return };
+    let reason = "a router at its end reports the loss of the link";
+    let Some(link) = core.links.lose(&fault.id, &connection.router, fault.iteration, core.loss(reason)) else { return };
     tell_lost(core, link.other_end(&connection.router), &link);
-    gone(core, &link, "its link was lost");
+    gone(core, &link, reason);
 }
 
 /// Tells a router that a link is no longer used.
@@ -90,9 +92,7 @@ pub(crate) fn metrics(core: &Core, connection: &RouterConnection, frame: &Frame)
 pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else { return };
     let (is_verified, text) = match enrolled(core, &asked.router_id) {
-        Ok(Some(fingerprint)) if asked.fingerprints.iter().any(|shown| shown.eq_ignore_ascii_case(&fingerprint)) => {
-            (true, "router verified")
-        }
+        Ok(Some(state)) if asked.fingerprints.iter().any(|shown| state.has_fingerprint(shown)) => (true, "router verified"),
         Ok(Some(_)) => (false, "the certificates are not those of the router"),
         Ok(None) => (false, "there is no such router, it is disabled or it is not enrolled"),
         Err(error) => {
@@ -103,14 +103,14 @@ pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Fr
     connection.send(result(frame, is_verified, text));
 }
 
-/// The fingerprint of a router that may connect.
-fn enrolled(core: &Core, id: &str) -> Result<Option<String>> {
+/// The certificates of a router that may connect.
+fn enrolled(core: &Core, id: &str) -> Result<Option<State>> {
     core.parts.rights.store.read(|tx| {
         let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state));
         let found: Option<(bool, State)> = match edge {
             Some(edge) => Some(edge),
             None => tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state)),
         };
-        Ok(found.filter(|(is_disabled, state)| !is_disabled && state.is_verified).and_then(|(_, state)| state.fingerprint))
+        Ok(found.filter(|(is_disabled, state)| !is_disabled && state.is_verified).map(|(_, state)| state))
     })
 }

@@ -5,7 +5,8 @@
 //!
 //! A connection begins with a hello ([`hello`]) and is then a [`RouterConnection`](connection::RouterConnection) in the [`registry`].
 //! `receive.rs` reads its messages and dispatches them: `sync.rs` reports API sessions to it, `bind.rs` creates terminators of SDKs that
-//! host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits and terminators without a right.
+//! host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits and terminators without a right, `certificates.rs`
+//! renews its certificates.
 //!
 //! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input is
 //! bounded in bytes and cannot make a task panic. A listed circuit is one that both of its identities may have now.
@@ -14,6 +15,7 @@ mod absence;
 mod answers;
 mod bind;
 mod candidates;
+mod certificates;
 mod circuit;
 mod connection;
 mod core;
@@ -27,12 +29,14 @@ mod links;
 pub mod message;
 mod outbox;
 mod paths;
+mod presence;
 mod public_keys;
 mod receive;
 mod registry;
 mod reroute;
 mod review;
 mod route;
+mod router_history;
 mod sessions;
 mod sync;
 mod sync_queue;
@@ -50,14 +54,18 @@ use tokio::{
 };
 
 use self::core::Core;
-pub(crate) use self::core::{Parts, Times};
+pub(crate) use self::core::Parts;
+use self::core::Times;
 use crate::{
-    network::{Basis, LinkInfo, PendingReviews},
+    network::{Basis, CircuitInfo, LinkInfo, PendingReviews},
     store::CommitFeed,
 };
 
 /// How long tasks may take to end when the controller stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why a link is lost that an administrator closes.
+const CLOSED: &str = "an administrator closed the link";
 
 /// The controller's side of all control channels. Cheap to clone.
 #[derive(Clone)]
@@ -76,14 +84,7 @@ impl Control {
     /// # Errors
     /// The store cannot be read or written, or the system provides no threads.
     pub fn start(parts: Parts, feed: &CommitFeed) -> crate::error::Result<Self> {
-        Self::start_with(parts, Times::default(), feed)
-    }
-
-    /// The same with other time limits, for tests.
-    ///
-    /// # Errors
-    /// As in [`Control::start`].
-    pub fn start_with(parts: Parts, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
+        let times = Times::of(&parts.routers);
         let core = Arc::new(Core::new(parts, times));
         ends::clear(&core)?;
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the control channel: {e}")))?;
@@ -122,6 +123,25 @@ impl Control {
         dialled.map(|circuit| circuit.path().routers.clone())
     }
 
+    /// Passes the open circuits to `each`, in no particular order.
+    ///
+    /// # Errors
+    /// The first one of `each`.
+    pub fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
+        self.0.core.circuits.all().iter().filter_map(|circuit| circuit.info()).try_for_each(each)
+    }
+
+    /// An open circuit.
+    pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
+        self.0.core.circuits.find(id)?.info()
+    }
+
+    /// Ends a circuit at all its routers. Returns whether it existed.
+    pub fn close_circuit(&self, id: &str) -> bool {
+        let found = self.0.core.circuits.find(id);
+        found.inspect(|circuit| self.0.core.end_circuit(circuit, true, "an administrator ended the circuit")).is_some()
+    }
+
     /// The links between routers, oldest id first.
     pub fn links(&self) -> Vec<LinkInfo> {
         let core = &self.0.core;
@@ -130,13 +150,18 @@ impl Control {
         links.into_iter().map(|link| shown(core, link)).collect()
     }
 
+    /// A link.
+    pub fn link(&self, id: &str) -> Option<LinkInfo> {
+        self.0.core.links.find(id).map(|link| shown(&self.0.core, link))
+    }
+
     /// Has both routers of a link close it; they dial it again. Returns whether it existed.
     pub fn close_link(&self, id: &str) -> bool {
         let core = &self.0.core;
-        let Some(link) = core.links.find(id).and_then(|link| core.links.lose(id, &link.source, 0)) else { return false };
+        let Some(link) = core.links.find(id).and_then(|link| core.links.lose(id, &link.source, 0, core.loss(CLOSED))) else { return false };
         [&link.source, &link.destination].into_iter().for_each(|router| link_reports::tell_lost(core, router, &link));
         let _guard = self.0.handle.enter();
-        link_reports::gone(core, &link, "an administrator has closed its link");
+        link_reports::gone(core, &link, CLOSED);
         true
     }
 
@@ -149,19 +174,17 @@ impl Control {
 }
 
 fn shown(core: &Core, link: links::Link) -> LinkInfo {
-    let is_usable = [&link.source, &link.destination].into_iter().all(|router| core.is_connected(router));
-    let (cost, [source_latency, destination_latency]) = (link.cost(), link.latencies);
     LinkInfo {
+        is_usable: core.is_connected(&link.source) && core.is_connected(&link.destination),
+        circuits: core.circuits.of_link(&link.id).len(),
+        cost: link.cost(),
         id: link.id,
         protocol: link.protocol,
         source_id: link.source,
         destination_id: link.destination,
-        state: if is_usable { "Connected" } else { "Pending" },
-        is_down: false,
+        since: link.since,
         static_cost: links::STATIC_COST,
-        source_latency,
-        destination_latency,
-        cost,
+        measured: link.measured,
         iteration: link.iteration,
     }
 }

@@ -6,7 +6,7 @@ use tokio::io::AsyncRead;
 
 use super::{
     answers::{body, result},
-    bind,
+    bind, certificates,
     connection::RouterConnection,
     core::Core,
     dial, fault, link_reports,
@@ -69,8 +69,11 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
             content::CLIENT_HELLO => client_hello(core, connection, &frame),
             content::API_SESSION_HEARTBEAT => self.blocking(frame, sync::heartbeat),
+            content::CONNECT_EVENTS => self.blocking(frame, sync::connect_events),
             content::REQUEST_RESYNC => core.sync.resync(connection),
             content::VALIDATE_SESSIONS => self.blocking(frame, sync::validate),
+            content::EXTEND_ENROLLMENT => certificates::extend(core, connection, &frame),
+            content::EXTEND_ENROLLMENT_VERIFY => certificates::confirm(core, connection, frame),
             content::CREATE_TERMINATOR => bind::create(core, connection, frame),
             content::UPDATE_TERMINATOR => bind::update(core, connection, frame),
             content::REMOVE_TERMINATORS => bind::remove(core, connection, &frame),

@@ -21,6 +21,7 @@ use super::{
     paths::Node,
 };
 use crate::{
+    clock::Timestamp,
     entity::RouterLink,
     frame::{Builder, Frame},
     online::Online,
@@ -66,7 +67,7 @@ impl Registry {
     }
 
     /// Removes a connection. Returns whether it was the current one of its router.
-    pub(crate) fn remove(&self, connection: &Arc<RouterConnection>, online: &Online) -> bool {
+    pub(crate) fn remove(&self, connection: &Arc<RouterConnection>, online: &Online, now: Timestamp) -> bool {
         let mut connections = self.connections.lock();
         let is_current = connections.get(&connection.router).is_some_and(|known| Arc::ptr_eq(known, connection));
         if is_current {
@@ -74,7 +75,7 @@ impl Registry {
             let state = if connection.is_deleted.load(Ordering::SeqCst) { PeerState::Removed } else { PeerState::Unhealthy };
             let change = PeerStateChange { id: connection.router.clone(), state: state.into(), ..PeerStateChange::default() };
             connections.values().for_each(|other| other.send(peers(vec![change.clone()])));
-            online.set_router(&connection.router, None);
+            online.router_left(&connection.router, now);
             self.count.store(connections.len(), Ordering::SeqCst);
         }
         is_current
@@ -93,6 +94,11 @@ impl Registry {
     /// The connection of a router.
     pub(crate) fn find(&self, router: &str) -> Option<Arc<RouterConnection>> {
         self.connections.lock().get(router).filter(|connection| !connection.is_closed()).cloned()
+    }
+
+    /// Passes each connection to `each`.
+    pub(crate) fn each(&self, each: impl FnMut(&Arc<RouterConnection>)) {
+        self.connections.lock().values().for_each(each);
     }
 
     /// The connected routers as nodes of paths.

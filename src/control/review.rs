@@ -38,13 +38,16 @@ pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
 
 /// Closes the connection of a router that was deleted, disabled, re-enrolled or given another certificate.
 fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new: Option<&Record<E>>, is_enabled: bool) {
-    let is_same = new.is_some_and(|new| new.state.is_verified && new.state.fingerprint == old.state.fingerprint);
+    let is_same = new.is_some_and(|new| {
+        let fingerprint = new.state.fingerprint.as_deref().unwrap_or_default();
+        new.state.is_verified && old.state.has_fingerprint(fingerprint)
+    });
     if is_same && is_enabled {
         return;
     }
     if new.is_none() {
         core.registry.tell_deleted(old.id.as_str());
-        core.links.lose_all(old.id.as_str());
+        core.links.lose_all(old.id.as_str(), core.loss("its router was deleted"));
         core.paths.changed();
     }
     if let Some(connection) = core.registry.find(old.id.as_str()) {

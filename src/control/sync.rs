@@ -47,7 +47,10 @@ pub(crate) fn on_commit(core: &Core, event: &Event) {
     }
     match event.of::<ApiSession>() {
         Some((None, Some(new))) => sync.record(Notice::Added(new.id.clone())),
-        Some((Some(old), None)) => sync.record(Notice::ApiSessionRemoved(old.spec.token.clone())),
+        Some((Some(old), None)) => {
+            core.registry.each(|connection| connection.presence.ended(&old.id, core.online()));
+            sync.record(Notice::ApiSessionRemoved(old.spec.token.clone()));
+        }
         Some((Some(old), Some(new))) if old.spec.is_mfa_complete != new.spec.is_mfa_complete => sync.record(Notice::Added(new.id.clone())),
         _ => {}
     }
@@ -219,11 +222,29 @@ pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: 
     let Some(report) = body::<edge::ApiSessionHeartbeat>(connection, frame) else { return };
     let rights = &core.parts.rights;
     let now = rights.clock.now();
-    let is_unknown = |token: &String| matches!(rights.sessions.resolve(&rights.store, token, now), Ok(None));
+    let is_unknown = |token: &String| match rights.sessions.resolve(&rights.store, token, now) {
+        Ok(Some(caller)) => {
+            connection.presence.seen(&caller.session.id, &caller.identity.id, core.online());
+            false
+        }
+        Ok(None) => true,
+        Err(_) => false,
+    };
     let tokens: Vec<String> = report.tokens.into_iter().take(MAX_TOKENS).filter(is_unknown).collect();
     if !tokens.is_empty() {
         connection.send(api_sessions_removed(tokens));
     }
+}
+
+/// Takes a report of the identities whose SDKs are connected. Those that may not use the router are ignored.
+pub(crate) fn connect_events(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+    let Some(report) = body::<edge::ConnectEvents>(connection, frame) else { return };
+    let identities = core.parts.rights.access.ask(|engine| {
+        let may = |event: &edge::ConnectEvent| engine.edge_routers_of_identity(&event.identity_id).contains(&connection.router);
+        let events = report.events.into_iter().filter(|event| !event.is_connected || may(event));
+        events.map(|event| (event.identity_id, event.is_connected)).collect()
+    });
+    connection.presence.report(identities, report.full_state, core.online());
 }
 
 /// Reports to a router that was disconnected which of its sessions have ended.

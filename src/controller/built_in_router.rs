@@ -85,5 +85,6 @@ fn link(address: &Address) -> RouterLink {
             version: concat!("v", env!("CARGO_PKG_VERSION")).into(),
             ..VersionInfo::default()
         },
+        ..RouterLink::default()
     }
 }

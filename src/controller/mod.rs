@@ -62,6 +62,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let (sockets, all_bound) = bind(config)?;
     let bound = all_bound.first().copied().ok_or_else(|| NotStarted("listen: must name at least one address".into()))?;
     let of_router = config.router.listen.filter(|_| config.router.enabled).map(|place| bind_to("router.listen", place)).transpose()?;
+    let of_control = config.routers.listen.map(|place| bind_to("routers.listen", place)).transpose()?;
     let of_metrics = config.metrics.listen.map(|place| bind_to("metrics.listen", place)).transpose()?;
     let clients = config.advertised(&all_bound);
     let addresses: Vec<String> = clients.iter().map(ToString::to_string).collect();
@@ -116,6 +117,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         refusals: refusals.clone(),
     };
     let expiry = ExpiryNotice::new(store.clone(), keystore.clone(), clock.clone(), metrics.gauges.clone());
+    let reserved = Reserved::of(&config.advertised(&all_bound), config.enrollment.routers_may_name_controller);
     let control = Control::start(
         control::Parts {
             rights: network::Rights {
@@ -129,6 +131,9 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
             refusals: refusals.clone(),
             keystore: keystore.clone(),
             config: config.router.clone(),
+            routers: config.routers.clone(),
+            passwords: passwords.clone(),
+            reserved: reserved.clone(),
         },
         &control_feed,
     )?;
@@ -169,7 +174,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
         address: advertised.clone(),
         addresses,
-        reserved: Reserved::of(&config.advertised(&all_bound), config.enrollment.routers_may_name_controller),
+        reserved,
         limits: ArcSwap::from_pointee(limits(config)),
         texts,
         routers,
@@ -189,7 +194,10 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let dispatcher = Arc::new(Dispatcher::new(services, interfaces));
     let rest = rest(dispatcher.clone(), &config.http);
     let commands = commands(config, owner, dispatcher);
-    let listener = listener(sockets, of_router.map(|(socket, _)| socket), tls, &config.http);
+    let control_bound = of_control.as_ref().map(|(_, bound)| *bound);
+    let own = [(listener::Port::Router, of_router), (listener::Port::Control, of_control)];
+    let own = own.into_iter().filter_map(|(port, bound)| Some((port, bound?.0)));
+    let listener = listener(sockets.into_iter().map(|socket| (listener::Port::All, socket)).chain(own).collect(), tls, &config.http);
     let (server, thread) = listen(listener, rest, built_in_router::side(&router), built_in_router::control_side(&control))?;
     let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?);
     let background = background(config, &maintenance, &audit, &expiry, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
@@ -211,6 +219,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         commands,
         router,
         metrics_bound,
+        control_bound,
         metrics_server,
         control,
     })
@@ -244,10 +253,9 @@ fn bind_to(key: &str, place: SocketAddr) -> Result<(TcpListener, SocketAddr), No
     bound.map_err(|e| NotStarted(format!("{key}: {place}: {e}")))
 }
 
-fn listener(sockets: Vec<TcpListener>, router_socket: Option<TcpListener>, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
+fn listener(sockets: Vec<(listener::Port, TcpListener)>, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
     Listener {
         sockets,
-        router_socket,
         tls,
         workers: http.workers,
         handshake_timeout: http.handshake_timeout.duration(),

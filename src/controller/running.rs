@@ -72,6 +72,7 @@ pub struct Controller {
     pub(super) commands: Option<socket::Listening>,
     pub(super) router: Router,
     pub(super) metrics_bound: Option<SocketAddr>,
+    pub(super) control_bound: Option<SocketAddr>,
     pub(super) metrics_server: Option<MetricsServer>,
     pub(super) control: Control,
 }
@@ -85,6 +86,11 @@ impl Controller {
     /// Where metrics are served, with the real port.
     pub fn metrics_bound(&self) -> Option<SocketAddr> {
         self.metrics_bound
+    }
+
+    /// Where only routers elsewhere connect, with the real port.
+    pub fn control_bound(&self) -> Option<SocketAddr> {
+        self.control_bound
     }
 
     /// All addresses it listens on, with their real ports.

@@ -20,7 +20,7 @@ mod updb;
 pub(crate) use ca::enroll as enroll_by_certificate;
 pub(crate) use context::{EnrollmentContext, EnrollmentMembers, EnrollmentRequest, Issued, Member, Request, unissued};
 pub(crate) use reserved::Reserved;
-pub(crate) use router::extend as extend_router;
+pub(crate) use router::{Renewing, confirm as confirm_router, extend as extend_router, offer as offer_router, used as used_by_router};
 
 use self::context::{outstanding, unknown};
 use crate::{entity::enrollment::Method, error::Result};

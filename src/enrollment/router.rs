@@ -123,3 +123,104 @@ fn renew<E: Entity<State = State>>(change: &Change<'_, '_>, id: &Id<E>, shown: &
     enter(&mut router.state);
     change.put(router)
 }
+
+/// The router that a message comes from.
+#[derive(Clone)]
+pub(crate) enum Renewing {
+    Edge(Id<EdgeRouter>),
+    Transit(Id<TransitRouter>),
+}
+
+/// Issues both certificates anew for a connected router. The client certificate becomes the current one with [`confirm`], or at once if
+/// `is_confirmed`.
+///
+/// # Errors
+/// As in [`extend`]; [`Error::NotFound`] if the router was deleted.
+pub(crate) async fn offer(
+    context: &EnrollmentContext<'_>,
+    router: &Renewing,
+    (client, server): (&str, &str),
+    is_confirmed: bool,
+) -> Result<Issued> {
+    let asked = Requests::parse(client, server)?;
+    let requests = match router {
+        Renewing::Edge(id) => asked.of_edge_router(id.as_str())?,
+        Renewing::Transit(id) => asked.of_transit_router(id.as_str())?,
+    };
+    let pair = requests.issue(context)?;
+    let given = pair.handed_out(context);
+    let keep = matches!(router, Renewing::Edge(_));
+    let enter = move |state: &mut State| {
+        (state.unverified_fingerprint, state.unverified_cert_pem) = (Some(pair.client.fingerprint()), keep.then(|| pair.client.pem()));
+        if is_confirmed {
+            swap(state);
+        }
+        Ok(())
+    };
+    alter(context, router, enter).await?;
+    Ok(given)
+}
+
+/// Makes the client certificate that waits the current one. The previous one stays valid until the router connects with the new one, because
+/// the router may not have heard of the change.
+///
+/// # Errors
+/// [`Error::NotFound`] if the router was deleted, [`Refusal::InvalidClientCert`] if `shown` is neither certificate.
+pub(crate) async fn confirm(context: &EnrollmentContext<'_>, router: &Renewing, shown: &str) -> Result<()> {
+    let invalid = || Error::Refused(Refusal::InvalidClientCert);
+    let shown = Some(Certificate::first(shown).map_err(|_| invalid())?.fingerprint());
+    let enter = move |state: &mut State| {
+        if state.fingerprint != shown {
+            (state.unverified_fingerprint == shown).then_some(()).ok_or_else(invalid)?;
+            swap(state);
+        }
+        Ok(())
+    };
+    alter(context, router, enter).await
+}
+
+/// Records that a router has connected with this certificate: it becomes the only one.
+///
+/// # Errors
+/// [`Error::NotFound`] if the router was deleted, [`Refusal::InvalidClientCert`] if it has other certificates.
+pub(crate) async fn used(context: &EnrollmentContext<'_>, router: &Renewing, fingerprint: String) -> Result<()> {
+    let enter = move |state: &mut State| {
+        if state.unverified_fingerprint.as_ref() == Some(&fingerprint) {
+            swap(state);
+        }
+        if state.fingerprint.as_ref() != Some(&fingerprint) {
+            return Err(Error::Refused(Refusal::InvalidClientCert));
+        }
+        (state.unverified_fingerprint, state.unverified_cert_pem) = (None, None);
+        Ok(())
+    };
+    alter(context, router, enter).await
+}
+
+fn swap(state: &mut State) {
+    std::mem::swap(&mut state.fingerprint, &mut state.unverified_fingerprint);
+    std::mem::swap(&mut state.cert_pem, &mut state.unverified_cert_pem);
+}
+
+async fn alter(
+    context: &EnrollmentContext<'_>,
+    router: &Renewing,
+    enter: impl FnOnce(&mut State) -> Result<()> + Send + 'static,
+) -> Result<()> {
+    let router = router.clone();
+    let work = move |change: &Change<'_, '_>| match router {
+        Renewing::Edge(id) => enter_into::<EdgeRouter>(change, &id, enter),
+        Renewing::Transit(id) => enter_into::<TransitRouter>(change, &id, enter),
+    };
+    context.changes.run(work).await
+}
+
+fn enter_into<E: Entity<State = State>>(change: &Change<'_, '_>, id: &Id<E>, enter: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
+    let mut router = change.get(id)?;
+    // A router that is to enroll again has no certificate to renew.
+    if !router.state.is_verified {
+        return Err(Error::Refused(Refusal::InvalidClientCert));
+    }
+    enter(&mut router.state)?;
+    change.put(router)
+}

@@ -68,6 +68,11 @@ impl Record<EdgeRouter> {
 }
 
 impl State {
+    /// Whether a certificate is its current one or the one that waits.
+    pub fn has_fingerprint(&self, fingerprint: &str) -> bool {
+        [&self.fingerprint, &self.unverified_fingerprint].into_iter().flatten().any(|own| own.eq_ignore_ascii_case(fingerprint))
+    }
+
     /// A contradiction in the state, if there is one.
     pub fn flaw(&self) -> Option<&'static str> {
         let pairs = [(&self.fingerprint, &self.cert_pem), (&self.unverified_fingerprint, &self.unverified_cert_pem)];

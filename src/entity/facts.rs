@@ -62,6 +62,10 @@ pub struct Link {
     pub protocols: BTreeMap<String, String>,
     pub sync_status: String,
     pub version: VersionInfo,
+    /// When it connected; `None` for the built-in router.
+    pub since: Option<Timestamp>,
+    /// The addresses at which other routers reach it, each with its protocol.
+    pub listeners: Vec<(String, String)>,
 }
 
 /// The version that a router reports.

@@ -39,6 +39,10 @@ pub enum Action {
     Lockout,
     /// Access was gained or lost by a change in an earlier row.
     Access,
+    /// A router connected.
+    Connect,
+    /// A router disconnected and was not back soon.
+    Disconnect,
 }
 
 impl Action {
@@ -53,6 +57,8 @@ impl Action {
             Self::Refusal => "refusal",
             Self::Lockout => "lockout",
             Self::Access => "access",
+            Self::Connect => "connect",
+            Self::Disconnect => "disconnect",
         }
     }
 }

@@ -15,6 +15,7 @@ mod checks;
 mod credentials;
 mod edits;
 mod obstacle;
+mod paths;
 mod policies;
 mod routers;
 mod second_factors;
@@ -143,6 +144,9 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     let allowed = obstacles.is_empty();
     let mut hosts = traffic::hosts(tx, &case)?;
     obstacles.extend(traffic::judge(tx, &case, &routers, &hosts)?);
+    if case.right == Right::Dial {
+        obstacles.extend(paths::missing(tx, &case, &routers, &hosts)?);
+    }
     let host_count = hosts.len();
     hosts.truncate(MAX_LISTED);
     Ok(Explanation {

@@ -63,6 +63,8 @@ pub(crate) enum What {
     RouterNotConnected,
     /// The service has terminators, all on routers that are not connected.
     TerminatorNotReachable,
+    /// Routers of the identity and of the hosts are connected, and no links lead from one to the other.
+    NoPath,
     /// Identities may bind the service, and none does.
     NoHost,
     /// Nobody binds the service, and no identity may.
@@ -72,7 +74,8 @@ pub(crate) enum What {
 impl What {
     fn concerns(self) -> Concern {
         match self {
-            Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoHost | Self::NoTerminator => Concern::Traffic,
+            Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoPath => Concern::Traffic,
+            Self::NoHost | Self::NoTerminator => Concern::Traffic,
             Self::Disabled | Self::NoCredential | Self::CredentialNotAllowed | Self::SecondFactor => Concern::Rights,
             Self::NoPolicy | Self::Posture | Self::NoEdgeRouter => Concern::Rights,
             Self::IdentityWithoutRouter | Self::ServiceWithoutRouter | Self::NoCommonRouter => Concern::Rights,

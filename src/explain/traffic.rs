@@ -65,7 +65,7 @@ fn is_live(tx: &Read<'_>, terminator: &Record<Terminator>) -> bool {
     is_router_connected && (!terminator.is_of_a_connection() || tx.is_connected(&terminator.state.host_id))
 }
 
-fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<Named>> {
+pub(super) fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<Named>> {
     if let Some(found) = tx.find::<EdgeRouter>(&Id::from_text(id))? {
         return Ok(Some(Named::new(&found, &found.spec.name)));
     }

@@ -50,14 +50,23 @@ impl Protocols {
     }
 }
 
+/// The clients that a port serves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    All,
+    /// Clients of the built-in router.
+    Router,
+    /// Routers elsewhere.
+    Control,
+}
+
 /// Accepts connections; shared by all of one listener.
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     pub protocols: Protocols,
     pub router: Option<RouterSide>,
     pub control: RouterSide,
-    /// The port serves the router only.
-    pub is_for_router_alone: bool,
+    pub port: Port,
     /// One permit per concurrent handshake.
     pub handshakes: Arc<Semaphore>,
     /// The permits that clients of the router may hold, from the handshake until they are authenticated.
@@ -89,14 +98,17 @@ impl Acceptor {
         let permit = self.handshakes.clone().acquire_owned().await.map_err(io::Error::other)?;
         // Boxed: the task lives as long as the connection, and keeps room for all that it awaits without a box.
         let (offers, socket) = self.in_time(Box::pin(client_hello::read(socket))).await?;
-        if is_for_control(&offers) && !self.is_for_router_alone {
+        if is_for_control(&offers) && self.port != Port::Router {
             let place = self.place(permit).await?;
             return self.hand_over(&self.control, &self.protocols.control, true, socket, place).await;
         }
+        if self.port == Port::Control {
+            return Err(io::Error::other("this port serves routers only"));
+        }
         match &self.router {
-            Some(router) if self.is_for_router_alone || is_for_router(&offers) => {
+            Some(router) if self.port == Port::Router || is_for_router(&offers) => {
                 let place = self.place(permit).await?;
-                let is_sure = self.is_for_router_alone || offers.is_some();
+                let is_sure = self.port == Port::Router || offers.is_some();
                 self.hand_over(router, &self.protocols.router, is_sure, socket, place).await
             }
             _ => {

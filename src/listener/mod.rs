@@ -28,6 +28,7 @@ use actix_service::{
 };
 use tokio::{net::TcpStream, sync::Semaphore};
 
+pub(crate) use accept::Port;
 use accept::{Acceptor, Protocols};
 pub(crate) use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
 use file_limit::room_for;
@@ -39,10 +40,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bound sockets and the limits of their connections.
 pub(crate) struct Listener {
-    /// For every protocol.
-    pub sockets: Vec<TcpListener>,
-    /// For the router alone.
-    pub router_socket: Option<TcpListener>,
+    pub sockets: Vec<(Port, TcpListener)>,
     pub tls: rustls::ServerConfig,
     /// Number of REST threads; 0 for one per core.
     pub workers: usize,
@@ -95,20 +93,16 @@ where
         protocols: Protocols::of(listener.tls),
         router,
         control,
-        is_for_router_alone: false,
+        port: Port::All,
         handshakes,
         router_handshakes: Arc::new(Semaphore::new((listener.handshakes / 2).max(1))),
         handshake_timeout: listener.handshake_timeout,
         stopping: stopping.clone(),
     };
     let mut builder = Server::build().workers(workers).max_concurrent_connections(connections).disable_signals().shutdown_timeout(1);
-    let own = Acceptor { is_for_router_alone: true, ..entrance.clone() };
-    for (number, socket) in listener.sockets.into_iter().enumerate() {
-        builder =
-            builder.listen(format!("interfaces {}", number + 1), socket, Handlers { entrance: entrance.clone(), rest: rest.clone() })?;
-    }
-    if let Some(socket) = listener.router_socket {
-        builder = builder.listen("router", socket, Handlers { entrance: own, rest })?;
+    for (number, (port, socket)) in listener.sockets.into_iter().enumerate() {
+        let entrance = Acceptor { port, ..entrance.clone() };
+        builder = builder.listen(format!("listener {}", number + 1), socket, Handlers { entrance, rest: rest.clone() })?;
     }
     let server = builder.run();
     let running = Running { handle: server.handle(), stopping };

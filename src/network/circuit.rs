@@ -13,7 +13,7 @@ use super::{
     channel::Channel,
     circuit_side::CircuitSide,
     fair_queues::QueueId,
-    info::{CircuitInfo, EndInfo},
+    info::{ChannelEndInfo, CircuitInfo, EndInfo},
 };
 use crate::{
     clock::Timestamp,
@@ -162,8 +162,8 @@ impl Circuit {
         }
     }
 
-    /// The circuit as administrators see it; `None` until the host has answered.
-    pub(crate) fn info(&self) -> Option<CircuitInfo> {
+    /// The circuit as administrators see it, at this router; `None` until the host has answered.
+    pub(crate) fn info(&self, router: &str) -> Option<CircuitInfo> {
         let (host, basis) = self.host.get().zip(self.basis.get())?;
         let [client_rate, host_rate] = *self.rates.lock();
         let [client_bytes, host_bytes] = self.bytes.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
@@ -171,18 +171,22 @@ impl Circuit {
             identity_id: end.channel.identity.to_string(),
             api_session_id: end.channel.api_session.to_string(),
             session_id: session.to_string(),
-            channel_id: end.channel.number.to_string(),
-            connection: end.connection,
-            bytes,
-            bytes_per_second: rate.per_second,
+            channel: Some(ChannelEndInfo {
+                channel_id: end.channel.number.to_string(),
+                connection: end.connection,
+                bytes,
+                bytes_per_second: rate.per_second,
+            }),
         };
         Some(CircuitInfo {
             id: self.id.to_string(),
             service_id: basis.service.to_string(),
             terminator_id: host.binding.id.to_string(),
             since: self.since,
+            routers: vec![router.to_owned()],
+            links: Vec::new(),
             client: end(&self.client, &basis.session, client_bytes, client_rate),
-            host: end(&host.end, &host.binding.session, host_bytes, host_rate),
+            host: Some(end(&host.end, &host.binding.session, host_bytes, host_rate)),
         })
     }
 }

@@ -31,8 +31,13 @@ pub struct CircuitInfo {
     pub service_id: String,
     pub terminator_id: String,
     pub since: Timestamp,
+    /// The routers of its path, from the client to the host.
+    pub routers: Vec<String>,
+    /// The links between the routers; one fewer.
+    pub links: Vec<String>,
     pub client: EndInfo,
-    pub host: EndInfo,
+    /// None for a terminator that an administrator created.
+    pub host: Option<EndInfo>,
 }
 
 /// One end of a circuit.
@@ -42,6 +47,13 @@ pub struct EndInfo {
     pub api_session_id: String,
     /// The session with which it dialled or hosts.
     pub session_id: String,
+    /// None at other routers than the built-in one.
+    pub channel: Option<ChannelEndInfo>,
+}
+
+/// The end of a circuit on a channel of the built-in router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelEndInfo {
     pub channel_id: String,
     /// The connection id on its channel.
     pub connection: u32,
@@ -50,6 +62,9 @@ pub struct EndInfo {
     /// Data bytes received per second, over the last measurement interval.
     pub bytes_per_second: u64,
 }
+
+/// The latency that counts for an end of a link that has not measured it.
+pub(crate) const UNMEASURED: Duration = Duration::from_secs(65);
 
 /// A connection between two routers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,16 +76,18 @@ pub struct LinkInfo {
     pub source_id: String,
     /// The router that accepted it.
     pub destination_id: String,
-    /// For example `Connected`.
-    pub state: &'static str,
-    /// Whether an administrator excludes it from paths.
-    pub is_down: bool,
-    /// The cost that an administrator set.
+    /// Whether both routers are connected to the controller.
+    pub is_usable: bool,
+    /// When the controller heard of it.
+    pub since: Timestamp,
+    /// The cost without latencies.
     pub static_cost: u32,
-    pub source_latency: Duration,
-    pub destination_latency: Duration,
+    /// The latencies that the source and the destination have measured.
+    pub measured: [Option<Duration>; 2],
     /// The cost in a path, including latencies.
     pub cost: u32,
     /// How often it was established.
     pub iteration: u32,
+    /// The number of circuits over it.
+    pub circuits: usize,
 }

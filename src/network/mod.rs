@@ -66,7 +66,7 @@ pub(crate) use self::core::{Parts, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
 pub use self::hello::Peer;
-pub(crate) use self::info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo};
+pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, UNMEASURED};
 pub(crate) use self::message::{Failure, Reason, Retry};
 pub use self::message::{key, kind};
 pub(crate) use self::numbers::Numbers;
@@ -151,8 +151,9 @@ impl Router {
 
     /// All open circuits, oldest first.
     pub fn circuits(&self) -> Vec<CircuitInfo> {
-        let open = self.core().map(|core| core.registry.everything().circuits).unwrap_or_default();
-        let mut circuits: Vec<_> = open.iter().filter_map(|circuit| circuit.info()).collect();
+        let Some(core) = self.core() else { return Vec::new() };
+        let open = core.registry.everything().circuits;
+        let mut circuits: Vec<_> = open.iter().filter_map(|circuit| circuit.info(core.parts.id.as_str())).collect();
         circuits.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
         circuits
     }
@@ -162,8 +163,9 @@ impl Router {
     /// # Errors
     /// The first one of `each`.
     pub fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
-        let open = self.core().map(|core| core.registry.everything().circuits).unwrap_or_default();
-        open.iter().filter_map(|circuit| circuit.info()).try_for_each(each)
+        let Some(core) = self.core() else { return Ok(()) };
+        let open = core.registry.everything().circuits;
+        open.iter().filter_map(|circuit| circuit.info(core.parts.id.as_str())).try_for_each(each)
     }
 
     /// Passes the open channels to `each`, in no particular order.
@@ -177,7 +179,8 @@ impl Router {
 
     /// An open circuit.
     pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
-        self.core()?.registry.circuit(id)?.info()
+        let core = self.core()?;
+        core.registry.circuit(id)?.info(core.parts.id.as_str())
     }
 
     /// Ends a circuit at both ends. Returns whether it existed.

@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import urllib.parse
 
 import prepare
 from controller import START, Failed, expect, free_port, tail, until
@@ -66,9 +67,10 @@ class GoRouter:
         token.write_text(self.shown()["enrollmentJwt"])
         self.run("enroll", "router.yml", "--jwt", token)
 
-    def begin(self):
+    def begin(self, *arguments):
         with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen([prepare.ziti(self.version), "router", "run", "router.yml", *NO_AGENT.get(self.version, [])], cwd=self.folder,
+            self.process = subprocess.Popen([prepare.ziti(self.version), "router", "run", "router.yml", *arguments, *NO_AGENT.get(self.version, [])],
+                                            cwd=self.folder,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.wait()
 
@@ -132,6 +134,12 @@ def carries(report, running, router, name):
         report.judge(f"{name} {service}: circuits end", lambda: until(
             lambda: dynamic_cost(running, service) == 0, SOON, f"circuits of {service} are open: {running.terminators(service)}"))
 
+    def seen():
+        until(lambda: running.identity("host")["hasEdgeRouterConnection"], SOON, "the host is not shown as connected")
+        actions = [row["action"] for row in history(running, router)]
+        expect(actions == ["connect"], f"the history of the router has {actions}")
+    report.judge(f"{name} its clients and its connection are seen", seen)
+
     def unhosted():
         host.kill()
         until(lambda: not running.terminators("plain"), SOON, "the terminator of a host that was killed stays")
@@ -152,6 +160,32 @@ def libraries(report, running, router, name):
             for what, (size, chunk) in SIZES.items():
                 report.judge(f"{name} {of} to {to}: {what}", functools.partial(
                     carry_again, running, (hosts, to, to), (dialers, of), crashed, size, chunk=chunk, leave=to == "c0" and size > 0))
+
+
+def history(running, router):
+    """The rows of the history about a router's connections."""
+    wanted = urllib.parse.quote(f'id = "{router.id}" and action in ["connect", "disconnect"]')
+    return running.see(f"history?filter={wanted}")
+
+
+def renews(report, running, router, name):
+    """New certificates over the control channel."""
+    router.enroll()
+    first = router.shown()["fingerprint"]
+
+    def extended():
+        router.begin("--extend")
+        until(lambda: router.shown()["fingerprint"] != first, ONLINE, f"the certificate stays: {router.tail()}")
+        expect(router.shown()["isOnline"], "the router is not online")
+    report.judge(f"{name} its certificates are renewed", extended)
+
+    def returns():
+        newer = router.shown()["fingerprint"]
+        router.end()
+        router.begin()
+        until(lambda: not router.shown().get("unverifiedFingerprint"), SOON, "the older certificate stays valid")
+        expect(router.shown()["fingerprint"] == newer, "the router came back with another certificate")
+    report.judge(f"{name} it comes back with the newer certificate", returns)
 
 
 def access_ends(report, running, router, name):
@@ -258,6 +292,9 @@ def crosses(report, running, routers, name):
     def link_closed():
         dialer.ask("open", name="open", service="service")
         dialer.ask("echo", name="open", bytes=100_000)
+        circuits = running.see("circuits")
+        paths = [([router["id"] for router in circuit["routers"]], len(circuit["links"])) for circuit in circuits]
+        expect(paths == [([router.id for router in routers], 1)], f"the circuit is listed as {circuits}")
         for link in links(running):
             running.admin.raw("DELETE", f"/fabric/v1/links/{link['id']}")
         until(lambda: links(running), ONLINE, "the link does not come back")
@@ -289,6 +326,8 @@ TESTS = {
     "router-later-libraries": with_router(libraries, "1.7.2"),
     "router-access-ends": with_router(access_ends),
     "router-goes-and-comes": with_router(restarts),
+    "router-renews": with_router(renews),
+    "router-later-renews": with_router(renews, "1.7.2"),
     "router-later-carries": with_router(carries, "1.7.2"),
     "router-later-access-ends": with_router(access_ends, "1.7.2"),
     "router-link": with_routers(crosses, "1.1.15", "1.1.15"),

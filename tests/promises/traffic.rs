@@ -92,6 +92,22 @@ fn explain_names_missing_hosts() {
     assert_eq!(obstacle_names(&unreachable), ["terminatorNotReachable"]);
     assert!(traffic_obstacles(&unreachable)[0].1.contains("elsewhere"), "{unreachable:#}");
     online.set_router(&elsewhere, Some(RouterLink::default()));
+    let apart = why(Right::Dial, &alice, &old);
+    assert_eq!(obstacle_names(&apart), ["noPath"]);
+    assert!(apart["obstacles"][0]["text"].as_str().unwrap().ends_with("to router elsewhere"), "{apart:#}");
+    online.link_opened("link", [elsewhere.clone(), router.clone()]);
+    assert_eq!(why(Right::Dial, &alice, &old)["verdict"], true);
+    let at = admin_context.clock.now();
+    online.link_lost("link", "a router reports its loss", at);
+    let lost = why(Right::Dial, &alice, &old);
+    assert!(lost["obstacles"][0]["text"].as_str().unwrap().ends_with(&format!("was lost at {at}: a router reports its loss")), "{lost:#}");
+    // It is reached over a third router, unless that may not be passed.
+    let third = "third".to_owned();
+    online.set_router(&third, Some(RouterLink::default()));
+    online.link_opened("one", [elsewhere.clone(), third.clone()]);
+    online.link_opened("two", [third.clone(), router.clone()]);
+    assert_eq!(obstacle_names(&why(Right::Dial, &alice, &old)), ["noPath"], "it has no record");
+    online.link_opened("link", [elsewhere.clone(), router.clone()]);
     assert_eq!(why(Right::Dial, &alice, &old)["verdict"], true);
     let text = explained(&admin_context, Right::Dial, &alice, &old, false);
     assert!(text.starts_with("yes: ") && text.contains("\n  connected, hosted by a terminator on elsewhere"), "{text}");

@@ -221,7 +221,7 @@ fn check_lists(corpus: &Corpus, caller: &Caller, is_admin: bool, names: &BTreeSe
     let (mut leaks, mut checked) = (Vec::new(), 0);
     for base in Base::ALL {
         let caller = caller.at(base);
-        for path in lists(base).into_iter().filter(|path| !["/history", "/circuits", "/channels"].contains(path)) {
+        for path in lists(base).into_iter().filter(|path| !["/history", "/circuits", "/channels", "/links"].contains(path)) {
             let found = ids(corpus, path).iter().filter_map(|id| List::of(&caller, is_admin, path, id)).max_by_key(|list| list.rows.len());
             let Some(list) = found else { continue };
             // Administrators may learn of any name, except a few.

@@ -26,7 +26,7 @@ const SHOWN: usize = 5;
 pub(crate) fn findings(config: &Config, controller: &Transport) -> Vec<Finding> {
     let roots = get(controller, "/.well-known/est/cacerts", &[]).ok().and_then(|answer| roots_of(&answer).ok());
     let mut found = vec![running(config, roots.is_some())];
-    let own = [config.router.listen.filter(|_| config.router.enabled), config.metrics.listen];
+    let own = [config.router.listen.filter(|_| config.router.enabled), config.routers.listen, config.metrics.listen];
     let addresses = config.listen.addresses().iter().copied().chain(own.into_iter().flatten()).filter(|address| address.port() != 0);
     found.extend(addresses.map(|address| port(address, roots.is_some())));
     let Some(roots) = roots else { return found };

@@ -194,6 +194,17 @@ pub struct ExtendEnrollmentVerify {
     pub client_cert_pem: String,
 }
 
+/// Why a request is refused.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Refusal {
+    #[prost(string, tag = "1")]
+    pub code: String,
+    #[prost(string, tag = "2")]
+    pub message: String,
+    #[prost(string, tag = "3")]
+    pub cause: String,
+}
+
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ConnectTime {
     /// In ms.

@@ -11,6 +11,7 @@ use crate::{
     clock::Timestamp,
     entity::{AnyRecord, Entity, Epoch, Facts, FactsExt, Id, Kind, Record, RouterLink, tombstone},
     error::{Error, Result},
+    online::Online,
 };
 
 /// The store at one moment. Fields and references have the names of the kind's facts.
@@ -23,6 +24,11 @@ pub struct Read<'t> {
 }
 
 impl Read<'_> {
+    /// The connections at this moment, which belong to no transaction.
+    pub fn online(&self) -> &Online {
+        &self.context.online
+    }
+
     /// The record with this value of an indexed field; if several have it, the one with the smallest id.
     ///
     /// # Errors

@@ -1,13 +1,16 @@
 //! Which routers may connect, and how a connection ends.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use overkeep::testing::{
+    clock::Clock,
     control::message::{content, key},
     frame::{Builder, content as common, key as common_key},
 };
 use serde_json::json;
 
 use super::mock::{Enrolled, run, server, soon};
-use crate::harness::{Key, fresh};
+use crate::harness::{Key, TestServer, fresh};
 
 #[test]
 fn an_enrolled_router_is_shown_online() {
@@ -126,6 +129,21 @@ fn a_reconnect_replaces_the_old_connection() {
         second.introduce().await;
         assert!(soon(|| router.shown(&server)["syncStatus"] == "SYNC_DONE").await);
     });
+}
+
+#[test]
+fn routers_have_a_port_of_their_own() {
+    let server = TestServer::with(Clock::system(), |config| config.routers.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
+    let router = Enrolled::new(&server);
+    assert_ne!(server.control_bound(), server.bound());
+    run(async {
+        for (at, before) in [(server.control_bound(), None), (server.bound(), Some("1"))] {
+            router.try_connect_at(at, router.hello(before)).await.unwrap();
+            assert!(soon(|| router.shown(&server)["isOnline"] == true).await);
+        }
+    });
+    let url = format!("https://{}/version", server.control_bound());
+    assert!(server.anonymous().agent.get(&url).call().is_err(), "this port serves no REST");
 }
 
 #[test]

@@ -49,6 +49,21 @@ impl Far {
         self.scene.server.admin.at(Base::Fabric).get("/links").expect(200).data().as_array().unwrap().clone()
     }
 
+    /// The circuit over the first link is listed with its path in both interfaces, and so is the link.
+    fn is_shown(&self, circuit: &str) {
+        let (fabric, extensions) = (self.scene.server.admin.at(Base::Fabric), self.scene.server.admin.at(Base::Overkeep));
+        let shown = extensions.get(&format!("/circuits/{circuit}")).expect(200);
+        let ends = [&shown.data()["client"], &shown.data()["host"]].map(|end| end["identity"]["id"].as_str().unwrap().to_owned());
+        assert_eq!(ends, [self.scene.client.id.clone(), self.scene.host.id.clone()]);
+        assert_eq!((&shown.data()["links"], &shown.data()["terminatorId"]), (&json!(["link-1"]), &json!("terminator")));
+        let routers = shown.data()["routers"].as_array().unwrap().iter().map(|router| router["id"].as_str().unwrap());
+        assert_eq!(routers.collect::<Vec<_>>(), [&self.scene.router.id, &self.far.id]);
+        assert!(shown.data()["client"].get("sentBytes").is_none(), "other routers do not report it");
+        assert_eq!(fabric.get("/circuits").expect(200).data()[0]["path"]["links"][0]["id"], "link-1");
+        let link = extensions.get("/links?filter=circuits%3D1%20and%20isUsable%3Dtrue").expect(200);
+        assert_eq!((&link.data()[0]["id"], &link.data()[0]["destination"]["id"]), (&json!("link-1"), &json!(self.far.id)));
+    }
+
     /// A circuit from the near to the far router. Returns the routes of both.
     async fn circuit(&self, near: &mut MockRouter, far: &mut MockRouter) -> [fabric::Route; 2] {
         near.dial(&self.scene.dial_token(), &self.scene.client.fingerprint()).await;
@@ -101,6 +116,10 @@ fn routers_hear_of_each_other() {
             assert_eq!((&change.id, change.state(), change.version.as_str()), (of, PeerState::Healthy, "v1.1.15"));
             assert_eq!(change.listeners[0].address, address);
         }
+        let shown = server.admin.at(Base::Fabric).get(&format!("/routers/{}", far.id)).expect(200);
+        assert_eq!(shown.data()["listenerAddresses"], json!([{ "address": "tls:two.example:6002", "protocol": "tls" }]));
+        assert_eq!(shown.data()["versionInfo"]["version"], "v1.1.15");
+        assert!(shown.data()["lastJoinedAt"].is_string());
         let fingerprint = Certificate::from_der(&far.leaf).unwrap().fingerprint();
         for (id, shown, expected) in [(&far.id, &fingerprint, true), (&scene.router.id, &fingerprint, false), (&far.id, &far.id, false)] {
             let asked = fabric::VerifyRouter { router_id: id.clone(), fingerprints: vec!["other".into(), shown.clone()] };
@@ -135,6 +154,7 @@ fn a_circuit_crosses_a_link() {
             .clone();
         let path = scene.server.admin.get(&format!("/sessions/{}/route-path", own.as_str().unwrap())).expect(200);
         assert_eq!(path.data()["routePath"], json!([scene.router.id, far_scene.far.id]));
+        far_scene.is_shown(&last.circuit_id);
         far.fault(FaultSubject::Egress, &last.circuit_id).await;
         for router in [&mut near, &mut far] {
             let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
@@ -187,5 +207,30 @@ fn links_of_others_stay() {
         let [link] = &far_scene.links()[..] else { panic!("{:?}", far_scene.links()) };
         assert_eq!((&link["sourceRouter"]["id"], &link["cost"]), (&json!(far_scene.scene.router.id), &json!(130_001)));
         assert_eq!(far_scene.scene.server.admin.get("/terminators/terminator").expect(200).data()["dynamicCost"], 2);
+    });
+}
+
+#[test]
+fn administrators_end_circuits_and_links() {
+    let far_scene = Far::new();
+    let admin = &far_scene.scene.server.admin;
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1"]).await;
+        for base in [Base::Fabric, Base::Overkeep] {
+            let [route, _] = far_scene.circuit(&mut near, &mut far).await;
+            let path = format!("/circuits/{}", route.circuit_id);
+            admin.at(base).delete(&path).expect(200);
+            for router in [&mut near, &mut far] {
+                let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
+                assert_eq!((&unroute.circuit_id, unroute.now), (&route.circuit_id, true));
+            }
+            admin.at(base).delete(&path).expect(404);
+        }
+        admin.at(Base::Overkeep).delete("/links/link-1").expect(200);
+        for router in [&mut near, &mut far] {
+            let told: fabric::Fault = router.receive(content::FAULT).await;
+            assert_eq!((told.id.as_str(), told.subject()), ("link-1", FaultSubject::Link));
+        }
+        admin.at(Base::Overkeep).get("/links/link-1").expect(404);
     });
 }

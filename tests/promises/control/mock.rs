@@ -109,7 +109,12 @@ impl Enrolled {
 
     /// Connects; the error is the reason of the rejection.
     pub async fn try_connect(&self, server: &TestServer, hello: Frame) -> Result<MockRouter, String> {
-        let mut stream = self.tls(server.bound()).await;
+        self.try_connect_at(server.bound(), hello).await
+    }
+
+    /// The same at another address.
+    pub async fn try_connect_at(&self, at: SocketAddr, hello: Frame) -> Result<MockRouter, String> {
+        let mut stream = self.tls(at).await;
         stream.write_all(hello.as_bytes()).await.unwrap();
         let mut router = MockRouter { stream, sequence: 0, answer: None };
         let answer = router.next().await.ok_or("the connection was closed")?;

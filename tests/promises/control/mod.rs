@@ -1,10 +1,12 @@
 //! Routers in other processes, on their control channel. The routers here are simulated; unmodified ones are in `tests/interop`.
 
 mod access_ends;
+mod certificates;
 mod circuits;
 mod connection;
 mod links;
 mod mock;
 mod offers;
+mod seen;
 mod session_tokens;
 mod sync;

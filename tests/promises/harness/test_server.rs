@@ -126,6 +126,11 @@ impl TestServer {
         self.controller.metrics_bound().unwrap()
     }
 
+    /// The address where only routers elsewhere connect.
+    pub fn control_bound(&self) -> SocketAddr {
+        self.controller.control_bound().unwrap()
+    }
+
     /// The built-in edge router.
     pub fn router(&self) -> &overkeep::testing::network::Router {
         self.controller.router()

@@ -77,8 +77,10 @@ impl Network<'_> {
         let allowed: Vec<bool> = self.open.iter().map(|(person, service, _)| self.is_allowed(*person, *service)).collect();
         let ids = |conn: &Conn| (conn.sdk.welcome.text(0).unwrap().to_owned(), conn.id);
         let expected: Vec<_> = self.open.iter().zip(&allowed).filter(|(_, allowed)| **allowed).map(|((.., conn), _)| ids(conn)).collect();
-        let shown =
-            || router.circuits().into_iter().map(|circuit| (circuit.client.channel_id, circuit.client.connection)).collect::<Vec<_>>();
+        let shown = || {
+            let clients = router.circuits().into_iter().filter_map(|circuit| circuit.client.channel);
+            clients.map(|end| (end.channel_id, end.connection)).collect::<Vec<_>>()
+        };
         let sorted = |mut list: Vec<(String, u32)>| {
             list.sort();
             list

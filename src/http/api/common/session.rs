@@ -158,13 +158,9 @@ pub(crate) struct RoutePath {
 /// GET /sessions/{id}/route-path: the routers of one of its circuits.
 pub(crate) async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
-    let route_path = match call.control.path_of_session(id.as_str()) {
-        Some(path) => path,
-        None => {
-            let is_here = call.router.circuits().iter().any(|circuit| circuit.client.session_id == id.as_str());
-            call.router.id().filter(|_| is_here).map(str::to_owned).into_iter().collect()
-        }
-    };
+    let path = call.control.path_of_session(id.as_str());
+    let here = || call.router.circuits().into_iter().find(|circuit| circuit.client.session_id == id.as_str());
+    let route_path = path.or_else(|| Some(here()?.routers)).unwrap_or_default();
     Ok(Shown(RoutePath { route_path }))
 }
 

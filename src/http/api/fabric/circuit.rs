@@ -7,8 +7,11 @@ use crate::{
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Service, Tags, Terminator},
     error::{Error, Result},
     http::{
-        answer::Shown,
-        api::common::in_memory_list::{self, Entry, Name},
+        answer::{Done, Shown},
+        api::common::{
+            in_memory_list::{self, Entry, Name},
+            open_circuits,
+        },
         call::Call,
         envelope::Detail,
         extractor::Query,
@@ -56,11 +59,10 @@ impl Entry for Circuit {
     }
 }
 
-fn see(circuit: CircuitInfo, router: Option<&str>, facts: &dyn Facts) -> Result<Circuit> {
+fn see(circuit: CircuitInfo, facts: &dyn Facts) -> Result<Circuit> {
     let service = facts.find(&Id::<Service>::from_text(circuit.service_id.as_str()))?;
     let name = service.map(|service| service.spec.name).unwrap_or_default();
-    // Client and host are connected to the same router, so there is no link.
-    let nodes = router.map(|id| super::router::named(id, facts)).transpose()?;
+    let nodes = circuit.routers.iter().map(|id| super::router::named(id, facts)).collect::<Result<_>>()?;
     Ok(Detail {
         links: Links::default().with("self", format_args!("circuits/{}", circuit.id)),
         id: circuit.id,
@@ -71,24 +73,31 @@ fn see(circuit: CircuitInfo, router: Option<&str>, facts: &dyn Facts) -> Result<
             client_id: circuit.client.session_id,
             service: EntityRef::new(Service::KIND, &circuit.service_id, &name),
             terminator: EntityRef::new(Terminator::KIND, &circuit.terminator_id, ""),
-            path: Path { nodes: nodes.into_iter().collect(), links: Vec::new() },
+            path: Path { nodes, links: circuit.links.iter().map(|id| super::link::reference(id)).collect() },
         },
     })
 }
 
 /// GET /circuits
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
-    let (router, same) = (call.router.clone(), call.router.clone());
+    let (state, same) = (call.state.clone(), call.state.clone());
     let each =
-        move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| router.each_circuit(|circuit| see(circuit, router.id(), tx).map(&mut *found));
-    let one = move |tx: &Read<'_>, id: &str| same.circuit(id).map(|circuit| see(circuit, same.id(), tx)).transpose();
+        move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| open_circuits::each(&state, |circuit| see(circuit, tx).map(&mut *found));
+    let one = move |tx: &Read<'_>, id: &str| open_circuits::find(&same, id).map(|circuit| see(circuit, tx)).transpose();
     in_memory_list::list(&call, listing, each, one).await
 }
 
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Shown<Circuit>> {
-    let Some(circuit) = call.router.circuit(id.as_str()) else {
-        return Err(Error::NotFound { kind: "circuit", id: id.into_text(), field: None });
-    };
-    call.store.read(|tx| see(circuit, call.router.id(), tx).map(Shown))
+    let circuit = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
+    call.store.read(|tx| see(circuit, tx).map(Shown))
+}
+
+/// DELETE /circuits/{id}
+pub(crate) async fn delete(call: Call, id: Id<View>) -> Result<Done> {
+    if open_circuits::close(&call, id.as_str()) { Ok(Done) } else { Err(unknown(&id)) }
+}
+
+fn unknown(id: &Id<View>) -> Error {
+    Error::NotFound { kind: "circuit", id: id.to_string(), field: None }
 }

@@ -1,11 +1,13 @@
 //! The links between routers.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
     control::Control,
-    entity::{EntityRef, Facts, Id},
+    entity::{EntityRef, Facts, Id, Links},
     error::{Error, Result},
     http::{
         answer::{Done, Shown},
@@ -15,7 +17,7 @@ use crate::{
         list_body::Joined,
         listing::Listing,
     },
-    network::LinkInfo,
+    network::{LinkInfo, UNMEASURED},
     query::{Type, Value},
     store::Read,
 };
@@ -63,24 +65,30 @@ impl Entry for Link {
 }
 
 fn see(link: LinkInfo, facts: &dyn Facts) -> Result<Link> {
-    let latency = |latency: std::time::Duration| i64::try_from(latency.as_nanos()).unwrap_or(i64::MAX);
+    let nanos = |latency: Option<Duration>| i64::try_from(latency.unwrap_or(UNMEASURED).as_nanos()).unwrap_or(i64::MAX);
+    let [source_latency, dest_latency] = link.measured.map(nanos);
     Ok(Link {
         id: link.id,
         protocol: link.protocol,
         source_router: super::router::named(&link.source_id, facts)?,
         dest_router: super::router::named(&link.destination_id, facts)?,
-        state: link.state.into(),
-        down: link.is_down,
+        state: if link.is_usable { "Connected" } else { "Pending" }.into(),
+        down: false,
         static_cost: link.static_cost.into(),
-        source_latency: latency(link.source_latency),
-        dest_latency: latency(link.destination_latency),
+        source_latency,
+        dest_latency,
         cost: link.cost.into(),
         iteration: link.iteration.into(),
     })
 }
 
+/// A reference to a link. Links have no names.
+pub(crate) fn reference(id: &str) -> EntityRef {
+    EntityRef { links: Links::default().with("self", format_args!("links/{id}")), entity: "links", id: id.into(), name: id.into() }
+}
+
 fn find(control: &Control, id: &str, facts: &dyn Facts) -> Result<Option<Link>> {
-    control.links().into_iter().find(|link| link.id == id).map(|link| see(link, facts)).transpose()
+    control.link(id).map(|link| see(link, facts)).transpose()
 }
 
 /// GET /links

@@ -1,5 +1,5 @@
 //! The fabric interface: routers, services, terminators, links and circuits as listed by operator tools. For administrators only. It
-//! changes nothing, except that it can copy the data file; records are managed in the management interface.
+//! changes no records, which are managed in the management interface; it can end circuits and links, and copy the data file.
 //!
 //! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers (`network/`).
 
@@ -59,6 +59,8 @@ pub(crate) fn routes() -> Routes {
         .summary("The open circuits.")
         .get("/circuits/{id}", Admin, circuit::detail)
         .summary("One open circuit.")
+        .delete("/circuits/{id}", Admin, circuit::delete)
+        .summary("Ends a circuit at both ends. The client may dial again.")
         .post("/database", Admin, copy)
         .patient()
         .summary("Copies the data file to a new file beside it, at most once a minute.")

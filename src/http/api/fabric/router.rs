@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, filterable, missing},
+    clock::Timestamp,
+    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, VersionInfo, filterable, missing},
     error::{Error, Result},
     http::{
         answer::Shown,
@@ -31,6 +32,12 @@ pub(crate) struct View {
     fingerprint: Option<String>,
     /// Whether it is connected to this controller.
     connected: bool,
+    /// When it connected; absent while it is not connected, and for the built-in router.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_joined_at: Option<Timestamp>,
+    /// The version that it reports; absent while it is not connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version_info: Option<VersionInfo>,
     cost: u16,
     no_traversal: bool,
     disabled: bool,
@@ -65,9 +72,20 @@ fn links(id: &str) -> Links {
 
 fn see(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
     let TransitRouter { name, cost, no_traversal, disabled } = record.spec.clone();
-    let connected = facts.link(record.id.as_str()).is_some();
-    let fingerprint = record.state.fingerprint.clone();
-    let mut seen = Detail::new(record, View { name, fingerprint, connected, cost, no_traversal, disabled, listener_addresses: Vec::new() });
+    let link = facts.link(record.id.as_str());
+    let listeners = link.iter().flat_map(|link| link.listeners.clone());
+    let view = View {
+        name,
+        fingerprint: record.state.fingerprint.clone(),
+        connected: link.is_some(),
+        last_joined_at: link.as_ref().and_then(|link| link.since),
+        listener_addresses: listeners.map(|(address, protocol)| Listener { address, protocol }).collect(),
+        version_info: link.map(|link| link.version),
+        cost,
+        no_traversal,
+        disabled,
+    };
+    let mut seen = Detail::new(record, view);
     seen.links = links(record.id.as_str());
     seen
 }

@@ -1,4 +1,4 @@
-//! Circuits through the built-in router: who dialed which service, who hosts it, and the traffic in each direction.
+//! Circuits: who dialed which service, who hosts it, over which routers, and at the built-in router the traffic in each direction.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,18 +10,21 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::{Done, Shown},
-        api::common::in_memory_list::{self, Entry, Name, number},
+        api::common::{
+            in_memory_list::{self, Entry, Name, number},
+            open_circuits,
+        },
         call::Call,
         extractor::Query,
         list_body::Joined,
         listing::Listing,
     },
-    network::{CircuitInfo, EndInfo},
+    network::{ChannelEndInfo, CircuitInfo, EndInfo},
     query::{Type, Value},
     store::Read,
 };
 
-/// A circuit from a client to a host of a service, through the built-in router.
+/// A circuit from a client to a host of a service.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitDetail")]
@@ -34,8 +37,13 @@ pub(crate) struct Circuit {
     since: Timestamp,
     /// The end that dialed.
     client: End,
-    /// The end that hosts the service.
-    host: End,
+    /// The end that hosts the service; absent for a terminator that an administrator made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<End>,
+    /// The routers that it crosses, from the client to the host.
+    routers: Vec<Named>,
+    /// The ids of the links between these routers; one fewer.
+    links: Vec<String>,
 }
 
 /// One end of a circuit.
@@ -47,6 +55,15 @@ pub(crate) struct End {
     api_session_id: String,
     /// The id of the session with which it dialed or hosts.
     session_id: String,
+    #[serde(flatten)]
+    channel: Option<ChannelEnd>,
+}
+
+/// The end on a channel of the built-in router; absent at other routers, which do not report it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "CircuitChannelEnd")]
+pub(crate) struct ChannelEnd {
     /// The id of its channel.
     channel_id: String,
     /// The connection id on its channel.
@@ -65,15 +82,19 @@ const NAMES: &[Name<Circuit>] = &[
     Name("since", Type::Date, |c| Value::Date(c.since.millis())),
     Name("client.id", Type::Text, |c| c.client.identity.id.as_str().into()),
     Name("client.name", Type::Text, |c| c.client.identity.name.as_str().into()),
-    Name("client.channelId", Type::Text, |c| c.client.channel_id.as_str().into()),
-    Name("client.sentBytes", Type::Number, |c| number(c.client.sent_bytes)),
-    Name("client.sentBytesPerSecond", Type::Number, |c| number(c.client.sent_bytes_per_second)),
-    Name("host.id", Type::Text, |c| c.host.identity.id.as_str().into()),
-    Name("host.name", Type::Text, |c| c.host.identity.name.as_str().into()),
-    Name("host.channelId", Type::Text, |c| c.host.channel_id.as_str().into()),
-    Name("host.sentBytes", Type::Number, |c| number(c.host.sent_bytes)),
-    Name("host.sentBytesPerSecond", Type::Number, |c| number(c.host.sent_bytes_per_second)),
+    Name("client.channelId", Type::Text, |c| of_channel(Some(&c.client), |end| end.channel_id.as_str().into())),
+    Name("client.sentBytes", Type::Number, |c| of_channel(Some(&c.client), |end| number(end.sent_bytes))),
+    Name("client.sentBytesPerSecond", Type::Number, |c| of_channel(Some(&c.client), |end| number(end.sent_bytes_per_second))),
+    Name("host.id", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.id.as_str().into())),
+    Name("host.name", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.name.as_str().into())),
+    Name("host.channelId", Type::Text, |c| of_channel(c.host.as_ref(), |end| end.channel_id.as_str().into())),
+    Name("host.sentBytes", Type::Number, |c| of_channel(c.host.as_ref(), |end| number(end.sent_bytes))),
+    Name("host.sentBytesPerSecond", Type::Number, |c| of_channel(c.host.as_ref(), |end| number(end.sent_bytes_per_second))),
 ];
+
+fn of_channel<'e>(end: Option<&'e End>, value: impl FnOnce(&'e ChannelEnd) -> Value<'e>) -> Value<'e> {
+    end.and_then(|end| end.channel.as_ref()).map_or(Value::Null, value)
+}
 
 impl Entry for Circuit {
     const NAMES: &'static [Name<Self>] = NAMES;
@@ -90,7 +111,9 @@ impl Circuit {
             terminator_id: info.terminator_id,
             since: info.since,
             client: End::of(info.client, names)?,
-            host: End::of(info.host, names)?,
+            host: info.host.map(|host| End::of(host, names)).transpose()?,
+            routers: info.routers.into_iter().map(|router| names.router(router)).collect::<Result<_>>()?,
+            links: info.links,
         })
     }
 }
@@ -101,34 +124,34 @@ impl End {
             identity: names.identity(info.identity_id)?,
             api_session_id: info.api_session_id,
             session_id: info.session_id,
-            channel_id: info.channel_id,
-            connection: info.connection,
-            sent_bytes: info.bytes,
-            sent_bytes_per_second: info.bytes_per_second,
+            channel: info.channel.map(|end| {
+                let ChannelEndInfo { channel_id, connection, bytes, bytes_per_second } = end;
+                ChannelEnd { channel_id, connection, sent_bytes: bytes, sent_bytes_per_second: bytes_per_second }
+            }),
         })
     }
 }
 
 /// GET /circuits
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
-    let (router, same) = (call.router.clone(), call.router.clone());
+    let (state, same) = (call.state.clone(), call.state.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
         let names = Names::of(tx);
-        router.each_circuit(|info| Circuit::of(info, &names).map(&mut *found))
+        open_circuits::each(&state, |info| Circuit::of(info, &names).map(&mut *found))
     };
-    let one = move |tx: &Read<'_>, id: &str| same.circuit(id).map(|info| Circuit::of(info, &Names::of(tx))).transpose();
+    let one = move |tx: &Read<'_>, id: &str| open_circuits::find(&same, id).map(|info| Circuit::of(info, &Names::of(tx))).transpose();
     in_memory_list::list(&call, listing, each, one).await
 }
 
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Shown<Circuit>> {
-    let open = call.router.circuit(id.as_str()).ok_or_else(|| unknown(&id))?;
+    let open = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
     call.store.read(|tx| Circuit::of(open, &Names::of(tx)).map(Shown))
 }
 
 /// DELETE /circuits/{id}
 pub(crate) async fn end(call: Call, id: Id<Circuit>) -> Result<Done> {
-    if call.router.close_circuit(id.as_str()) { Ok(Done) } else { Err(unknown(&id)) }
+    if open_circuits::close(&call, id.as_str()) { Ok(Done) } else { Err(unknown(&id)) }
 }
 
 fn unknown(id: &Id<Circuit>) -> Error {

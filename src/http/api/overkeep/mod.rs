@@ -7,6 +7,7 @@ mod events;
 mod expiring;
 mod explain;
 mod history;
+mod links;
 mod login_link;
 mod names;
 mod network;
@@ -43,11 +44,17 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .get("/history", Admin, history::list)
         .summary("The history, newest first: changes, who gained and lost access by them, logins and rejected requests.")
         .get("/circuits", Admin, circuits::list)
-        .summary("The circuits through the built-in router, with client, host, service and traffic.")
+        .summary("The circuits, with client, host, service, routers, and the traffic at the built-in router.")
         .get("/circuits/{id}", Admin, circuits::detail)
-        .summary("One circuit through the built-in router.")
+        .summary("One circuit.")
         .delete("/circuits/{id}", Admin, circuits::end)
         .summary("Ends a circuit at both ends. The client may dial again.")
+        .get("/links", Admin, links::list)
+        .summary("The links between routers, with their latencies and costs.")
+        .get("/links/{id}", Admin, links::detail)
+        .summary("One link between routers.")
+        .delete("/links/{id}", Admin, links::close)
+        .summary("Closes a link at both ends. The router that had dialled it dials it again.")
         .get("/channels", Admin, channels::list)
         .summary("The connections of SDKs to the built-in router.")
         .get("/online", Admin, online::list)

@@ -1,4 +1,4 @@
-//! The names of records that circuits and channels refer to by id.
+//! The names of records that circuits, channels and links refer to by id.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{FactsExt, Id, Identity, Service},
+    entity::{EdgeRouter, FactsExt, Id, Identity, Service, TransitRouter},
     error::Result,
     store::Read,
 };
@@ -46,6 +46,17 @@ impl<'t> Names<'t> {
     /// Its record cannot be read.
     pub(crate) fn service(&self, id: String) -> Result<Named> {
         self.named(id, |id| Ok(self.tx.find(&Id::<Service>::from_text(id))?.map(|service| service.spec.name)))
+    }
+
+    /// A router of either kind.
+    ///
+    /// # Errors
+    /// Its record cannot be read.
+    pub(crate) fn router(&self, id: String) -> Result<Named> {
+        self.named(id, |id| {
+            let edge = self.tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| router.spec.name);
+            Ok(edge.or(self.tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| router.spec.name)))
+        })
     }
 
     fn named(&self, id: String, find: impl FnOnce(&str) -> Result<Option<String>>) -> Result<Named> {

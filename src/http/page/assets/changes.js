@@ -31,6 +31,7 @@ export const Differences = ({ row }) => {
 const line = row => {
   if (row.action === 'access') return html`<strong>${t.actions.access}</strong>`;
   if (['login', 'logout', 'refusal', 'lockout'].includes(row.action)) return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action]}</strong>${row.after?.what ? ` (${row.after.what}${row.after.times > 1 ? ` × ${row.after.times}` : ''})` : ''}`;
+  if (['connect', 'disconnect'].includes(row.action)) return html`<${Subject} row=${row} /> <strong>${t.actions[row.action]}</strong>`;
   return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action] || row.action}</strong> <${Subject} row=${row} />`;
 };
 

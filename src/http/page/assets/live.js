@@ -19,7 +19,7 @@ function useTraffic() {
   const refresh = async signal => {
     try {
       const [circuits, channels] = await Promise.all([list('/overkeep/v1/circuits', { limit: LIMIT }, { signal }), list('/overkeep/v1/channels', { limit: LIMIT }, { signal })]);
-      const rate = circuits.rows.reduce((sum, { client, host }) => [sum[0] + client.sentBytesPerSecond, sum[1] + host.sentBytesPerSecond], [0, 0]);
+      const rate = circuits.rows.reduce((sum, { client, host }) => [sum[0] + (client.sentBytesPerSecond ?? 0), sum[1] + (host?.sentBytesPerSecond ?? 0)], [0, 0]);
       setState(old => ({ circuits, channels, rates: [...old.rates, rate].slice(-MAX_RATES) }));
     } catch (error) {
       if (!signal.aborted) setState(old => ({ ...old, error }));
@@ -60,6 +60,8 @@ function End({ circuit, onClose, onDone }) {
 }
 
 const heads = names => html`<thead><tr>${names.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>`;
+/** The traffic of an end. Routers other than the built-in one do not report it. */
+const sent = end => end && 'sentBytes' in end && html`${bytes(end.sentBytes)} <span class="faint">${t.rate(bytes(end.sentBytesPerSecond))}</span>`;
 const who = identity => html`<${Reference} kind="identities" id=${identity.id} name=${identity.name} />`;
 
 export function Live() {
@@ -71,9 +73,9 @@ export function Live() {
     ${circuits && html`<${Chart} rates=${rates} />
       <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total}</span></h2>${circuits.rows.length ? html`<div class="table"><table>${heads([t.service, t.from, t.host, t.up, t.down, t.since, t.end])}
         <tbody>${circuits.rows.map(circuit => html`<tr key=${circuit.id}><td data-label=${t.service}><${Reference} kind="services" id=${circuit.service.id} name=${circuit.service.name} /></td>
-          <td data-label=${t.from}>${who(circuit.client.identity)}</td><td data-label=${t.host}>${who(circuit.host.identity)}</td>
-          <td data-label=${t.up} class="number">${bytes(circuit.client.sentBytes)} <span class="faint">${t.rate(bytes(circuit.client.sentBytesPerSecond))}</span></td>
-          <td data-label=${t.down} class="number">${bytes(circuit.host.sentBytes)} <span class="faint">${t.rate(bytes(circuit.host.sentBytesPerSecond))}</span></td>
+          <td data-label=${t.from}>${who(circuit.client.identity)}</td><td data-label=${t.host}>${circuit.host && who(circuit.host.identity)}</td>
+          <td data-label=${t.up} class="number">${sent(circuit.client)}</td>
+          <td data-label=${t.down} class="number">${sent(circuit.host)}</td>
           <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=${t.end}><button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noCircuits}</p>`}</section>
       <section class="block"><h2>${t.channels} <span class="faint">${channels.total}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since])}
         <tbody>${channels.rows.map(channel => html`<tr key=${channel.id}><td data-label=${t.identity}>${who(channel.identity)}</td><td data-label=${t.client}>${channel.sdk || channel.hello} <span class="faint">${channel.sdkVersion}</span></td>

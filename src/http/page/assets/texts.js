@@ -256,7 +256,7 @@ export const texts = {
     filter: 'Name or id, or a filter such as',
     example: 'action = "refusal"',
     who: { system: 'the controller', local: 'the host’s owner', anonymous: 'somebody who has not logged in', several: 'several' },
-    actions: { create: 'created', update: 'changed', delete: 'deleted', login: 'logged in', logout: 'session ended', refusal: 'was refused', lockout: 'was locked', access: 'access changed' },
+    actions: { create: 'created', update: 'changed', delete: 'deleted', login: 'logged in', logout: 'session ended', refusal: 'was refused', lockout: 'was locked', access: 'access changed', connect: 'connected', disconnect: 'disconnected' },
     all: 'Everything',
     changes: 'Changes',
     access: 'Access',

@@ -1,0 +1,118 @@
+//! Which identities have an SDK connected to a router: as the router reports it, or as the requests of their SDKs show.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+
+use crate::{
+    entity::{ApiSession, Id, Identity},
+    online::Online,
+};
+
+/// How long an API session counts as connected after it was seen. Routers that do not report connections name the API sessions of connected
+/// SDKs once a minute.
+const FRESH: Duration = Duration::from_secs(150);
+/// Maximum identities and API sessions at one router.
+const MAX: usize = 100_000;
+
+/// The identities at one connection of a router. Each is counted in [`Online`].
+#[derive(Default)]
+pub(crate) struct Presence(Mutex<Present>);
+
+#[derive(Default)]
+struct Present {
+    /// The identities that the router reports; none if it reports none.
+    reported: Option<HashSet<String>>,
+    /// The identity of each API session whose SDK was seen, and when.
+    seen: HashMap<String, (Id<Identity>, Instant)>,
+    is_closed: bool,
+}
+
+impl Presence {
+    /// Records that an SDK with this API session is connected. Does nothing if the router reports connections.
+    pub(crate) fn seen(&self, session: &Id<ApiSession>, identity: &Id<Identity>, online: &Online) {
+        let mut present = self.0.lock();
+        let is_full = present.seen.len() >= MAX && !present.seen.contains_key(session.as_str());
+        if present.is_closed || present.reported.is_some() || is_full {
+            return;
+        }
+        if present.seen.insert(session.to_string(), (identity.clone(), Instant::now())).is_none() {
+            online.channel_opened(identity.as_str());
+        }
+    }
+
+    /// Takes a report of identities that are connected or not; a full report names all that are connected.
+    pub(crate) fn report(&self, identities: Vec<(String, bool)>, is_full: bool, online: &Online) {
+        let mut present = self.0.lock();
+        if present.is_closed {
+            return;
+        }
+        present.seen.drain().for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
+        let reported = present.reported.get_or_insert_default();
+        if is_full {
+            let connected: HashSet<&String> = identities.iter().filter(|(_, is_connected)| *is_connected).map(|(id, _)| id).collect();
+            reported.extract_if(|id| !connected.contains(id)).for_each(|id| online.channel_closed(&id));
+        }
+        for (identity, is_connected) in identities {
+            if !is_connected {
+                if reported.remove(&identity) {
+                    online.channel_closed(&identity);
+                }
+            } else if reported.len() < MAX && !reported.contains(&identity) {
+                online.channel_opened(&identity);
+                reported.insert(identity);
+            }
+        }
+    }
+
+    /// Forgets an API session that has ended.
+    pub(crate) fn ended(&self, session: &Id<ApiSession>, online: &Online) {
+        if let Some((identity, _)) = self.0.lock().seen.remove(session.as_str()) {
+            online.channel_closed(identity.as_str());
+        }
+    }
+
+    /// Forgets API sessions that were not seen lately.
+    pub(crate) fn expire(&self, online: &Online) {
+        let old = |_: &String, (_, at): &mut (Id<Identity>, Instant)| at.elapsed() > FRESH;
+        self.0.lock().seen.extract_if(old).for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
+    }
+
+    /// Forgets all, for good: the connection of the router has ended.
+    pub(crate) fn close(&self, online: &Online) {
+        let mut present = self.0.lock();
+        present.is_closed = true;
+        present.seen.drain().for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
+        present.reported.take().into_iter().flatten().for_each(|identity| online.channel_closed(&identity));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_come_and_go() {
+        let (online, presence) = (Online::default(), Presence::default());
+        let (session, ann) = (Id::from_text("s"), Id::from_text("ann"));
+        presence.seen(&session, &ann, &online);
+        presence.seen(&session, &ann, &online);
+        assert!(online.identity("ann"));
+        presence.ended(&session, &online);
+        assert!(!online.identity("ann"));
+        presence.seen(&session, &ann, &online);
+        presence.report(vec![("bob".into(), true), ("eve".into(), false)], true, &online);
+        assert!(online.identity("bob") && !online.identity("ann") && !online.identity("eve"));
+        presence.seen(&session, &ann, &online);
+        presence.report(vec![("ann".into(), true)], false, &online);
+        assert!(online.identity("ann") && online.identity("bob"));
+        presence.report(vec![("ann".into(), true)], true, &online);
+        assert!(online.identity("ann") && !online.identity("bob"));
+        presence.close(&online);
+        presence.report(vec![("ann".into(), true)], true, &online);
+        assert!(!online.identity("ann"));
+    }
+}

@@ -1,0 +1,66 @@
+//! History rows of routers that connect and disconnect. A router that is back soon leaves none.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use tokio::time::sleep;
+
+use super::{
+    connection::{RouterConnection, RouterKind},
+    core::Core,
+};
+use crate::{
+    entity::{Action, EdgeRouter, FactsExt, HistoryEntry, Id, TransitRouter},
+    error::Result,
+    store::Tx,
+};
+
+impl Core {
+    /// Writes a row about a router that has connected, unless its last row says so already.
+    pub(crate) fn note_connected(self: &Arc<Self>, connection: &Arc<RouterConnection>) {
+        if !self.noted.lock().insert(connection.router.clone()) {
+            return;
+        }
+        let mut after = Map::new();
+        after.extend(connection.address.map(|address| ("address".into(), address.to_string().into())));
+        after.insert("version".into(), connection.link.lock().version.version.clone().into());
+        tokio::spawn(note(self.clone(), connection.clone(), Action::Connect, after));
+    }
+
+    /// Writes a row about a router that has disconnected, if it is not back soon.
+    pub(crate) async fn note_disconnected(self: &Arc<Self>, connection: &Arc<RouterConnection>, reason: &str) {
+        let at = self.parts.rights.clock.now();
+        sleep(self.times.disconnected).await;
+        if self.registry.find(&connection.router).is_some() || !self.noted.lock().remove(&connection.router) {
+            return;
+        }
+        let after = [("at".to_owned(), Json::from(at.to_string())), ("reason".into(), reason.into())];
+        note(self.clone(), connection.clone(), Action::Disconnect, after.into_iter().collect()).await;
+    }
+}
+
+async fn note(core: Arc<Core>, connection: Arc<RouterConnection>, action: Action, after: Map<String, Json>) {
+    let write = move |tx: &Tx<'_>| tell(tx, &connection, action, after);
+    if let Err(error) = core.parts.rights.store.write(write).await {
+        tracing::warn!(%error, "the connection of a router could not be written into the history");
+    }
+}
+
+fn tell(tx: &Tx<'_>, connection: &RouterConnection, action: Action, after: Map<String, Json>) -> Result<()> {
+    let id = connection.router.as_str();
+    let (name, entry) = match connection.kind {
+        RouterKind::Edge => {
+            let found = tx.find(&Id::<EdgeRouter>::from_text(id))?;
+            (found.map(|router| router.spec.name.clone()), HistoryEntry::to::<EdgeRouter>(action, id))
+        }
+        RouterKind::Transit => {
+            let found = tx.find(&Id::<TransitRouter>::from_text(id))?;
+            (found.map(|router| router.spec.name.clone()), HistoryEntry::to::<TransitRouter>(action, id))
+        }
+    };
+    // The row about its deletion tells that it is gone.
+    if name.is_none() {
+        return Ok(());
+    }
+    tx.tell(HistoryEntry { name, after: Some(after), ..entry })
+}

@@ -1,0 +1,70 @@
+//! What administrators see of routers elsewhere and of the identities connected to them.
+
+use overkeep::testing::{
+    control::message::{content, edge},
+    frame::Builder,
+};
+use prost::Message;
+use serde_json::Value as Json;
+
+use super::{
+    circuits::Scene,
+    mock::{Enrolled, MockRouter, run, server, soon},
+};
+use crate::harness::{Base, TestServer};
+
+/// Reports which identities are connected.
+async fn events(router: &mut MockRouter, identities: &[(&str, bool)], full_state: bool) {
+    let event = |(id, is_connected): &(&str, bool)| edge::ConnectEvent {
+        identity_id: (*id).into(),
+        is_connected: *is_connected,
+        connect_times: Vec::new(),
+    };
+    let events = edge::ConnectEvents { events: identities.iter().map(event).collect(), full_state };
+    router.send(Builder::new(content::CONNECT_EVENTS).body(&events.encode_to_vec())).await;
+}
+
+fn is_connected(server: &TestServer, identity: &str) -> bool {
+    server.admin.get(&format!("/identities/{identity}")).expect(200).data()["hasEdgeRouterConnection"] == true
+}
+
+#[test]
+fn identities_at_a_router_are_shown() {
+    let scene = Scene::new();
+    let (server, host, client) = (&scene.server, scene.host.id.as_str(), scene.client.id.as_str());
+    run(async {
+        let mut router = scene.router.online(server).await;
+        scene.hosted(&mut router, "terminator").await;
+        assert!(is_connected(server, host) && !is_connected(server, client));
+        // An identity that may not use the router is not shown.
+        let admin = server.admin.get("/current-identity").expect(200).id();
+        events(&mut router, &[(client, true), (&admin, true)], true).await;
+        assert!(soon(|| is_connected(server, client)).await && !is_connected(server, host) && !is_connected(server, &admin));
+        events(&mut router, &[(client, false), (host, true)], false).await;
+        assert!(soon(|| is_connected(server, host)).await && !is_connected(server, client));
+        drop(router);
+        assert!(soon(|| !is_connected(server, host)).await);
+    });
+}
+
+fn rows(server: &TestServer, router: &Enrolled) -> Vec<Json> {
+    let path = format!("/history?filter=id%3D%22{}%22%20and%20action%20in%20%5B%22connect%22%2C%22disconnect%22%5D", router.id);
+    server.admin.at(Base::Overkeep).get(&path).expect(200).data().as_array().unwrap().clone()
+}
+
+#[test]
+fn routers_come_and_go_in_history() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    run(async {
+        drop(router.online(&server).await);
+        assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
+        // One that is back soon leaves no further row.
+        drop(router.reconnect(&server).await);
+        assert!(soon(|| rows(&server, &router).len() == 2).await, "{:?}", rows(&server, &router));
+        let [gone, came] = &rows(&server, &router)[..] else { panic!("{:?}", rows(&server, &router)) };
+        assert_eq!((came["action"].as_str(), gone["action"].as_str()), (Some("connect"), Some("disconnect")));
+        assert_eq!((&came["name"], &came["after"]["version"]), (&router.shown(&server)["name"], &"v1.1.15".into()));
+        assert!(gone["after"]["reason"].is_string() && gone["after"]["at"].is_string(), "{gone}");
+    });
+}
