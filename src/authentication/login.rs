@@ -11,8 +11,8 @@ use crate::{
     change::{Change, Changes, Lifecycle, identity::disable, session_certificate},
     clock::Timestamp,
     entity::{
-        Action, ApiSession, AuthPolicy, Authenticator, ConfigType, Credential, EnvInfo, FactsExt, HistoryEntry, Id, Identity, LoginBasis,
-        Record, SdkInfo, auth_policy::Updb,
+        Action, ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, EnvInfo, FactsExt, HistoryEntry, Id, Identity,
+        LoginBasis, Record, SdkInfo, auth_policy::Updb,
     },
     error::{Error, Result},
     pki::{Certificate, Keystore},
@@ -188,8 +188,38 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
     if stored.state.is_disabled(now) || !principal.is_allowed(&policy, now) || !stands(change, &principal)? {
         return Err(Error::InvalidAuth);
     }
+    let basis = (principal.basis.authenticator_id(), principal.basis.ca().cloned());
+    let (session, identity) = begin(change, stored, basis, client_info)?;
+    if let Some(certificate) = principal.certificate {
+        session_certificate::add(change, &session.id, &certificate)?;
+    }
+    Caller::of(session, identity, &policy, &**change)
+}
+
+/// Opens a session for the tunneler of a router, which has proven its certificate on its connection. No credential is behind it.
+///
+/// # Errors
+/// [`Error::InvalidAuth`] if the identity of the router does not exist or is disabled; or the store fails.
+pub(crate) async fn open_for_router(changes: &Changes, id: Id<Identity>, client_info: ClientInfo, place: SessionSlot) -> Result<Caller> {
+    let job = move |change: &Change<'_, '_>| {
+        let stored = change.find(&id)?.filter(|identity| !identity.state.is_disabled(change.now())).ok_or(Error::InvalidAuth)?;
+        let policy = change.get(stored.spec.auth_policy())?.spec;
+        let (session, identity) = begin(change, stored, (String::new(), None), client_info)?;
+        Caller::of(session, identity, &policy, &**change).map(|caller| (caller, place))
+    };
+    changes.run(job).await.map(|(caller, _)| caller)
+}
+
+/// Stores a session of an identity. `basis` is the authenticator id, and the authority if a claim opens it.
+fn begin(
+    change: &Change<'_, '_>,
+    stored: Record<Identity>,
+    (authenticator_id, ca_id): (String, Option<Id<Ca>>),
+    client_info: ClientInfo,
+) -> Result<(Record<ApiSession>, Record<Identity>)> {
+    let now = change.now();
     change.known_as(&stored.id, &stored.spec.name);
-    let is_mfa_required = mfa::is_enrolled(change, &principal.identity)?;
+    let is_mfa_required = mfa::is_enrolled(change, &stored.id)?;
     let config_types = config_types(change, &client_info.config_types)?;
     let mut identity = stored.clone();
     if identity.state.note(client_info.env_info, client_info.sdk_info) {
@@ -197,8 +227,8 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
     }
     let session = ApiSession {
         token: Uuid::new_v4().to_string(),
-        identity_id: principal.identity,
-        authenticator_id: principal.basis.authenticator_id(),
+        identity_id: identity.id.clone(),
+        authenticator_id,
         config_types,
         ip_address: client_info.address,
         is_mfa_required,
@@ -206,13 +236,9 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
         last_activity_at: now,
     };
     let mut session = Record::new(Id::from_text(ApiSession::new_id()), now, session);
-    session.state.ca_id = principal.basis.ca().cloned();
+    session.state.ca_id = ca_id;
     session.state.epoch = change.epoch()?;
-    let session = change.insert(session)?;
-    if let Some(certificate) = principal.certificate {
-        session_certificate::add(change, &session.id, &certificate)?;
-    }
-    Caller::of(session, identity, &policy, &**change)
+    Ok((change.insert(session)?, identity))
 }
 
 /// The ids of the wanted config types; unknown names are dropped. `all` is stored as it is: it includes future types.

@@ -381,12 +381,7 @@ impl Default for Config {
                 max_channels_per_identity: 1000,
                 drain_timeout: Span::seconds(5),
             },
-            routers: Routers {
-                listen: None,
-                max_terminators: 20_000,
-                forget_after: Span::minutes(2),
-                reroute_timeout: Span::seconds(2),
-            },
+            routers: Routers { listen: None, max_terminators: 20_000, forget_after: Span::minutes(2), reroute_timeout: Span::seconds(2) },
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots {

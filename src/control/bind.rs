@@ -15,14 +15,14 @@ use super::{
         edge::{self, CreateTerminatorResult as Outcome},
         fabric,
     },
-    sessions::SdkCredentials,
+    sessions::{Found, SdkCredentials},
 };
 use crate::{
     access::Right,
     authentication::{BIND, Refused},
     entity::{Id, Precedence, Service, Terminator},
     frame::{Builder, Frame},
-    network::{Failure, Grant, Holder, NewTerminator, Reason, Weight, unreadable},
+    network::{EDGE, Failure, Grant, Holder, NewTerminator, Reason, Weight, unreadable},
 };
 
 /// Maximum length of a terminator id, in bytes.
@@ -37,9 +37,9 @@ pub(crate) const MAX_PEER_DATA: usize = 8 << 10;
 pub(crate) const VALIDATION_CHUNK: usize = 500;
 
 /// Why a terminator is not created.
-struct Refusal {
+pub(crate) struct Refusal {
     outcome: Outcome,
-    failure: Failure,
+    pub failure: Failure,
     service: Option<Id<Service>>,
     identity: Option<String>,
 }
@@ -87,7 +87,6 @@ fn answer(to: &Frame, id: &str, outcome: Outcome, text: &str) -> Frame {
 }
 
 async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::CreateTerminator) -> Result<(), Refusal> {
-    let weight = check(request_body)?;
     let credentials = SdkCredentials {
         token: &request_body.session_token,
         api_session_token: Some(request_body.api_session_token.as_str()).filter(|token| !token.is_empty()),
@@ -95,6 +94,21 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
     };
     let found = core.session_of(&credentials).map_err(Refusal::of)?;
     connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
+    host_for(core, connection, request_body, &found, EDGE).await
+}
+
+/// Creates a terminator for a session, whose tokens in the request are ignored.
+///
+/// # Errors
+/// The session has no right to it, or the request exceeds a limit.
+pub(crate) async fn host_for(
+    core: &Core,
+    connection: &RouterConnection,
+    request_body: &edge::CreateTerminator,
+    found: &Found,
+    binding: &'static str,
+) -> Result<(), Refusal> {
+    let weight = check(request_body)?;
     let spec = &found.session.spec;
     let named =
         |refusal: Refusal| Refusal { service: Some(spec.service_id.clone()), identity: Some(spec.identity_id.to_string()), ..refusal };
@@ -122,6 +136,7 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
     let hosted = Arc::new(HostedTerminator::from(BindParameters {
         id: id.clone(),
         router: connection.router.clone(),
+        binding,
         service: spec.service_id.clone(),
         identity: spec.identity_id.clone(),
         session: found.session.id.clone(),
@@ -142,6 +157,7 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
         instance: request_body.instance_id.clone(),
         secret: if request_body.instance_id.is_empty() { Vec::new() } else { request_body.instance_secret.clone() },
         host: grant.identity.id.clone(),
+        binding,
     };
     let written = match judge() {
         Ok(_) => core.records.add(new).await.map_err(|failure| named(Refusal::of(failure))),
@@ -186,7 +202,7 @@ fn precedence(number: i32) -> Option<Precedence> {
 }
 
 /// Counts a refusal for lack of a right, for the history.
-async fn count_refusal(core: &Core, refusal: Refusal) {
+pub(crate) async fn count_refusal(core: &Core, refusal: Refusal) {
     let Some(reason) = refusal.failure.reason.text() else { return };
     let service = refusal.service.map(|service| service.to_string());
     let refused = Refused { what: BIND, identity: refusal.identity, address: None, service, reason };
@@ -196,6 +212,17 @@ async fn count_refusal(core: &Core, refusal: Refusal) {
 /// Changes cost or precedence of a terminator.
 pub(crate) fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(request_body) = body::<edge::UpdateTerminator>(connection, &frame) else { return };
+    change(core, connection, frame, &request_body, content::UPDATE_TERMINATOR_RESPONSE);
+}
+
+/// Changes cost or precedence of a terminator and answers with a message of the type `answer`.
+pub(crate) fn change(
+    core: &Arc<Core>,
+    connection: &Arc<RouterConnection>,
+    frame: Frame,
+    request_body: &edge::UpdateTerminator,
+    answer: i32,
+) {
     let Some(request) = connection.begin_request() else { return };
     let own = core.hosted.find(&request_body.terminator_id).filter(|hosted| hosted.router == connection.router);
     let Some(hosted) = own else { return connection.send(error(&frame, 8, "invalid terminator")) };
@@ -208,7 +235,7 @@ pub(crate) fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         core.records.update(hosted.id.clone(), Weight { precedence, cost, ..Weight::default() }).await;
-        connection.send(Builder::reply(content::UPDATE_TERMINATOR_RESPONSE, &frame).empty());
+        connection.send(Builder::reply(answer, &frame).empty());
         drop(request);
     });
 }
@@ -225,7 +252,7 @@ pub(crate) fn remove(core: &Core, connection: &RouterConnection, frame: &Frame) 
 pub(crate) fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
     let of = |hosted: &Arc<HostedTerminator>| fabric::Terminator {
         id: hosted.id.to_string(),
-        binding: "edge".into(),
+        binding: hosted.binding.into(),
         address: hosted.id.to_string(),
         marker: 1,
     };

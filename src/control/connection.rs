@@ -17,6 +17,7 @@ use super::{
     outbox::Outbox,
     paths::Node,
     presence::Presence,
+    tunneler::Tunneler,
 };
 use crate::{entity::RouterLink, frame::Frame};
 
@@ -50,6 +51,8 @@ pub(crate) struct RouterConnection {
     weight: Mutex<(u16, bool)>,
     /// The identities with an SDK at the router.
     pub presence: Presence,
+    /// What it dials and hosts services with itself; none if it does not.
+    pub tunneler: Mutex<Option<Arc<Tunneler>>>,
     /// Whether its record was deleted.
     pub is_deleted: AtomicBool,
     /// Whether it takes public keys.
@@ -94,6 +97,7 @@ impl RouterConnection {
             listeners,
             weight: Mutex::new(weight),
             presence: Presence::default(),
+            tunneler: Mutex::new(None),
             is_deleted: AtomicBool::new(false),
             has_data_model: AtomicBool::new(false),
             keys: AtomicU64::new(0),

@@ -12,7 +12,7 @@ use super::{
     message::{NumberedBytes, content, fabric, key},
     reroute,
     route::{self, RouteFailure},
-    sessions::SdkCredentials,
+    sessions::{Found, SdkCredentials},
 };
 use crate::{
     access::Right,
@@ -29,17 +29,33 @@ const MAX_PEER_DATA: usize = 32 << 10;
 const MAX_CODE: u32 = 11;
 
 /// A dial request.
-struct DialRequest<'f> {
+pub(crate) struct DialRequest<'f> {
     /// Where the answer goes.
-    connection: &'f RouterConnection,
-    frame: &'f Frame,
+    pub connection: &'f RouterConnection,
+    /// The instance id; empty for none.
+    pub instance: &'f str,
+    pub peer_data: Vec<NumberedBytes>,
+    /// Makes the answer.
+    pub answer: &'f (dyn Fn(&Circuit, &Opened<'_>) -> Frame + Sync),
+}
+
+/// What the answer to a dial tells of a circuit.
+pub(crate) struct Opened<'o> {
+    /// The address of the client's end at its router.
+    pub address: &'o str,
+    pub peer_data: &'o [(u32, Vec<u8>)],
+    pub tags: [(&'static str, String); 3],
+}
+
+/// The dial of an SDK, as its router passes it on.
+struct SdkDial<'f> {
     credentials: SdkCredentials<'f>,
     instance: &'f str,
     peer_data: Vec<NumberedBytes>,
 }
 
-impl<'f> DialRequest<'f> {
-    fn of(connection: &'f RouterConnection, frame: &'f Frame) -> Result<Self, Failure> {
+impl<'f> SdkDial<'f> {
+    fn of(frame: &'f Frame) -> Result<Self, Failure> {
         let malformed = |what: &str| Failure::internal(format!("{what}: the header cannot be read"));
         let text = |key, what| match frame.header(key) {
             Some(value) => std::str::from_utf8(value).map(Some).map_err(|_| malformed(what)),
@@ -55,14 +71,14 @@ impl<'f> DialRequest<'f> {
         }
         let peer_data = value::bytes_by_number(peer_data).map_err(|_| malformed("peer data"))?;
         Ok(Self {
-            connection,
-            frame,
             credentials: SdkCredentials { token, api_session_token, fingerprints },
             instance: text(key::INSTANCE, "instance id")?.unwrap_or_default(),
             peer_data: peer_data.into_iter().map(|(number, bytes)| NumberedBytes::new(number, bytes)).collect(),
         })
     }
+}
 
+impl DialRequest<'_> {
     fn has_public_key(&self) -> bool {
         self.peer_data.iter().any(|entry| entry.key == Some(key::PUBLIC_KEY))
     }
@@ -90,19 +106,29 @@ pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
 
 /// Opens a circuit and answers the dial, unless it fails.
 async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<(), Failure> {
-    let request = DialRequest::of(connection, frame)?;
-    let found = core.session_of(&request.credentials)?;
+    let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
+    let found = core.session_of(&credentials)?;
     connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
+    let answer = |circuit: &Circuit, opened: &Opened<'_>| answer(frame, circuit, opened);
+    dial(core, found, &DialRequest { connection, instance, peer_data, answer: &answer }).await
+}
+
+/// Dials for a session, and answers unless it fails.
+///
+/// # Errors
+/// The session has no right to it, or no host can be reached.
+pub(crate) async fn dial(core: &Arc<Core>, found: Found, request: &DialRequest<'_>) -> Result<(), Failure> {
+    let router = &request.connection.router;
     let circuit = Arc::new(Circuit::new(NewCircuit {
         id: core.numbers.circuit_id().to_string(),
-        router: connection.router.clone(),
+        router: router.clone(),
         api_session: found.api_session.id.clone(),
         token: found.api_session.spec.token.clone(),
         session: found.session,
     }));
     // From here on a change that removes the right finds the circuit; the check covers changes before.
     core.circuits.add(&circuit)?;
-    permitted(core, &circuit, &request).await.inspect_err(|failure| core.end_circuit(&circuit, true, &failure.text))
+    permitted(core, &circuit, request).await.inspect_err(|failure| core.end_circuit(&circuit, true, &failure.text))
 }
 
 async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<(), Failure> {
@@ -201,7 +227,7 @@ fn accept(
         peer_data.push((key::STICKINESS, candidate.record.id.as_str().into()));
     }
     let host = candidate.host.as_deref();
-    let answer = answer(request.frame, circuit, address, &peer_data, host);
+    let answer = (request.answer)(circuit, &Opened { address, peer_data: &peer_data, tags: tags(circuit, host) });
     let (since, terminator) = (core.parts.rights.clock.now(), candidate.record.id.clone());
     let end = circuit::Established { since, terminator, host: candidate.host.clone() };
     if !core.circuits.establish(circuit, end, || request.connection.send(answer)) {
@@ -227,12 +253,12 @@ fn tags(circuit: &Circuit, host: Option<&HostedTerminator>) -> [(&'static str, S
     [("serviceId", circuit.service.to_string()), ("clientId", circuit.client.to_string()), ("hostId", host)]
 }
 
-fn answer(to: &Frame, circuit: &Circuit, address: &str, peer_data: &[(u32, Vec<u8>)], host: Option<&HostedTerminator>) -> Frame {
+fn answer(to: &Frame, circuit: &Circuit, opened: &Opened<'_>) -> Frame {
     Builder::reply(content::CREATE_CIRCUIT_RESPONSE, to)
         .text(key::CIRCUIT_ID, &circuit.id)
-        .text(key::INGRESS_ADDRESS, address)
-        .bytes(key::PEER_DATA, &value::of_bytes_by_number(peer_data))
-        .bytes(key::TAGS, &value::of_texts_by_text(&tags(circuit, host)))
+        .text(key::INGRESS_ADDRESS, opened.address)
+        .bytes(key::PEER_DATA, &value::of_bytes_by_number(opened.peer_data))
+        .bytes(key::TAGS, &value::of_texts_by_text(&opened.tags))
         .empty()
 }
 

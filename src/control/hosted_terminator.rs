@@ -21,6 +21,8 @@ pub(crate) struct HostedTerminator {
     /// Also the address of the terminator.
     pub id: Id<Terminator>,
     pub router: String,
+    /// `edge` for an SDK, `tunnel` for the router itself.
+    pub binding: &'static str,
     pub service: Id<Service>,
     pub identity: Id<Identity>,
     pub session: Id<Session>,
@@ -70,6 +72,7 @@ impl HostedTerminator {
 pub(crate) struct BindParameters {
     pub id: Id<Terminator>,
     pub router: String,
+    pub binding: &'static str,
     pub service: Id<Service>,
     pub identity: Id<Identity>,
     pub session: Id<Session>,
@@ -81,9 +84,9 @@ pub(crate) struct BindParameters {
 
 impl From<BindParameters> for HostedTerminator {
     fn from(new: BindParameters) -> Self {
-        let BindParameters { id, router, service, identity, session, api_session, token, peer_data, weight } = new;
+        let BindParameters { id, router, binding, service, identity, session, api_session, token, peer_data, weight } = new;
         let (load, weight, is_listed) = (DynamicCost::default(), Mutex::new(weight), AtomicBool::new(false));
-        Self { id, router, service, identity, session, api_session, token, peer_data, load, weight, is_listed }
+        Self { id, router, binding, service, identity, session, api_session, token, peer_data, load, weight, is_listed }
     }
 }
 

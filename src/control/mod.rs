@@ -40,6 +40,9 @@ mod router_history;
 mod sessions;
 mod sync;
 mod sync_queue;
+mod tunnel;
+mod tunnel_services;
+mod tunneler;
 
 use std::{
     io,

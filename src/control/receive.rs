@@ -11,7 +11,7 @@ use super::{
     core::Core,
     dial, fault, link_reports,
     message::{content, edge, key},
-    public_keys, sync,
+    public_keys, sync, tunnel,
 };
 use crate::{
     frame::{Builder, Frame, Limits, content as common, key as common_key},
@@ -79,6 +79,12 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             content::REMOVE_TERMINATORS => bind::remove(core, connection, &frame),
             content::VALIDATE_TERMINATORS_RESPONSE => bind::validated(core, connection, &frame),
             content::CREATE_CIRCUIT => dial::create(core, connection, frame),
+            content::TUNNEL_API_SESSION => tunnel::open(core, connection, frame),
+            content::TUNNEL_LIST_SERVICES => self.blocking(frame, tunnel::list_services),
+            content::TUNNEL_TERMINATOR => tunnel::host(core, connection, frame),
+            content::TUNNEL_UPDATE_TERMINATOR => tunnel::update(core, connection, frame),
+            content::TUNNEL_REMOVE_TERMINATOR => tunnel::unhost(core, connection, &frame),
+            content::TUNNEL_CIRCUIT => tunnel::dial(core, connection, frame),
             content::ROUTE_RESULT => dial::result(core, connection, frame),
             content::FAULT => fault::fault(core, connection, &frame),
             content::CIRCUIT_CONFIRMATION => fault::confirm(core, connection, &frame),

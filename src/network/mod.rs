@@ -75,7 +75,7 @@ pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger
 pub(crate) use self::rights::{Grant, Holder, Rights, unreadable};
 pub(crate) use self::select::{Strategy, Weight, choose};
 pub(crate) use self::shares::Shares;
-pub(crate) use self::terminator_records::{NewTerminator, TerminatorRecords};
+pub(crate) use self::terminator_records::{EDGE, NewTerminator, TerminatorRecords};
 use crate::{entity::FactsExt, priority::lower_priority, store::CommitFeed};
 
 /// How long the runtime's threads may take to end.

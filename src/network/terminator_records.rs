@@ -20,7 +20,7 @@ const BATCH: usize = 500;
 /// The maximum number of terminators of a service under one instance id: hosting under it reads them all.
 const MAX_INSTANCES: usize = 256;
 /// The `binding` of terminators of SDKs.
-const EDGE: &str = "edge";
+pub(crate) const EDGE: &str = "edge";
 
 /// Writes and deletes terminator records.
 pub(crate) struct TerminatorRecords {
@@ -42,6 +42,8 @@ pub(crate) struct NewTerminator {
     /// Must be equal for all hosts with the same instance id.
     pub secret: Vec<u8>,
     pub host: Id<Identity>,
+    /// [`EDGE`] or that of the tunneler of a router.
+    pub binding: &'static str,
 }
 
 impl TerminatorRecords {
@@ -142,10 +144,10 @@ enum Inserted {
 }
 
 fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<Inserted> {
-    let NewTerminator { id, router, service, weight, instance, secret, host } = new;
+    let NewTerminator { id, router, service, weight, instance, secret, host, binding } = new;
     let spec = Terminator {
         address: id.to_string(),
-        binding: EDGE.into(),
+        binding: binding.into(),
         router,
         service,
         cost: weight.cost,

@@ -1,6 +1,12 @@
 //! The terminators of bindings, in step with their records.
 
-use super::{binding::Binding, core::Core, message::Failure, select::Weight, terminator_records::NewTerminator};
+use super::{
+    binding::Binding,
+    core::Core,
+    message::Failure,
+    select::Weight,
+    terminator_records::{EDGE, NewTerminator},
+};
 use crate::{
     entity::{Id, Identity, Terminator},
     store::Event,
@@ -19,6 +25,7 @@ pub(crate) async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>,
         instance: binding.instance.clone(),
         secret: secret.to_vec(),
         host: identity.clone(),
+        binding: EDGE,
     };
     core.records.add(new).await
 }

@@ -15,6 +15,7 @@ from controller import START, Failed, expect, free_port, tail, until
 from network import SOON, network
 from peers import KINDS
 from traffic import carry_again
+from tunnelers import echo_server, through_proxy
 
 ONLINE = 60         # seconds: a router generates a 4096-bit key, connects and receives the sessions
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "routers.md"
@@ -188,6 +189,44 @@ def renews(report, running, router, name):
     report.judge(f"{name} it comes back with the newer certificate", returns)
 
 
+def tunnels(report, running, router, name):
+    """A router that hosts a service for a server outside of the network, and opens a port for a service."""
+    port = free_port()
+    written = router.folder / "router.yml"
+    listener = f"  - binding: tunnel\n    options: {{mode: proxy, services: ['inside:{port}']}}\n"
+    written.write_text(written.read_text().replace("\nlink:\n", f"\n{listener}link:\n"))
+    running.admin.raw("PATCH", f"/edge-routers/{router.id}", json.dumps({"isTunnelerEnabled": True}).encode())
+    kind = next(one["id"] for one in running.admin.get("/config-types?limit=100") if one["name"] == "host.v1")
+    config = running.admin.create("/configs", name="outside", configTypeId=kind,
+                                  data={"protocol": "tcp", "address": "127.0.0.1", "port": echo_server()})
+    _, policies = running.service("outside", configs=[config])
+    running.service("inside")
+    host, dialer = running.join("go0", "host"), running.join("go0", "dialer")
+    router.enroll()
+    report.judge(f"{name} is online", router.begin)
+    running.host(host, "inside")
+
+    def hosted():
+        until(lambda: running.terminators("outside"), ONLINE, f"the router does not host: {router.tail()}")
+        expect(running.terminators("outside")[0]["binding"] == "tunnel", f"{running.terminators('outside')}")
+    report.judge(f"{name} it hosts", hosted)
+    for what, (size, chunk) in SIZES.items():
+        report.judge(f"{name} to the server outside: {what}", functools.partial(dialer.carry, "outside", size, chunk))
+        report.judge(f"{name} from the opened port: {what}", functools.partial(through_proxy, port, size))
+
+    def restarted():
+        router.end()
+        router.begin()
+        until(lambda: running.terminators("outside"), ONLINE, f"the router does not host again: {router.tail()}")
+        until(lambda: carried(dialer, "outside"), ONLINE, "nothing is carried after the router was started anew")
+    report.judge(f"{name} it is started anew", restarted)
+
+    def ends():
+        running.admin.raw("DELETE", f"/service-policies/{policies['Bind']}")
+        until(lambda: not running.terminators("outside"), SOON, "the terminator stays")
+    report.judge(f"{name} the bind policy", ends)
+
+
 def access_ends(report, running, router, name):
     """Circuits and terminators end at the router when their access ends."""
     router.enroll()
@@ -311,10 +350,10 @@ def crosses(report, running, routers, name):
     report.judge(f"{name} the router of the host is killed and started", router_killed)
 
 
-def carried(dialer):
+def carried(dialer, service="service"):
     """Whether a connection transfers its data."""
     try:
-        dialer.carry("service", 100_000)
+        dialer.carry(service, 100_000)
         return True
     except Failed:
         return False
@@ -327,6 +366,7 @@ TESTS = {
     "router-access-ends": with_router(access_ends),
     "router-goes-and-comes": with_router(restarts),
     "router-renews": with_router(renews),
+    "router-tunnels": with_router(tunnels),
     "router-later-renews": with_router(renews, "1.7.2"),
     "router-later-carries": with_router(carries, "1.7.2"),
     "router-later-access-ends": with_router(access_ends, "1.7.2"),

@@ -152,6 +152,21 @@ pub struct CreateTerminatorResponse {
     pub start_time: i64,
 }
 
+/// A change of cost or precedence.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct UpdateTerminator {
+    #[prost(string, tag = "1")]
+    pub terminator_id: String,
+    #[prost(uint32, tag = "2")]
+    pub cost: u32,
+    #[prost(enumeration = "super::fabric::TerminatorPrecedence", tag = "3")]
+    pub precedence: i32,
+    #[prost(bool, tag = "4")]
+    pub update_precedence: bool,
+    #[prost(bool, tag = "5")]
+    pub update_cost: bool,
+}
+
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct CreateTerminatorV2 {
     #[prost(string, tag = "1")]

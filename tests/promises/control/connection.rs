@@ -132,13 +132,13 @@ fn a_reconnect_replaces_the_old_connection() {
 }
 
 #[test]
-fn routers_have_a_port_of_their_own() {
+fn routers_have_an_own_port() {
     let server = TestServer::with(Clock::system(), |config| config.routers.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
     let router = Enrolled::new(&server);
     assert_ne!(server.control_bound(), server.bound());
     run(async {
         for (at, before) in [(server.control_bound(), None), (server.bound(), Some("1"))] {
-            router.try_connect_at(at, router.hello(before)).await.unwrap();
+            let _connected = router.try_connect_at(at, router.hello(before)).await.unwrap();
             assert!(soon(|| router.shown(&server)["isOnline"] == true).await);
         }
     });

@@ -10,3 +10,4 @@ mod offers;
 mod seen;
 mod session_tokens;
 mod sync;
+mod tunneler;

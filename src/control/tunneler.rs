@@ -1,0 +1,11 @@
+//! A router that dials and hosts services itself.
+
+use crate::entity::{ApiSession, ConfigType, Id, Identity, Record};
+
+/// What a router with a tunneler acts with: the identity that has the id and the name of the router.
+pub(crate) struct Tunneler {
+    pub api_session: Record<ApiSession>,
+    pub identity: Id<Identity>,
+    /// The types of the configs that it wants to see.
+    pub config_types: Vec<Id<ConfigType>>,
+}
