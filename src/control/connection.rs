@@ -1,6 +1,7 @@
 //! One connection of a router that has said hello.
 
 use std::{
+    collections::HashMap,
     net::SocketAddr,
     sync::{
         Arc,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::{
     message::fabric::{Listener, PeerState, PeerStateChange},
@@ -53,6 +54,8 @@ pub(crate) struct RouterConnection {
     pub presence: Presence,
     /// What it dials and hosts services with itself; none if it does not.
     pub tunneler: Mutex<Option<Arc<Tunneler>>>,
+    /// Who waits for the answer to a question, by the sequence number of the question.
+    pub inspections: Mutex<HashMap<i32, oneshot::Sender<Frame>>>,
     /// Whether its record was deleted.
     pub is_deleted: AtomicBool,
     /// Whether it takes public keys.
@@ -98,6 +101,7 @@ impl RouterConnection {
             weight: Mutex::new(weight),
             presence: Presence::default(),
             tunneler: Mutex::new(None),
+            inspections: Mutex::default(),
             is_deleted: AtomicBool::new(false),
             has_data_model: AtomicBool::new(false),
             keys: AtomicU64::new(0),

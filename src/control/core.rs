@@ -52,7 +52,7 @@ pub(crate) struct Times {
     pub silence: Duration,
     /// Without a byte within a message.
     pub stall: Duration,
-    /// Until a router answers a route.
+    /// Until a router answers a route or a question.
     pub route: Duration,
     /// Delay of a refused bind: SDKs repeat binds immediately.
     pub refusal: Duration,

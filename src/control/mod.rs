@@ -24,6 +24,7 @@ mod ends;
 mod fault;
 mod hello;
 mod hosted_terminator;
+mod inspect;
 mod link_reports;
 mod links;
 pub mod message;
@@ -56,9 +57,9 @@ use tokio::{
     runtime::{self, Runtime},
 };
 
-use self::core::Core;
 pub(crate) use self::core::Parts;
 use self::core::Times;
+use self::{core::Core, inspect::Inspection};
 use crate::{
     network::{Basis, CircuitInfo, LinkInfo, PendingReviews},
     store::CommitFeed,
@@ -143,6 +144,11 @@ impl Control {
     pub fn close_circuit(&self, id: &str) -> bool {
         let found = self.0.core.circuits.find(id);
         found.inspect(|circuit| self.0.core.end_circuit(circuit, true, "an administrator ended the circuit")).is_some()
+    }
+
+    /// Asks the connected routers that `is_meant` selects by their id for values by name.
+    pub async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String]) -> Inspection {
+        inspect::inspect(&self.0.core, is_meant, names).await
     }
 
     /// The links between routers, oldest id first.

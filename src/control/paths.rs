@@ -181,6 +181,57 @@ mod tests {
         assert!(graph.paths_from("gone").is_empty());
     }
 
+    /// The least costs of all routers from the first one, by relaxing every link as often as there are routers.
+    fn least_costs(nodes: &[Node], edges: &[Edge]) -> HashMap<String, u32> {
+        let mut costs = HashMap::from([(nodes[0].id.clone(), 0)]);
+        for _ in nodes {
+            for edge in edges {
+                for [from, to] in [[0, 1], [1, 0]].map(|[from, to]| [&edge.ends[from], &edge.ends[to]]) {
+                    let by_id = |id: &str| nodes.iter().find(|node| node.id == id);
+                    let (Some(cost), Some(source), Some(target)) = (costs.get(from).copied(), by_id(from), by_id(to)) else { continue };
+                    if source.is_end_only && *from != nodes[0].id {
+                        continue;
+                    }
+                    let total = cost + edge.cost + target.cost.max(MIN_ROUTER_COST);
+                    costs.entry(to.clone()).and_modify(|known| *known = total.min(*known)).or_insert(total);
+                }
+            }
+        }
+        costs
+    }
+
+    #[test]
+    fn paths_cost_least_on_random_graphs() {
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut below = |end: u32| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            u32::try_from(state % u64::from(end)).unwrap()
+        };
+        for _ in 0..500 {
+            let count = 2 + below(8);
+            let nodes: Vec<Node> = (0..count).map(|id| node(&id.to_string(), below(40), below(4) == 0)).collect();
+            let edges: Vec<Edge> = (0..below(20))
+                // Now and then a link of a router that is not connected.
+                .map(|_| edge(&below(count + 1).to_string(), &below(count + 1).to_string(), 1 + below(100)))
+                .collect();
+            let (expected, found) = (least_costs(&nodes, &edges), Graph::new(nodes.clone(), edges.clone()).paths_from("0"));
+            let costs: HashMap<String, u32> = found.iter().map(|(id, path)| (id.clone(), path.cost)).collect();
+            assert_eq!(costs, expected, "{nodes:?} {edges:?}");
+            for (id, path) in found.iter() {
+                assert_eq!((path.routers.first().map(String::as_str), path.routers.last()), (Some("0"), Some(id)));
+                let steps = path.routers.windows(2).zip(&path.links);
+                let price = |(ends, link): (&[String], &String)| {
+                    let is_it = |edge: &&Edge| edge.link == *link && ends.iter().all(|end| edge.ends.contains(end));
+                    let of_link = edges.iter().filter(is_it).map(|edge| edge.cost).min().unwrap();
+                    of_link + nodes.iter().find(|node| node.id == ends[1]).unwrap().cost.max(MIN_ROUTER_COST)
+                };
+                assert_eq!(steps.map(price).sum::<u32>(), path.cost, "the path has the cost that it names");
+            }
+        }
+    }
+
     #[test]
     fn costs_and_no_traversal_count() {
         let edges = || vec![edge("a", "b", 1), edge("b", "d", 1), edge("a", "c", 1), edge("c", "d", 1)];

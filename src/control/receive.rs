@@ -9,7 +9,7 @@ use super::{
     bind, certificates,
     connection::RouterConnection,
     core::Core,
-    dial, fault, link_reports,
+    dial, fault, inspect, link_reports,
     message::{content, edge, key},
     public_keys, sync, tunnel,
 };
@@ -85,6 +85,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             content::TUNNEL_UPDATE_TERMINATOR => tunnel::update(core, connection, frame),
             content::TUNNEL_REMOVE_TERMINATOR => tunnel::unhost(core, connection, &frame),
             content::TUNNEL_CIRCUIT => tunnel::dial(core, connection, frame),
+            content::INSPECT_RESPONSE => inspect::answered(connection, frame),
             content::ROUTE_RESULT => dial::result(core, connection, frame),
             content::FAULT => fault::fault(core, connection, &frame),
             content::CIRCUIT_CONFIRMATION => fault::confirm(core, connection, &frame),

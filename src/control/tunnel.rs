@@ -183,13 +183,8 @@ pub(crate) fn list_services(core: &Core, connection: &Arc<RouterConnection>, fra
     }
 }
 
-/// A session of the router for a service, and what it is told of it if it was opened just now.
-async fn session(
-    core: &Core,
-    connection: &RouterConnection,
-    service: &str,
-    right: Right,
-) -> Answer<(Found, Option<tunnel::CreateSessionResponse>)> {
+/// The session of the router for a service: the one that it has, or a new one.
+async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<Found> {
     let tunneler = connection.tunneler.lock().clone().ok_or_else(Failure::invalid_api_session)?;
     let rights = &core.parts.rights;
     let api_session = tunneler.api_session.clone();
@@ -201,7 +196,7 @@ async fn session(
     });
     let (service, known) = found.map_err(unreadable)?.ok_or_else(Failure::no_service)?;
     if let Some(session) = known {
-        return Ok((Found { session, api_session }, None));
+        return Ok(Found { session, api_session });
     }
     let identity = rights.store.read(|tx| tx.get(&tunneler.identity)).map_err(unreadable)?;
     let permission = rights.posture.permission(&identity, &api_session.id, service.id.as_str(), right).map_err(unreadable)?;
@@ -224,8 +219,13 @@ async fn session(
     // The slot is released when the session counts itself.
     let open = move |change: &Change<'_, '_>| change.insert(Record::new(id, change.now(), session)).map(|record| (record, place));
     let (session, _) = core.parts.changes.run(open).await.map_err(refused)?;
-    let told = tunnel::CreateSessionResponse { session_id: session.id.to_string(), token: session.spec.token.clone() };
-    Ok((Found { session, api_session }, Some(told)))
+    Ok(Found { session, api_session })
+}
+
+/// What the router is told of a session, with every answer: it ends without that. It is told of the end of a session by its id, so that the
+/// id stands for the token as well.
+fn told(session: &Record<Session>) -> Option<tunnel::CreateSessionResponse> {
+    Some(tunnel::CreateSessionResponse { session_id: session.id.to_string(), token: session.id.to_string() })
 }
 
 /// Creates a terminator at the router itself.
@@ -235,13 +235,14 @@ pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
     answer(core, connection, frame, content::TUNNEL_TERMINATOR_RESPONSE, async move {
         let tunnel::CreateTerminator { service_name, address, peer_data, cost, precedence, start_time, .. } = asked;
         let tunnel::CreateTerminator { instance_id, instance_secret, .. } = asked;
-        let (found, session) = session(&at, &of, &service_name, Right::Bind).await?;
+        let found = session(&at, &of, &service_name, Right::Bind).await?;
         let wanted = edge::CreateTerminator { address, peer_data, cost, precedence, instance_id, instance_secret, ..Default::default() };
         if let Err(refusal) = bind::host_for(&at, &of, &wanted, &found, BINDING).await {
             let failure = refusal.failure.clone();
             bind::count_refusal(&at, refusal).await;
             return Err(failure);
         }
+        let session = told(&found.session);
         Ok(tunnel::CreateTerminatorResponse { api_session: None, session, terminator_id: wanted.address, start_time })
     });
 }
@@ -280,7 +281,8 @@ pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
 }
 
 async fn circuit(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame, asked: tunnel::CreateCircuit) -> Answer<()> {
-    let (found, session) = session(core, connection, &asked.service_name, Right::Dial).await?;
+    let found = session(core, connection, &asked.service_name, Right::Dial).await?;
+    let session = told(&found.session);
     let answer = |circuit: &Circuit, opened: &Opened<'_>| {
         let message = tunnel::CreateCircuitResponse {
             api_session: None,

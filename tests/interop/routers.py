@@ -169,6 +169,26 @@ def history(running, router):
     return running.see(f"history?filter={wanted}")
 
 
+def outlives(report, running, router, name):
+    """The controller is killed and started while a connection is open."""
+    router.enroll()
+    router.begin()
+    running.service("service")
+    host, dialer = running.join("go0", "host"), running.join("go0", "dialer")
+    running.host(host, "service")
+    dialer.ask("open", name="open", service="service")
+    dialer.ask("echo", name="open", bytes=100_000)
+    running.admin.end(subprocess.Popen.kill)
+    report.judge(f"{name} traffic goes on without the controller", functools.partial(dialer.ask, "echo", name="open", bytes=100_000))
+    running.admin.begin()
+    report.judge(f"{name} the router comes back", router.wait)
+    report.judge(f"{name} the connection outlives the restart", functools.partial(dialer.ask, "echo", name="open", bytes=100_000))
+    report.judge(f"{name} the host is known again", lambda: until(
+        lambda: running.terminators("service"), ONLINE, "the terminator does not come back"))
+    report.judge(f"{name} a new connection", lambda: until(lambda: carried(dialer), ONLINE, "nothing is carried after the restart"))
+    report.judge(f"{name} the connection still stands", functools.partial(dialer.ask, "echo", name="open", bytes=100_000))
+
+
 def renews(report, running, router, name):
     """New certificates over the control channel."""
     router.enroll()
@@ -365,6 +385,8 @@ TESTS = {
     "router-later-libraries": with_router(libraries, "1.7.2"),
     "router-access-ends": with_router(access_ends),
     "router-goes-and-comes": with_router(restarts),
+    "router-outlives": with_router(outlives),
+    "router-later-outlives": with_router(outlives, "1.7.2"),
     "router-renews": with_router(renews),
     "router-tunnels": with_router(tunnels),
     "router-later-renews": with_router(renews, "1.7.2"),

@@ -128,6 +128,7 @@ const BODIES: &[(&str, &str)] = &[
     ("/authenticators/{id}/extend", "extend"),
     ("/authenticators/{id}/extend-verify", "extend"),
     ("/authenticators/{id}/re-enroll", "reEnroll"),
+    ("/inspections", "inspection"),
     ("/cas", "ca"),
     ("/cas/{id}/verify", "certificate"),
     ("/config-types", "configType"),

@@ -1,11 +1,13 @@
 //! What administrators see of routers elsewhere and of the identities connected to them.
 
+use std::thread;
+
 use overkeep::testing::{
-    control::message::{content, edge},
+    control::message::{content, edge, fabric},
     frame::Builder,
 };
 use prost::Message;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::{
     circuits::Scene,
@@ -67,4 +69,39 @@ fn routers_come_and_go_in_history() {
         assert_eq!((&came["name"], &came["after"]["version"]), (&router.shown(&server)["name"], &"v1.1.15".into()));
         assert!(gone["after"]["reason"].is_string() && gone["after"]["at"].is_string(), "{gone}");
     });
+}
+
+#[test]
+fn routers_are_asked_for_values() {
+    let server = server();
+    let (router, other) = (Enrolled::new(&server), Enrolled::new(&server));
+    let ask = |of: &str| {
+        let question = json!({ "appRegex": of, "requestedValues": ["links"] });
+        server.admin.at(Base::Fabric).post("/inspections", question)
+    };
+    let (mut connected, mut second) = run(async { (router.online(&server).await, other.online(&server).await) });
+    for (of, count) in [(router.id.as_str(), 1), (".*", 2)] {
+        let answer = thread::scope(|scope| {
+            let asking = scope.spawn(|| ask(of).expect(200));
+            run(async {
+                answer_inspection(&mut connected, r#"{"links":[]}"#).await;
+                if count == 2 {
+                    answer_inspection(&mut second, "no JSON").await;
+                }
+            });
+            asking.join().unwrap()
+        });
+        let values = answer.data()["values"].as_array().unwrap();
+        let own = values.iter().find(|value| value["appId"] == router.id.as_str()).unwrap();
+        assert_eq!((values.len(), &own["value"]), (count, &json!({ "links": [] })), "{}", answer.data());
+        assert_eq!(answer.data()["success"], true);
+    }
+    ask("(a+)+$").expect(400);
+}
+
+async fn answer_inspection(router: &mut MockRouter, value: &str) {
+    let frame = router.next_of(content::INSPECT_REQUEST).await;
+    let values = vec![fabric::InspectValue { name: "links".into(), value: value.into() }];
+    let answer = fabric::InspectResponse { success: true, errors: Vec::new(), values };
+    router.send(Builder::reply(content::INSPECT_RESPONSE, &frame).body(&answer.encode_to_vec())).await;
 }

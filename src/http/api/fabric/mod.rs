@@ -4,6 +4,7 @@
 //! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers (`network/`).
 
 mod circuit;
+mod inspection;
 mod link;
 mod router;
 mod service;
@@ -61,6 +62,9 @@ pub(crate) fn routes() -> Routes {
         .summary("One open circuit.")
         .delete("/circuits/{id}", Admin, circuit::delete)
         .summary("Ends a circuit at both ends. The client may dial again.")
+        .post("/inspections", Admin, inspection::inspect)
+        .summary("Asks routers elsewhere for values that they know, such as their links or circuits.")
+        .body_name("inspection")
         .post("/database", Admin, copy)
         .patient()
         .summary("Copies the data file to a new file beside it, at most once a minute.")

@@ -1,0 +1,77 @@
+//! Questions of administrators to routers about their state, such as `links`, `circuits` and `stackdump`.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::{sync::oneshot, task::JoinSet, time::timeout};
+
+use super::{
+    connection::RouterConnection,
+    core::Core,
+    message::{content, fabric},
+};
+use crate::frame::{Builder, Frame};
+
+/// A value of a router.
+#[derive(Debug)]
+pub struct InspectedValue {
+    pub router: String,
+    pub name: String,
+    /// Mostly JSON.
+    pub value: String,
+}
+
+/// The answers of routers.
+#[derive(Debug, Default)]
+pub struct Inspection {
+    pub values: Vec<InspectedValue>,
+    pub errors: Vec<String>,
+}
+
+/// Asks the connected routers that `is_meant` selects by their id for values by name.
+pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names: &[String]) -> Inspection {
+    let body = fabric::InspectRequest { requested_values: names.to_vec() }.encode_to_vec();
+    let mut asked = JoinSet::new();
+    core.registry.each(|connection| {
+        if is_meant(&connection.router) {
+            let (answer, connection, limit) = (ask(connection, &body), connection.clone(), core.times.route);
+            asked.spawn(async move { (connection, timeout(limit, answer).await) });
+        }
+    });
+    let mut inspection = Inspection::default();
+    while let Some(Ok((connection, answer))) = asked.join_next().await {
+        let decoded = answer.ok().and_then(|answer| fabric::InspectResponse::decode(answer.ok()?.body()).ok());
+        let Some(fabric::InspectResponse { errors, values, .. }) = decoded else {
+            inspection.errors.push(format!("router {} did not answer in time", connection.router));
+            continue;
+        };
+        inspection.errors.extend(errors.into_iter().map(|error| format!("router {}: {error}", connection.router)));
+        let router = &connection.router;
+        inspection.values.extend(values.into_iter().map(|found| InspectedValue {
+            router: router.clone(),
+            name: found.name,
+            value: found.value,
+        }));
+    }
+    inspection.values.sort_unstable_by(|one, other| (&one.router, &one.name).cmp(&(&other.router, &other.name)));
+    inspection
+}
+
+/// Sends a question. The receiver gets the answer.
+fn ask(connection: &RouterConnection, body: &[u8]) -> oneshot::Receiver<Frame> {
+    let (sender, answer) = oneshot::channel();
+    let mut waiting = connection.inspections.lock();
+    // Under the lock, so that the reader finds who waits for the answer.
+    if let Some(sequence) = connection.outbox.push(Builder::new(content::INSPECT_REQUEST).body(body)) {
+        waiting.retain(|_, sender: &mut oneshot::Sender<Frame>| !sender.is_closed());
+        waiting.insert(sequence, sender);
+    }
+    answer
+}
+
+/// Passes an answer to who waits for it.
+pub(crate) fn answered(connection: &Arc<RouterConnection>, frame: Frame) {
+    let waiting = frame.reply_for().and_then(|sequence| connection.inspections.lock().remove(&sequence));
+    // Nobody may wait any more.
+    waiting.into_iter().for_each(|waiting| drop(waiting.send(frame.clone())));
+}
