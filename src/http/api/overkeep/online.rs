@@ -36,7 +36,7 @@ pub(crate) struct Online {
     address: String,
     /// The SDK of the identity's last log-in, or the release of the router.
     version: String,
-    /// When an identity connected; `null` for a router.
+    /// When it connected; `null` for the built-in router.
     since: Option<Timestamp>,
 }
 
@@ -102,7 +102,8 @@ impl Online {
         };
         let Some((kind, name)) = named else { return Ok(None) };
         let address = link.protocols.get("tls").map(|url| url.trim_start_matches("tls://").to_owned()).unwrap_or_default();
-        Ok(Some(Self { id: id.into(), name, kind, record_id: id.into(), address, version: link.version.version, since: None }))
+        let (version, since) = (link.version.version, link.since);
+        Ok(Some(Self { id: id.into(), name, kind, record_id: id.into(), address, version, since }))
     }
 }
 
