@@ -33,7 +33,9 @@ pub(crate) struct Question {
 pub(crate) struct Answers {
     /// Whether every router answered without an error.
     success: bool,
+    /// The errors of routers, and the routers that did not answer in time.
     errors: Vec<String>,
+    /// The values, in the order of routers and names.
     values: Vec<Answer>,
 }
 
