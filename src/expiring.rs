@@ -72,7 +72,7 @@ pub(crate) struct Expiring {
     pub kind: ExpiringKind,
     /// The id of the record, or of the identity that has the credential. The role of a certificate of this controller.
     pub id: String,
-    /// The name of the record or the identity. Of an enrollment: the id of the identity or router that it is for.
+    /// The name of the record or the identity. Of an enrollment: the name of the identity or router that it is for.
     pub name: String,
     /// The time when it expires or expired.
     pub ends_at: Timestamp,
@@ -102,7 +102,7 @@ pub(crate) fn expiring(read: &Read<'_>, keystore: &Keystore, before: Timestamp, 
         found.pem(ExpiringKind::TransitRouterCertificate, || Ok((record.id.to_string(), record.spec.name.clone())), &pem)
     })?;
     read.each_readable::<Enrollment>(|record| {
-        let name = || Ok((record.id.to_string(), record.spec.subject().to_string()));
+        let name = || Ok((record.id.to_string(), record.spec.subject_name(read)?));
         found.add(ExpiringKind::Enrollment, name, record.spec.expires_at)
     })?;
     read.each_readable::<Ca>(|record| {

@@ -331,13 +331,13 @@ fn useless(tokens: &[UnusableFiles]) -> Vec<String> {
     if tokens.is_empty() {
         return Vec::new();
     }
-    let line = |UnusableFiles { enrollment, gone }: &UnusableFiles| {
+    let line = |UnusableFiles { enrollment, subject, gone }: &UnusableFiles| {
         let Enrollment { method, expires_at, .. } = &enrollment.spec;
         let why = match gone {
             Some(issuer) => format!("sends clients to {issuer}, which is not advertised"),
             None => "clients reject it, because it was signed with another key".into(),
         };
-        format!("  {}: {} for {}, until {expires_at}: {why}", enrollment.id, method.as_str(), enrollment.spec.subject())
+        format!("  {}: {} for {subject}, until {expires_at}: {why}", enrollment.id, method.as_str())
     };
     let hint = "the tokens of these enrollments are no longer usable; POST /edge/management/v1/enrollments/{id}/refresh issues a new \
         token, to be handed out instead:";

@@ -30,6 +30,8 @@ const EXTERNAL_NOTICE: i64 = 30;
 /// An outstanding enrollment whose token cannot be used.
 pub struct UnusableFiles {
     pub enrollment: Record<Enrollment>,
+    /// The name of the identity or router that it is for.
+    pub subject: String,
     /// The address that it names, if that is no longer advertised; otherwise `None`, and it was signed with another
     /// key.
     pub gone: Option<String>,
@@ -164,7 +166,10 @@ impl Certificates {
                 let is_ours = token.as_ref().is_some_and(|token| signer.is_known_as(&token.key));
                 let gone = token.map(|token| token.issuer).filter(|issuer| !issuers.contains(issuer));
                 let is_suspect = enrollment.spec.expires_at >= now && (gone.is_some() || !is_ours);
-                found.extend(is_suspect.then_some(UnusableFiles { enrollment, gone }));
+                if is_suspect {
+                    let subject = enrollment.spec.subject_name(tx)?;
+                    found.push(UnusableFiles { enrollment, subject, gone });
+                }
                 Ok(())
             })
         })?;

@@ -3,7 +3,8 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, DirBuilder},
+    fs::{self, DirBuilder, File},
+    io,
     net::{Ipv4Addr, SocketAddr},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
@@ -18,8 +19,8 @@ use super::{
     Acted, Failure,
     admin::{Which, asked},
     api::{https, request::Request, transport::Transport},
-    login::roots_of,
     progress::watched,
+    trust::roots_of,
 };
 use crate::{
     admin_socket::{Command, Outcome, found},
@@ -155,16 +156,38 @@ fn login(socket: &Transport, bound: SocketAddr, password: &str) -> Result<u16, F
     sent.map(|answer| answer.status().as_u16()).map_err(Failure::of)
 }
 
-/// A directory that only its owner can use, until it is dropped.
-struct Aside(PathBuf);
+/// The beginning of the names of drill directories; the id of the process follows.
+const PREFIX: &str = "overkeep-drill-";
+
+/// A directory that only its owner can use, until it is dropped. It is locked, so that others know that its drill still runs.
+struct Aside(PathBuf, #[expect(dead_code, reason = "holds the lock")] File);
 
 impl Aside {
     fn new(parent: &Path) -> Result<Self, Failure> {
-        let path = parent.join(format!("overkeep-drill-{}", std::process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| Failure::of(format!("{}: {error}; --aside names another directory", path.display())))?;
-        Ok(Self(path))
+        remove_abandoned(parent);
+        let path = parent.join(format!("{PREFIX}{}", std::process::id()));
+        let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| locked(&path));
+        let lock = made.map_err(|error| Failure::of(format!("{}: {error}; --aside names another directory", path.display())))?;
+        Ok(Self(path, lock))
     }
+}
+
+/// Removes the directories of drills that were interrupted. One that cannot be removed stays.
+fn remove_abandoned(parent: &Path) {
+    for path in fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let is_drill = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+        if is_drill && let Ok(lock) = locked(&path) {
+            drop(fs::remove_dir_all(&path));
+            drop(lock);
+        }
+    }
+}
+
+/// A directory, locked until the file is dropped or the process ends.
+fn locked(path: &Path) -> io::Result<File> {
+    let directory = File::open(path)?;
+    directory.try_lock()?;
+    Ok(directory)
 }
 
 impl Drop for Aside {

@@ -29,12 +29,14 @@ mod expiring;
 mod failure;
 mod file;
 mod history;
+mod import;
 mod limit;
 mod login;
 mod passphrase;
 mod progress;
 pub mod run;
 mod shell;
+mod trust;
 
 pub(crate) use failure::Acted;
 pub use failure::Failure;
@@ -60,6 +62,7 @@ enum Command {
     History(history::History),
     Compact(file::Compact),
     Export(declared::Export),
+    Import(import::Import),
     Plan(declared::Plan),
     Apply(declared::Apply),
     Expiring(expiring::ExpiringArguments),
@@ -67,6 +70,7 @@ enum Command {
     Drill(drill::Drill),
     Login(login::Login),
     Logout(login::Logout),
+    Context(login::ContextCommand),
     Completions(shell::Completions),
     Man(shell::Man),
     Passphrase(passphrase::Passphrase),
@@ -143,6 +147,7 @@ pub fn act<E: Display>(
         Command::History(arguments) => tell(arguments.act(environment)),
         Command::Compact(arguments) => tell(arguments.act(environment)),
         Command::Export(arguments) => tell(arguments.act(environment)),
+        Command::Import(arguments) => tell(arguments.act()),
         Command::Plan(arguments) => tell(arguments.act(environment)),
         Command::Apply(arguments) => tell(arguments.act(environment)),
         Command::Expiring(arguments) => tell(arguments.act(environment)),
@@ -150,6 +155,7 @@ pub fn act<E: Display>(
         Command::Drill(arguments) => tell(arguments.act(environment)),
         Command::Login(arguments) => tell(arguments.act()),
         Command::Logout(arguments) => tell(arguments.act()),
+        Command::Context(arguments) => tell(arguments.act()),
         Command::Completions(arguments) => arguments.act(),
         Command::Man(arguments) => tell(arguments.act(whole()?)),
         Command::Passphrase(arguments) => tell(arguments.act(environment)),

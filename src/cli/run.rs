@@ -23,7 +23,8 @@ const PREFIX: &str = "OVERKEEP_";
 const CONFIG: &str = "OVERKEEP_CONFIG";
 
 /// Variables with our prefix that are not keys: the name of the file, and variables of related tools.
-const NOT_KEYS: [&str; 7] = [CONFIG, "OVERKEEP_URL", "OVERKEEP_CA", "OVERKEEP_TOKEN", "OVERKEEP_USER", "OVERKEEP_PASSWORD", "OVERKEEP_PID"];
+const NOT_KEYS: [&str; 8] =
+    [CONFIG, "OVERKEEP_CONTEXT", "OVERKEEP_URL", "OVERKEEP_CA", "OVERKEEP_TOKEN", "OVERKEEP_USER", "OVERKEEP_PASSWORD", "OVERKEEP_PID"];
 
 /// Start the controller and serve until it is stopped.
 #[derive(Args, Clone, Debug, Default)]

@@ -56,6 +56,20 @@ impl Enrollment {
         identity.or_else(router).unwrap_or_default()
     }
 
+    /// The name of that identity or router; its id if it was deleted.
+    ///
+    /// # Errors
+    /// Its record cannot be read.
+    pub fn subject_name(&self, facts: &dyn Facts) -> Result<String> {
+        let name = match self {
+            Self { identity_id: Some(id), .. } => facts.find(id)?.map(|identity| identity.spec.name),
+            Self { edge_router_id: Some(id), .. } => facts.find(id)?.map(|router| router.spec.name),
+            Self { transit_router_id: Some(id), .. } => facts.find(id)?.map(|router| router.spec.name),
+            _ => None,
+        };
+        Ok(name.unwrap_or_else(|| self.subject().to_owned()))
+    }
+
     const fn blank(method: Method) -> Self {
         Self {
             method,

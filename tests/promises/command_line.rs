@@ -25,7 +25,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    fn of(line: String, output: Output) -> Self {
+    pub fn of(line: String, output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Self { line, status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
     }
@@ -35,7 +35,7 @@ impl Ran {
         self.out.trim_end().to_owned()
     }
 
-    fn json(self) -> Json {
+    pub fn json(self) -> Json {
         serde_json::from_str(&self.good()).unwrap()
     }
 
@@ -47,7 +47,8 @@ impl Ran {
     }
 }
 
-fn program(home: &Path) -> Command {
+/// The program with a home directory of its own and no variables.
+pub fn program(home: &Path) -> Command {
     of(Command::new(env!("CARGO_BIN_EXE_overkeep")), home)
 }
 
@@ -268,7 +269,7 @@ fn a_log_in_reaches_it_elsewhere() {
     std::fs::write(&file, &server.password).unwrap();
     let login = ["login", &url, "--password-file", "password"];
     let with = |more: &[&str]| run(&[login.as_slice(), more].concat());
-    let context = home.path().join("overkeep/context.json");
+    let context = home.path().join("overkeep/contexts.json");
 
     with(&[]).bad(1, &["fingerprint", "--fingerprint"]);
     with(&["--fingerprint", &"ab".repeat(32)]).bad(1, &["another fingerprint"]);
@@ -286,7 +287,7 @@ fn a_log_in_reaches_it_elsewhere() {
     let rows = run(&["list", "history", "--filter", &format!("id = \"{id}\""), "-o", "json"]).json();
     assert_eq!(rows[0]["by"]["who"], "identity");
     assert!(run(&["logout"]).good().contains("logged out"));
-    assert!(!context.exists());
+    assert!(!std::fs::read_to_string(&context).unwrap().contains("token"));
     run(&["logout"]).bad(1, &["there is no login"]);
     run(&["list", "services"]).bad(1, &["no controller answers"]);
 
@@ -297,7 +298,8 @@ fn a_log_in_reaches_it_elsewhere() {
     run(&["list", "services"]).good();
     std::fs::write(&file, "not the password").unwrap();
     with(&["--yes"]).bad(1, &[]);
-    let token = serde_json::from_str::<Json>(&std::fs::read_to_string(&context).unwrap()).unwrap()["token"].clone();
+    let stored: Json = serde_json::from_str(&std::fs::read_to_string(&context).unwrap()).unwrap();
+    let token = stored["contexts"][server.bound().to_string()]["token"].clone();
     server.admin.with_token(token.as_str().unwrap()).ask("DELETE", "/current-api-session").send().expect(200);
     run(&["list", "services"]).bad(1, &["overkeep login"]);
 }

@@ -149,12 +149,12 @@ fn alerts_name_metrics_that_exist() {
 fn what_ends_is_told_before() {
     let server = with_metrics(Clock::manual(Clock::system().now()));
     let name = fresh("enrolling");
-    let id = server.identity(&name, json!({ "enrollment": { "ott": true } }));
+    server.identity(&name, json!({ "enrollment": { "ott": true } }));
     assert_eq!(on_host(&server, &["expiring", "--within", "1h"]).good(), "nothing expires within this time");
     let found = on_host(&server, &["expiring", "--within", "1d", "--json"]);
     assert_eq!(found.status, 3);
     let found: Json = serde_json::from_str(&found.out).unwrap();
-    assert_eq!((&found["total"], &found["items"][0]["kind"], &found["items"][0]["name"]), (&json!(1), &json!("enrollment"), &json!(id)));
+    assert_eq!((&found["total"], &found["items"][0]["kind"], &found["items"][0]["name"]), (&json!(1), &json!("enrollment"), &json!(name)));
     server.run_due_jobs();
     let count = |kind: &str| value(&text(&server), &format!("overkeep_expiring{{kind=\"{kind}\"}}")).unwrap();
     assert_eq!((count("enrollment"), count("controller-certificate")), (1.0, 0.0));

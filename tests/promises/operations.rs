@@ -100,11 +100,22 @@ fn drills_prove_a_snapshot() {
     let snapshots = TempDir::new().unwrap();
     let made = snapshots.path().join("overkeep-20260101T000000.000Z.snapshot");
     on_host(&server, &["snapshot", made.to_str().unwrap()]).good();
+    // A drill that was interrupted, and one that still runs.
+    let [abandoned, running] = ["1", "2"].map(|process| snapshots.path().join(format!("overkeep-drill-{process}")));
+    for left in [&abandoned, &running] {
+        fs::create_dir(left).unwrap();
+        fs::write(left.join("overkeep.redb"), "a copy").unwrap();
+    }
+    let lock = fs::File::open(&running).unwrap();
+    lock.try_lock().unwrap();
     let directory = ("OVERKEEP_SNAPSHOTS_DIRECTORY", snapshots.path().to_str().unwrap());
     let told = on_host_with(&server, &[directory], &["drill"]).good();
     for words in ["log-in: done", "as in the snapshot", "check: nothing is wrong"] {
         assert!(told.contains(words), "{told}");
     }
+    assert!(!abandoned.exists() && running.join("overkeep.redb").exists());
+    drop(lock);
+    fs::remove_dir_all(&running).unwrap();
     assert_eq!(fs::read_dir(snapshots.path()).unwrap().count(), 1, "the copy is left");
     let mut bytes = fs::read(&made).unwrap();
     let middle = bytes.len() / 2;

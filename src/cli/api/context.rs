@@ -1,6 +1,9 @@
-//! The login of `overkeep login`, kept in a file that only its owner can read.
+//! The logins of `overkeep login`, each under the name of its context, kept in a file that only its owner can read.
+//!
+//! Start with [`Contexts`]. Commands use the current one, unless `OVERKEEP_CONTEXT` names another.
 
 use std::{
+    collections::BTreeMap,
     env,
     ffi::OsString,
     fs,
@@ -26,8 +29,16 @@ pub struct Context {
     pub token: String,
 }
 
-impl Context {
-    /// The file of the login: `overkeep/context.json` in `XDG_CONFIG_HOME`, or in `.config` in the home directory.
+/// The stored logins.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Contexts {
+    /// The name of the one that commands use; blank if none was chosen since the last one was deleted.
+    pub current: String,
+    pub contexts: BTreeMap<String, Context>,
+}
+
+impl Contexts {
+    /// The file of the logins: `overkeep/contexts.json` in `XDG_CONFIG_HOME`, or in `.config` in the home directory.
     ///
     /// # Errors
     /// Neither variable is set.
@@ -35,53 +46,67 @@ impl Context {
         let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
         let base =
-            base.ok_or_else(|| Failure::of("the directory of the login is not known: set XDG_CONFIG_HOME or HOME to an absolute path"))?;
-        Ok(base.join("overkeep").join("context.json"))
+            base.ok_or_else(|| Failure::of("the directory of the logins is not known: set XDG_CONFIG_HOME or HOME to an absolute path"))?;
+        Ok(base.join("overkeep").join("contexts.json"))
     }
 
-    /// The stored login; `None` if there is none.
+    /// The stored logins; empty if there are none.
     ///
     /// # Errors
     /// The file cannot be read, or has another format.
-    pub fn load() -> Result<Option<Self>, Failure> {
-        let Ok(path) = Self::path() else { return Ok(None) };
-        let refused = |error: String| Failure::of(format!("{}: {error}; overkeep login writes a new one", path.display()));
+    pub fn load() -> Result<Self, Failure> {
+        let Ok(path) = Self::path() else { return Ok(Self::default()) };
+        let refused = |error: String| Failure::of(format!("{}: {error}; delete it and use overkeep login", path.display()));
         match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| refused(error.to_string())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Ok(text) => serde_json::from_str(&text).map_err(|error| refused(error.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(refused(error.to_string())),
         }
     }
 
-    /// The stored login with what the variables `OVERKEEP_URL`, `OVERKEEP_CA` (a file) and `OVERKEEP_TOKEN` (an API token) set; they are
-    /// enough without a login. `None` if there is neither.
+    /// The login with this name.
     ///
     /// # Errors
-    /// A file cannot be read, or `OVERKEEP_TOKEN` is set without a login and another of the variables is missing.
-    pub fn given(environment: &[(OsString, OsString)]) -> Result<Option<Self>, Failure> {
-        let set = |name: &str| {
-            let found = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_string_lossy().into_owned());
-            found.filter(|value| !value.trim().is_empty())
-        };
-        let (stored, Some(token)) = (Self::load()?, set("OVERKEEP_TOKEN")) else { return Self::load() };
-        let missing =
-            || Failure::of("OVERKEEP_TOKEN: set OVERKEEP_URL and OVERKEEP_CA, the file of the authority, too, or use overkeep login");
-        let read = |path: String| text_of(Path::new(&path)).map_err(|error| Failure::of(format!("OVERKEEP_CA: {path}: {error}")));
-        let url = set("OVERKEEP_URL").map(|url| url.trim_end_matches('/').to_owned());
-        let stored = stored.filter(|stored| url.as_ref().is_none_or(|url| *url == stored.url));
-        let ca = set("OVERKEEP_CA").map(read).transpose()?;
-        let url = url.or_else(|| stored.as_ref().map(|stored| stored.url.clone())).ok_or_else(missing)?;
-        if !url.starts_with("https://") {
-            return Err(Failure::Flag(format!("OVERKEEP_URL: {url:?} is not https://host:port")));
-        }
-        let ca = ca.or_else(|| stored.map(|stored| stored.ca)).ok_or_else(missing)?;
-        Ok(Some(Self { url, user: String::new(), ca, token: token.trim().to_owned() }))
+    /// There is none; the message names those that there are.
+    pub fn named(&self, name: &str) -> Result<&Context, Failure> {
+        self.contexts.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
+            let known = if known.is_empty() {
+                "there is no login: use overkeep login first".to_owned()
+            } else {
+                format!("there are {}", known.join(", "))
+            };
+            Failure::of(format!("there is no context {name:?}; {known}"))
+        })
     }
 
-    /// Writes the login. The file is complete and private from the moment it has its name.
+    /// Keeps a login, makes it the current one, and returns the path of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn keep(name: &str, context: Context) -> Result<PathBuf, Failure> {
+        let mut all = Self::load()?;
+        all.contexts.insert(name.to_owned(), context);
+        all.current = name.to_owned();
+        all.save()
+    }
+
+    /// Deletes a login. If it was the current one, there is no current one.
     ///
     /// # Errors
     /// The file cannot be written.
+    pub fn delete(mut self, name: &str) -> Result<(), Failure> {
+        self.contexts.remove(name);
+        if self.current == name {
+            self.current.clear();
+        }
+        self.save().map(drop)
+    }
+
+    /// Writes the file. It is complete and private from the moment it has its name.
+    ///
+    /// # Errors
+    /// It cannot be written.
     pub fn save(&self) -> Result<PathBuf, Failure> {
         let path = Self::path()?;
         let text = serde_json::to_string_pretty(self).map_err(Failure::of)?;
@@ -101,13 +126,44 @@ impl Context {
         })?;
         Ok(path)
     }
+}
 
-    /// Deletes the login.
+impl Context {
+    /// The login that `OVERKEEP_CONTEXT` names, or else the current one; `None` if there is neither.
     ///
     /// # Errors
-    /// The file cannot be deleted.
-    pub fn delete() -> Result<(), Failure> {
-        let path = Self::path()?;
-        fs::remove_file(&path).map_err(|error| Failure::of(format!("{}: {error}", path.display())))
+    /// The file cannot be read, or has no login with the name.
+    fn stored(wanted: Option<String>) -> Result<Option<Self>, Failure> {
+        let all = Contexts::load()?;
+        match wanted {
+            Some(name) => all.named(&name).map(|context| Some(context.clone())),
+            None => Ok(all.contexts.get(&all.current).cloned()),
+        }
+    }
+
+    /// The stored login with what the variables `OVERKEEP_URL`, `OVERKEEP_CA` (a file) and `OVERKEEP_TOKEN` (an API token) set; they are
+    /// enough without a login. `None` if there is neither.
+    ///
+    /// # Errors
+    /// A file cannot be read, or `OVERKEEP_TOKEN` is set without a login and another of the variables is missing.
+    pub fn given(environment: &[(OsString, OsString)]) -> Result<Option<Self>, Failure> {
+        let set = |name: &str| {
+            let found = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_string_lossy().into_owned());
+            found.filter(|value| !value.trim().is_empty())
+        };
+        let stored = Self::stored(set("OVERKEEP_CONTEXT"))?;
+        let Some(token) = set("OVERKEEP_TOKEN") else { return Ok(stored) };
+        let missing =
+            || Failure::of("OVERKEEP_TOKEN: set OVERKEEP_URL and OVERKEEP_CA, the file of the authority, too, or use overkeep login");
+        let read = |path: String| text_of(Path::new(&path)).map_err(|error| Failure::of(format!("OVERKEEP_CA: {path}: {error}")));
+        let url = set("OVERKEEP_URL").map(|url| url.trim_end_matches('/').to_owned());
+        let stored = stored.filter(|stored| url.as_ref().is_none_or(|url| *url == stored.url));
+        let ca = set("OVERKEEP_CA").map(read).transpose()?;
+        let url = url.or_else(|| stored.as_ref().map(|stored| stored.url.clone())).ok_or_else(missing)?;
+        if !url.starts_with("https://") {
+            return Err(Failure::Flag(format!("OVERKEEP_URL: {url:?} is not https://host:port")));
+        }
+        let ca = ca.or_else(|| stored.map(|stored| stored.ca)).ok_or_else(missing)?;
+        Ok(Some(Self { url, user: String::new(), ca, token: token.trim().to_owned() }))
     }
 }

@@ -108,7 +108,10 @@ fn is_paged(grammar: &Grammar, operation: &Operation) -> bool {
 }
 
 /// All entries of a list, requested in pages.
-fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure> {
+///
+/// # Errors
+/// One line: the controller does not answer, or it rejects the request.
+pub fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure> {
     let mut all = Vec::new();
     loop {
         let mut part = request.clone();

@@ -12,7 +12,7 @@ use super::finding::Finding;
 use crate::{
     cli::{
         api::{https, request::Request, transport::Transport},
-        login::roots_of,
+        trust::roots_of,
     },
     config::{Address, Config},
 };

@@ -1,0 +1,57 @@
+//! The network of another controller as a file.
+
+use serde_json::{Value as Json, json};
+
+use crate::{
+    command_line::{Ran, on_host, program},
+    harness::TestServer,
+};
+
+/// The file that `overkeep import` prints about a controller.
+fn imported(server: &TestServer, flags: &[&str]) -> Ran {
+    let home = tempfile::TempDir::new().unwrap();
+    std::fs::write(home.path().join("password"), &server.password).unwrap();
+    let url = format!("https://{}", server.bound());
+    let line = [&["import", "--from", &url, "--password-file", "password"], flags].concat();
+    Ran::of(line.join(" "), program(home.path()).args(&line).output().unwrap())
+}
+
+fn exported(server: &TestServer) -> Json {
+    serde_saphyr::from_str(&on_host(server, &["export"]).good()).unwrap()
+}
+
+#[test]
+fn imported_networks_equal_their_source() {
+    let (old, new) = (TestServer::start(), TestServer::start());
+    let on_old = |words: &[&str]| on_host(&old, words).good();
+    on_old(&["create", "config", "web", "--config-type-id", "host.v1", "--member-data", r#"{"protocol":"tcp","address":"a","port":1}"#]);
+    on_old(&["create", "config-type", "gadget.v1"]);
+    on_old(&["create", "service", "web", "--configs", "web", "--role-attributes", "inside", "--tags", "team=x"]);
+    on_old(&["create", "identity", "alice", "--role-attributes", "staff", "--external-id", "alice@example.com", "--enroll", "ott"]);
+    on_old(&["create", "edge-router", "oslo", "--role-attributes", "north"]);
+    let policy = ["create", "service-policy", "dial", "--type", "Dial", "--semantic", "AnyOf"];
+    on_old(&[policy.as_slice(), &["--identity-roles", "@alice,#staff", "--service-roles", "@web"]].concat());
+    on_old(&["create", "service-edge-router-policy", "s", "--edge-router-roles", "@oslo", "--service-roles", "#all"]);
+    on_old(&["create", "edge-router-policy", "e", "--edge-router-roles", "#north", "--identity-roles", "@alice"]);
+    let id = old.admin.get("/services?filter=name%3D%22web%22").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
+    on_old(&["update", "identity", "alice", "--service-hosting-costs", &json!({ id: 7 }).to_string()]);
+
+    let file = new.data().with_file_name("old.yaml");
+    let printed = imported(&old, &["--yes"]).good();
+    assert!(printed.contains("# Identities to enroll again") && printed.contains(": alice"), "{printed}");
+    assert!(printed.contains("Edge routers to enroll again") && !printed.contains("Default Admin"), "{printed}");
+    std::fs::write(&file, &printed).unwrap();
+    on_host(&new, &["apply", file.to_str().unwrap()]).good();
+    assert_eq!(exported(&new), exported(&old));
+    assert_eq!(on_host(&new, &["plan", file.to_str().unwrap()]).good(), "nothing to do");
+}
+
+#[test]
+fn sources_must_be_trusted_and_open() {
+    let old = TestServer::start();
+    imported(&old, &[]).bad(1, &["fingerprint"]);
+    imported(&old, &["--yes", "--user", "nobody"]).bad(1, &[]);
+    let home = tempfile::TempDir::new().unwrap();
+    let output = program(home.path()).args(["import", "--from", "http://old:1280", "--yes"]).output().unwrap();
+    Ran::of("import".into(), output).bad(2, &["--from", "https://"]);
+}
