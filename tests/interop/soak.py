@@ -4,9 +4,11 @@ Clients are the libraries of traffic.py. Nothing may be left of what has ended: 
 must not grow without limit. The data file must be sound at the end. Prints a line per part with memory and files, their growth at the end,
 and `ok soak` or `FAIL soak: reason`.
 """
+import collections
 import dataclasses
 import pathlib
 import random
+import re
 import signal
 import statistics
 import subprocess
@@ -24,6 +26,7 @@ from peers import KINDS
 MORE_MIB, MORE_FILES = 24, 8
 PATIENCE = 20       # seconds for one command of a client; a change meanwhile may leave a library waiting forever
 PART = 600          # seconds between two checks of what is left
+REASON = 300        # characters of a failure by which failures are counted
 CACHE_MIB = "8"     # of the data file: a small cache is full after the first part, so that what grows later is something else
 
 
@@ -66,7 +69,7 @@ def grown(rests):
 
 class Soak:
     def __init__(self, running, seed):
-        self.began = time.monotonic()
+        self.began, self.why = time.monotonic(), collections.Counter()
         self.running, self.random, self.counts = running, random.Random(seed), {}
         self.policies, self.services = {}, {}
         self.lock = threading.Lock()
@@ -90,8 +93,9 @@ class Soak:
             try:
                 member.peer.carry(service, size, connections=connections, leave=service == "c0" and size > 0)
                 self.count("carried")
-            except Failed:
+            except Failed as failure:
                 self.count("cut")
+                self.why[re.sub("[0-9]+", "#", str(failure))[:REASON]] += 1
                 time.sleep(0.5)
 
     # -- changes --
@@ -164,6 +168,23 @@ class Soak:
         for thread in threads: thread.join()
         return self.rest()
 
+    def reach_everything(self):
+        """Every client reaches every service once nothing changes any more."""
+        for member in self.dialers:
+            for service in self.services:
+                until(lambda: self.carries(member, service), 4 * SOON, f"{member.name} does not reach {service}")
+        for member in self.hosts + self.dialers:
+            member.peer.kill()
+
+    def carries(self, member, service):
+        try:
+            for ended in filter(Member.has_ended, [*self.hosts, member]):
+                ended.restart()
+            member.peer.carry(service, 1 << 10, connections=1, leave=service == "c0")
+            return True
+        except Failed:
+            return False
+
     def again(self):
         for member in self.hosts + self.dialers:
             member.restart()
@@ -185,9 +206,12 @@ def main(binary, seconds):
                 print(f"{rests[-1]}, {soak.counts}", flush=True)
             print(grown(rests), flush=True)
             first, last = rests[0], rests[-1]
-            expect(soak.counts.get("carried", 0) > soak.counts.get("cut", 0), f"more was cut than carried: {soak.counts}")
+            for why, times in soak.why.most_common(5):
+                print(f"cut {times} times: {why}", flush=True)
             expect(last.memory <= first.memory + MORE_MIB, f"{first.memory:.0f} MiB at first, {last.memory:.0f} at the end")
             expect(last.files <= first.files + MORE_FILES, f"{first.files} open files at first, {last.files} at the end")
+            soak.again()
+            soak.reach_everything()
         checked = subprocess.run([binary, "check", work / "overkeep.redb"], capture_output=True, text=True)
         expect(checked.returncode == 0, f"the check of the data file: {checked.stdout}{checked.stderr}")
 
