@@ -37,7 +37,7 @@ use crate::{
     enrollment::Reserved,
     entity::{Author, EdgeRouter, Id},
     expiring::ExpiryNotice,
-    http::{self, AppState, Bounds, Dispatcher, Interfaces, NetworkTokens, Patience, RestListener},
+    http::{self, AppState, Bounds, Dispatcher, Interfaces, LastHour, NetworkTokens, Patience, RestListener},
     jobs::{self, Jobs},
     listener::{self, Listener, RouterSide, Shutdown},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
@@ -150,6 +150,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     })?;
     let codes = Codes::new(change::seal(&store, &sealed_keys)?, &config.codes);
     let interfaces = Interfaces::new()?;
+    let last_hour = Arc::new(LastHour::new(router.clone(), metrics.clone()));
     let services = Arc::new(AppState {
         store: store.clone(),
         changes,
@@ -168,6 +169,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         refusals,
         metrics: metrics.clone(),
         watchers: watchers.clone(),
+        last_hour: last_hour.clone(),
+        config: Arc::new(config.clone()),
         tokens: Tokens::new(&config.tokens, config.key_sets.clone()),
         started: clock.now(),
         clock: clock.clone(),
@@ -200,7 +203,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let listener = listener(sockets.into_iter().map(|socket| (listener::Port::All, socket)).chain(own).collect(), tls, &config.http);
     let (server, thread) = listen(listener, rest, built_in_router::side(&router), built_in_router::control_side(&control))?;
     let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?);
-    let background = background(config, &maintenance, &audit, &expiry, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
+    let background =
+        background(config, &maintenance, &audit, &expiry, last_hour, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
     Ok(Controller {
         bound: all_bound,
@@ -225,18 +229,20 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     })
 }
 
-/// The background work: the access audit, what expires soon, the scrub, and scheduled snapshots.
+/// The background work: the access audit, what expires soon, the last hour, the scrub, and scheduled snapshots.
 fn background(
     config: &Config,
     maintenance: &Maintenance,
     audit: &AccessAudit,
     expiry: &ExpiryNotice,
+    hour: Arc<LastHour>,
     clock: &Clock,
 ) -> std::io::Result<Vec<Background>> {
     let (audit, expiry) = (audit.clone(), expiry.clone());
     let telling = Background::start("access", move |_| audit.go_on())?;
     let expiring = Background::start("expiring", move |progress| expiry.go_on(progress))?;
-    let mut running = vec![telling, expiring, Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
+    let mut running =
+        vec![telling, expiring, hour.start(clock.clone())?, Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
     let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock.clone());
     running.extend(schedule.map(Schedule::start).transpose()?);
     Ok(running)

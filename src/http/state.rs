@@ -8,6 +8,7 @@ use super::{
     cache::network_tokens::NetworkTokens,
     cache::{json_cache::JsonCache, routers::Routers},
     history_watchers::Watchers,
+    last_hour::LastHour,
     limits::Limits,
     openapi::descriptions::Descriptions,
 };
@@ -16,6 +17,7 @@ use crate::{
     authentication::{ApiTokens, Caller, Codes, LoginLinks, Passwords, Refusals, Sessions, Tokens},
     change::Changes,
     clock::{Clock, Timestamp},
+    config::Config,
     control::Control,
     enrollment::Reserved,
     error::Result,
@@ -49,6 +51,9 @@ pub struct AppState {
     pub refusals: Refusals,
     pub metrics: Metrics,
     pub watchers: Arc<Watchers>,
+    pub last_hour: Arc<LastHour>,
+    /// The configuration at the start.
+    pub config: Arc<Config>,
     pub clock: Clock,
     /// New at every start; clients read the version again when it changes.
     pub instance: String,

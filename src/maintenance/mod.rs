@@ -6,6 +6,7 @@
 
 mod background;
 pub mod closed;
+pub(crate) mod doctor;
 mod off_site;
 mod schedule;
 mod scrub;

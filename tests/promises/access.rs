@@ -171,6 +171,7 @@ fn open_operations_are_a_fixed_list() {
         "/openapi.json",
         "/swagger.json",
         "/authenticate",
+        "/authenticate/link",
         "/protocols",
         "/enroll",
         "/enroll/ca",

@@ -92,6 +92,38 @@ fn doctor_finds_what_troubles() {
 }
 
 #[test]
+fn findings_of_host_are_served() {
+    let server = TestServer::start();
+    let served = server.admin.get("/overkeep/v1/doctor").expect(200);
+    let findings = served.data().as_array().unwrap();
+    let healthy: Vec<bool> = ["data file", "disk", "snapshots"].map(|check| of(findings, check)["healthy"] == true).into();
+    assert_eq!(healthy, [true, true, false], "{}", served.text);
+    let (_, told) = doctor(&server, &server.bound().to_string(), &[]);
+    assert_eq!(of(findings, "snapshots"), of(&told, "snapshots"));
+}
+
+#[test]
+fn last_hour_counts_logins() {
+    let server = TestServer::start();
+    let (_, alice) = server.user(&fresh("alice"), json!({}));
+    let refused = server.admin.post("/authenticate?method=password", json!({ "username": "admin", "password": "not the password" }));
+    refused.refused(401, "INVALID_AUTH", "");
+    alice.get("/overkeep/v1/last-hour").expect(401);
+    let until = Instant::now() + Duration::from_secs(60);
+    let sums = loop {
+        let hour = server.admin.get("/overkeep/v1/last-hour").expect(200);
+        let steps = hour.data()["steps"].as_array().unwrap();
+        let sum = |member: &str| steps.iter().map(|step| step[member].as_u64().unwrap()).sum::<u64>();
+        let sums = (sum("logins"), sum("refusals"));
+        if sums.0 >= 2 && sums.1 >= 1 || Instant::now() > until {
+            break (sums, steps.windows(2).all(|pair| pair[0]["at"].as_str() < pair[1]["at"].as_str()));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    assert!(sums.0.0 >= 2 && sums.0.1 >= 1 && sums.1, "{sums:?}");
+}
+
+#[test]
 fn drills_prove_a_snapshot() {
     let server = TestServer::with_router();
     for _ in 0..3 {

@@ -1,16 +1,20 @@
 //! `overkeep doctor`: what would trouble the controller of this host, each with what mends it. It changes nothing.
 
-mod finding;
-mod host;
 mod network;
 
 use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{Acted, Failure, admin::Which, api::transport::Transport};
-use crate::admin_socket::{Outcome, socket};
-use finding::Finding;
+use super::{
+    Acted, Failure,
+    admin::Which,
+    api::{output::plain, transport::Transport},
+};
+use crate::{
+    admin_socket::{Outcome, socket},
+    maintenance::doctor::{self, Finding},
+};
 
 /// Check what a controller on this host needs: files, disk, clock, limits, snapshots, ports, advertised addresses, certificates, key sets.
 /// Exit status: 0 nothing is wrong, 3 something is, 1 the configuration cannot be read.
@@ -31,13 +35,22 @@ impl Doctor {
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         let controller = Transport::Host(socket::beside(&config.data));
-        let mut findings = host::findings(&config);
+        let mut findings = doctor::findings(&config);
         findings.extend(network::findings(&config, &controller));
         let is_good = findings.iter().all(|finding| finding.healthy);
         let lines = match self.output.as_str() {
             "json" => vec![serde_json::to_string_pretty(&findings).map_err(Failure::of)?],
-            _ => findings.iter().flat_map(Finding::lines).collect(),
+            _ => findings.iter().flat_map(lines_of).collect(),
         };
         Ok(if is_good { Outcome::Done(lines) } else { Outcome::Problems(lines) })
     }
+}
+
+/// The lines about a finding, for people.
+fn lines_of(finding: &Finding) -> Vec<String> {
+    let word = if finding.healthy { "ok  " } else { "FAIL" };
+    let first = format!("{word} {}: {}", finding.check, finding.detail);
+    let mend = (!finding.healthy).then(|| format!("     {}", finding.mend));
+    // Details quote names of records, which may hold control characters.
+    std::iter::once(first).chain(mend).map(|line| plain(&line)).collect()
 }

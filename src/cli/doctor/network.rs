@@ -8,13 +8,13 @@ use std::{
 
 use serde_json::Value as Json;
 
-use super::finding::Finding;
 use crate::{
     cli::{
         api::{https, request::Request, transport::Transport},
         trust::roots_of,
     },
     config::{Address, Config},
+    maintenance::doctor::Finding,
 };
 
 /// How long a connection or an answer may take.

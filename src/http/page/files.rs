@@ -46,6 +46,7 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         File::new("/page/fields.js", JAVASCRIPT, include_bytes!("assets/fields.js")),
         File::new("/page/finder.js", JAVASCRIPT, include_bytes!("assets/finder.js")),
         File::new("/page/history.js", JAVASCRIPT, include_bytes!("assets/history.js")),
+        File::new("/page/hour.js", JAVASCRIPT, include_bytes!("assets/hour.js")),
         File::new("/page/kinds.js", JAVASCRIPT, include_bytes!("assets/kinds.js")),
         File::new("/page/list.js", JAVASCRIPT, include_bytes!("assets/list.js")),
         File::new("/page/live.js", JAVASCRIPT, include_bytes!("assets/live.js")),

@@ -3,10 +3,12 @@
 mod api_tokens;
 mod channels;
 mod circuits;
+mod doctor;
 mod events;
 mod expiring;
 mod explain;
 mod history;
+mod last_hour;
 mod links;
 mod login_link;
 mod names;
@@ -61,6 +63,10 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .summary("Who is connected now: identities at the built-in router, one entry for each connection, and routers.")
         .get("/traffic", Admin, traffic::traffic)
         .summary("The counters of the built-in router: what is open now, and what was relayed and refused since the start.")
+        .get("/last-hour", Admin, last_hour::show)
+        .summary("Traffic of the built-in router, log-ins and refusals of the last hour, in steps of ten seconds.")
+        .get("/doctor", Admin, doctor::findings)
+        .summary("What would trouble the controller on its host: files, disk, clock, limits, snapshots; each with what mends it.")
         .get("/expiring", Admin, expiring::list)
         .summary("Certificates, enrollments and API tokens that end within a duration, or have ended, the first first.")
         .get("/edge-routers/{id}/configuration", Admin, router_configuration::show)

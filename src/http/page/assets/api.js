@@ -5,6 +5,7 @@ const MANAGEMENT = '/edge/management/v1';
 const OVERKEEP = '/overkeep/v1';
 const KEY = 'overkeep-session';
 const RETRY = [1000, 2000, 5000, 10000];
+const SILENCE = 40000; // the controller sends something every 15 seconds, so the connection is dead
 
 /** A rejected request. `fields` maps a member of the request to the reason. */
 export class Refused extends Error {
@@ -168,33 +169,43 @@ export async function logOut() {
   }
 }
 
-/** Reads new rows of the history until `signal` aborts. After an interruption it resumes after the last row. */
+/** Reads new rows of the history until `signal` aborts. After an interruption, such as sleep, it resumes after the last row. */
 export async function follow(onRow, onState, signal) {
   let last;
   let failures = 0;
   while (!signal.aborted && session?.complete) {
+    const silence = new AbortController();
+    let timer;
+    const heard = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE);
+    };
     try {
-      const answer = await send('GET', `${OVERKEEP}/events`, { headers: last ? { 'last-event-id': last } : {}, signal });
+      heard();
+      const answer = await send('GET', `${OVERKEEP}/events`, { headers: last ? { 'last-event-id': last } : {}, signal: AbortSignal.any([signal, silence.signal]) });
       onState(true);
       failures = 0;
-      for await (const event of events(answer.body.getReader())) {
+      for await (const event of events(answer.body.getReader(), heard)) {
         last = event.id || last;
         if (event.data) onRow(JSON.parse(event.data), event.event);
       }
     } catch (error) {
       if (signal.aborted || error.status === 401) return;
+    } finally {
+      clearTimeout(timer);
     }
     onState(false);
     await new Promise(resolve => setTimeout(resolve, RETRY[Math.min(failures++, RETRY.length - 1)]));
   }
 }
 
-async function* events(reader) {
+async function* events(reader, heard) {
   const decoder = new TextDecoder();
   let text = '';
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    heard();
     text += decoder.decode(value, { stream: true });
     let end;
     while ((end = text.indexOf('\n\n')) >= 0) {

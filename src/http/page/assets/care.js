@@ -1,4 +1,4 @@
-// Maintenance: expiry of certificates, snapshots, integrity, sessions, versions, and what to do if nobody can log in.
+// Maintenance: findings about the host, expiry of certificates, snapshots, integrity, sessions, versions, and what to do if nobody can log in.
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get, list } from './api.js';
@@ -31,12 +31,21 @@ function Certificates() {
     ${found?.length > 0 && html`<ul class="plain">${found.slice(0, LIMIT).map(({ name, ends, kind, id }) => html`<li class=${ends - Date.now() < SOON ? 'soon' : ''}><span>${ends - Date.now() < SOON && html`<${Icon} name="warning" />`} ${id ? html`<${Reference} kind=${kind} id=${id} name=${name} />` : name}</span><${Time} at=${ends} /></li>`)}</ul>`}</section>`;
 }
 
+function Doctor() {
+  const [found, error, again] = useLoad(signal => get('/overkeep/v1/doctor', { signal }).then(({ data }) => data), []);
+  const [wrong, good] = [true, false].map(isWrong => (found || []).filter(({ healthy }) => healthy !== isWrong));
+  return html`<section class="card"><h2>${t.doctor}</h2><p class="hint">${t.doctorNote}</p><${Problem} error=${error} again=${again} />${!found && !error && html`<${Loading} />`}
+    ${wrong.length > 0 && html`<ul class="findings">${wrong.map(({ check, detail, mend }) => html`<li><p class="warning"><i aria-hidden="true"></i><span><strong>${check}</strong>: ${detail}</span></p><p class="hint">${mend}</p></li>`)}</ul>`}
+    ${good.length > 0 && html`<details open=${!wrong.length}><summary><span class="quiet"><${Icon} name="check" />${t.healthy}: ${good.length}</span></summary><ul class="findings">${good.map(({ check, detail }) => html`<li><strong>${check}</strong>: ${detail}</li>`)}</ul></details>`}</section>`;
+}
+
 function Snapshot() {
   const [result, setResult] = useState({});
   const go = () => ask('POST', '/database/snapshot').then(({ data }) => setResult({ data }), error => setResult({ error }));
   return html`<section class="card"><h2>${t.snapshot}</h2><p class="hint">${t.snapshotNote}</p><${Problem} error=${result.error} />
     ${result.data && html`<p class="quiet" role="status"><${Icon} name="check" />${t.snapshotAt(result.data.path || '')}</p>`}
-    <button type="button" class="button" onClick=${go}>${t.takeSnapshot}</button></section>`;
+    <button type="button" class="button" onClick=${go}>${t.takeSnapshot}</button>
+    <p class="hint">${t.drill}</p><p class="command"><code>${t.drillCommand}</code><${Copy} text=${t.drillCommand} /></p></section>`;
 }
 
 function Integrity() {
@@ -76,5 +85,5 @@ function Versions() {
 }
 
 export const Care = () => html`<${Heading} title=${t.title} note=${t.note} />
-  <div class="columns"><div><${Certificates} /><${Versions} /></div><div><${Integrity} /><${Snapshot} /></div><div><${Sessions} />
+  <div class="columns"><div><${Doctor} /><${Certificates} /></div><div><${Integrity} /><${Snapshot} /><${Versions} /></div><div><${Sessions} />
     <section class="card"><h2>${t.breakGlass}</h2><p class="hint">${t.breakGlassNote}</p><ul class="commands">${t.commands.map(([command, note]) => html`<li><code>${command}</code><${Copy} text=${command} /><p class="hint">${note}</p></li>`)}</ul></section></div></div>`;

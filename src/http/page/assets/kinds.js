@@ -73,7 +73,7 @@ function actionOf(method, verb, operation) {
   const body = resolve(bodyOf(operation));
   const isList = body?.type === 'array';
   const form = isList ? { type: 'object', required: ['list'], properties: { list: body } } : body;
-  const label = method === 'delete' ? texts.detail.takeBack(sentence(verb).toLowerCase()) : texts.detail.run(verb);
+  const label = texts.detail.actions[`${method} ${verb}`] || (method === 'delete' ? texts.detail.takeBack(sentence(verb).toLowerCase()) : texts.detail.run(verb));
   return { method: method.toUpperCase(), verb, label, summary: operation.summary, body: form, isList, media: Object.keys(operation.requestBody?.content || {})[0] };
 }
 

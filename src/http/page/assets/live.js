@@ -1,26 +1,25 @@
-// Current circuits and clients, and events as they happen.
+// The last hour, current circuits, clients and links, and events as they happen.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { ask, list } from './api.js';
 import { texts } from './texts.js';
-import { Dialog, Heading, Loading, Problem, Reference, Time, bytes } from './parts.js';
+import { Dialog, Dot, Heading, Loading, Problem, Reference, Time, bytes } from './parts.js';
 import { Rows } from './changes.js';
+import { Hour } from './hour.js';
 import { useRows } from './news.js';
 
 const t = texts.live;
 const INTERVAL = 2000;
 const LIMIT = 100;
-const MAX_RATES = 150; // 5 minutes
 
-/** Circuits and channels, requested every two seconds while the page is visible. */
+/** Circuits, channels and links between routers, requested every two seconds while the page is visible. */
 function useTraffic() {
-  const [state, setState] = useState({ rates: [] });
+  const [state, setState] = useState({});
   const round = useRef(0);
   const refresh = async signal => {
     try {
-      const [circuits, channels] = await Promise.all([list('/overkeep/v1/circuits', { limit: LIMIT }, { signal }), list('/overkeep/v1/channels', { limit: LIMIT }, { signal })]);
-      const rate = circuits.rows.reduce((sum, { client, host }) => [sum[0] + (client.sentBytesPerSecond ?? 0), sum[1] + (host?.sentBytesPerSecond ?? 0)], [0, 0]);
-      setState(old => ({ circuits, channels, rates: [...old.rates, rate].slice(-MAX_RATES) }));
+      const [circuits, channels, links] = await Promise.all(['/overkeep/v1/circuits', '/overkeep/v1/channels', '/fabric/v1/links'].map(path => list(path, { limit: LIMIT }, { signal })));
+      setState({ circuits, channels, links });
     } catch (error) {
       if (!signal.aborted) setState(old => ({ ...old, error }));
     }
@@ -41,17 +40,6 @@ function useTraffic() {
   return [state, refresh];
 }
 
-function Chart({ rates }) {
-  if (rates.length < 2) return null;
-  const [width, height] = [600, 90];
-  const top = Math.max(1, ...rates.flat());
-  const line = side => rates.map((rate, index) => `${index ? 'L' : 'M'}${(index / (MAX_RATES - 1)) * width} ${height - 4 - (rate[side] / top) * (height - 12)}`).join('');
-  const last = rates.at(-1);
-  return html`<section class="card"><h2>${t.total}</h2>
-    <p class="legend"><span class="up">${t.up} <strong>${t.rate(bytes(last[0]))}</strong></span><span class="down">${t.down} <strong>${t.rate(bytes(last[1]))}</strong></span></p>
-    <svg class="chart" viewBox=${`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true"><path class="up" d=${line(0)} /><path class="down" d=${line(1)} /></svg></section>`;
-}
-
 function End({ circuit, onClose, onDone }) {
   const [error, setError] = useState(null);
   const go = () => ask('DELETE', `/overkeep/v1/circuits/${encodeURIComponent(circuit.id)}`).then(() => { onDone(); onClose(); }, setError);
@@ -64,13 +52,17 @@ const heads = names => html`<thead><tr>${names.map(name => html`<th scope="col">
 const sent = end => end && 'sentBytes' in end && html`${bytes(end.sentBytes)} <span class="faint">${t.rate(bytes(end.sentBytesPerSecond))}</span>`;
 const who = identity => html`<${Reference} kind="identities" id=${identity.id} name=${identity.name} />`;
 
+const router = ({ id, name }) => html`<${Reference} kind="edge-routers" id=${id} name=${name} />`;
+const latency = nanoseconds => t.milliseconds((nanoseconds / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 }));
+
 export function Live() {
-  const [{ circuits, channels, rates, error }, refresh] = useTraffic();
+  const [{ circuits, channels, links, error }, refresh] = useTraffic();
   const [ending, setEnding] = useState(null);
   const rows = useRows();
   return html`<${Heading} title=${t.title} note=${t.note} />
     <${Problem} error=${error} />${!circuits && !error && html`<${Loading} />`}
-    ${circuits && html`<${Chart} rates=${rates} />
+    <${Hour} />
+    ${circuits && html`
       <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total}</span></h2>${circuits.rows.length ? html`<div class="table"><table>${heads([t.service, t.from, t.host, t.up, t.down, t.since, t.end])}
         <tbody>${circuits.rows.map(circuit => html`<tr key=${circuit.id}><td data-label=${t.service}><${Reference} kind="services" id=${circuit.service.id} name=${circuit.service.name} /></td>
           <td data-label=${t.from}>${who(circuit.client.identity)}</td><td data-label=${t.host}>${circuit.host && who(circuit.host.identity)}</td>
@@ -79,7 +71,10 @@ export function Live() {
           <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=${t.end}><button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noCircuits}</p>`}</section>
       <section class="block"><h2>${t.channels} <span class="faint">${channels.total}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since])}
         <tbody>${channels.rows.map(channel => html`<tr key=${channel.id}><td data-label=${t.identity}>${who(channel.identity)}</td><td data-label=${t.client}>${channel.sdk || channel.hello} <span class="faint">${channel.sdkVersion}</span></td>
-          <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noChannels}</p>`}</section>`}
+          <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noChannels}</p>`}</section>
+      ${links.rows.length > 0 && html`<section class="block"><h2>${t.links} <span class="faint">${links.total}</span></h2><div class="table"><table>${heads([t.fromRouter, t.toRouter, t.protocol, t.latency, t.state])}
+        <tbody>${links.rows.map(link => html`<tr key=${link.id}><td data-label=${t.fromRouter}>${router(link.sourceRouter)}</td><td data-label=${t.toRouter}>${router(link.destRouter)}</td><td data-label=${t.protocol}>${link.protocol}</td>
+          <td data-label=${t.latency} class="number">${latency(Math.max(link.sourceLatency, link.destLatency))}</td><td data-label=${t.state}><${Dot} on=${!link.down} label=${link.down ? t.isDown : link.state} /></td></tr>`)}</tbody></table></div></section>`}`}
     <section class="card"><h2>${t.events}</h2>${rows.length ? html`<div role="log"><${Rows} rows=${rows.slice(0, 50)} /></div>` : html`<p class="faint">${t.noEvents}</p>`}</section>
     ${ending && html`<${End} circuit=${ending} onClose=${() => setEnding(null)} onDone=${() => refresh(new AbortController().signal)} />`}`;
 }

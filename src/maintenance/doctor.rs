@@ -1,4 +1,4 @@
-//! Checks of `overkeep doctor` that need only this host: files, disk, clock, limits, snapshots.
+//! Checks of the host of a controller: files, disk, clock, limits, snapshots. They change nothing.
 
 use std::{
     fs, io,
@@ -8,9 +8,11 @@ use std::{
 };
 
 use rustix::process::{Resource, getrlimit};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::finding::Finding;
-use crate::{clock::Timestamp, config::Config, maintenance, store::beside};
+use super::newest;
+use crate::{clock::Timestamp, config::Config, store::beside};
 
 /// Free bytes that should be left beside a copy of the data file.
 const SPARE: u64 = 256 << 20;
@@ -20,6 +22,31 @@ const OTHER_FILES: u64 = 128;
 const AHEAD: Duration = Duration::from_secs(60);
 /// Where the time service of systemd notes that it works, and that the clock was set by it.
 const TIME_SERVICE: &str = "/run/systemd/timesync";
+
+/// The result of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "DoctorFinding")]
+pub(crate) struct Finding {
+    /// What was checked.
+    pub check: &'static str,
+    /// Whether nothing is wrong.
+    pub healthy: bool,
+    /// What was found.
+    pub detail: String,
+    /// What mends it; empty if nothing is wrong.
+    pub mend: String,
+}
+
+impl Finding {
+    pub(crate) fn good(check: &'static str, detail: impl Into<String>) -> Self {
+        Self { check, healthy: true, detail: detail.into(), mend: String::new() }
+    }
+
+    pub(crate) fn bad(check: &'static str, detail: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { check, healthy: false, detail: detail.into(), mend: mend.into() }
+    }
+}
 
 /// All of them.
 pub(crate) fn findings(config: &Config) -> Vec<Finding> {
@@ -123,7 +150,7 @@ fn snapshots(config: &Config) -> Finding {
     };
     let shown = directory.display();
     let now = Timestamp::from(SystemTime::now());
-    match maintenance::newest(directory) {
+    match newest(directory) {
         Ok(Some((at, path))) if now.since(at) > config.snapshots.interval.duration() * 2 => Finding::bad(
             CHECK,
             format!("the last one is of {at}: {}", path.display()),

@@ -1,0 +1,29 @@
+//! The last hour, in steps.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    error::Result,
+    http::{
+        answer::Shown,
+        call::Call,
+        last_hour::{STEP, Step},
+    },
+};
+
+/// The last hour, or what of it this process has seen.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "LastHour")]
+pub(crate) struct View {
+    /// The length of a step in seconds.
+    step_seconds: u64,
+    /// The steps, the oldest first.
+    steps: Vec<Step>,
+}
+
+/// GET /last-hour
+pub(crate) async fn show(call: Call) -> Result<Shown<View>> {
+    Ok(Shown(View { step_seconds: STEP.as_secs(), steps: call.last_hour.steps() }))
+}

@@ -1,0 +1,118 @@
+//! The last hour in memory: traffic of the built-in router, log-ins and refusals, in steps of ten seconds.
+//!
+//! A charting page shows it without a metrics server. It begins with the process, and holds [`STEPS`] steps of a fixed size, about 20 KiB.
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    clock::{Clock, Timestamp},
+    maintenance::Background,
+    metrics::{Counter, Family, MethodLabel, Metrics},
+    network::Router,
+};
+
+/// The length of a step.
+pub(crate) const STEP: Duration = Duration::from_secs(10);
+/// The number of steps of an hour.
+const STEPS: usize = 360;
+/// The methods of log-ins, and the other things that are refused: the labels of the two metrics.
+const METHODS: &[&str] = &["password", "cert", "ext-jwt", "link", "mfa", "enrollment", "permission", "dial", "bind", "traffic", ""];
+
+/// What happened within a step. Rates are means over the step; `circuits` and `channels` are those open at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "HourStep")]
+pub struct Step {
+    /// The end of the step.
+    pub at: Timestamp,
+    /// Data bytes per second from clients to hosts.
+    pub client_bytes_per_second: u64,
+    /// Data bytes per second from hosts to clients.
+    pub host_bytes_per_second: u64,
+    /// Circuits through the built-in router.
+    pub circuits: u64,
+    /// Connections of SDKs to the built-in router.
+    pub channels: u64,
+    /// Log-ins that opened a session.
+    pub logins: u64,
+    /// Rejected log-ins, requests, dials and binds.
+    pub refusals: u64,
+}
+
+/// Totals since the start of the process.
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    client_bytes: u64,
+    host_bytes: u64,
+    logins: u64,
+    refusals: u64,
+}
+
+/// The steps of the last hour, the oldest first.
+pub struct LastHour {
+    router: Router,
+    metrics: Metrics,
+    steps: Mutex<(VecDeque<Step>, Totals)>,
+}
+
+impl LastHour {
+    pub(crate) fn new(router: Router, metrics: Metrics) -> Self {
+        Self { router, metrics, steps: Mutex::new((VecDeque::with_capacity(STEPS), Totals::default())) }
+    }
+
+    /// Notes a step again and again until the result is dropped.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(crate) fn start(self: Arc<Self>, clock: Clock) -> io::Result<Background> {
+        Background::start("last hour", move |_| {
+            self.note(clock.now());
+            STEP
+        })
+    }
+
+    /// Adds the step that ends now.
+    fn note(&self, at: Timestamp) {
+        let traffic = self.router.traffic();
+        let now = Totals {
+            client_bytes: traffic.client_bytes,
+            host_bytes: traffic.host_bytes,
+            logins: sum(&self.metrics.logins),
+            refusals: sum(&self.metrics.refusals),
+        };
+        let mut held = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let (steps, before) = &mut *held;
+        let seconds = steps.back().map_or(STEP, |last| at.since(last.at)).as_secs().max(1);
+        let step = Step {
+            at,
+            client_bytes_per_second: now.client_bytes.saturating_sub(before.client_bytes) / seconds,
+            host_bytes_per_second: now.host_bytes.saturating_sub(before.host_bytes) / seconds,
+            circuits: traffic.circuits,
+            channels: traffic.channels,
+            logins: now.logins.saturating_sub(before.logins),
+            refusals: now.refusals.saturating_sub(before.refusals),
+        };
+        *before = now;
+        if steps.len() >= STEPS {
+            steps.pop_front();
+        }
+        steps.push_back(step);
+    }
+
+    /// The steps, the oldest first.
+    pub fn steps(&self) -> Vec<Step> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).0.iter().copied().collect()
+    }
+}
+
+fn sum(family: &Family<MethodLabel, Counter>) -> u64 {
+    METHODS.iter().filter_map(|method| family.get(&MethodLabel { method }).map(|counter| counter.get())).sum()
+}
