@@ -217,6 +217,32 @@ async function refusals(browser, ask, ids) {
   console.log('refusals stand at their members');
 }
 
+/** An action whose body is a list, and a list sorted by what ends first. */
+async function actions(browser, ask, ids) {
+  const page = await windowOf(browser, 1280, 'light');
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await open(page, `#/identities/${ids.chen}`);
+  await page.getByRole('button', { name: 'Override configs' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: 'Add one' }).click();
+  for (const [label, name] of [['Service', 'wiki'], ['Config', 'wiki-address']]) {
+    await dialog.getByRole('combobox', { name: label, exact: true }).fill(name);
+    await page.getByRole('option', { name, exact: true }).click();
+  }
+  await check(page, 'an action with a list', true);
+  await dialog.getByRole('button', { name: 'Override configs' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  const overrides = await ask('GET', `/identities/${ids.chen}/service-configs`);
+  expect(overrides.length === 1 && JSON.stringify(overrides).includes(ids['wiki-address']), `the list of the form is stored: ${JSON.stringify(overrides)}`);
+  await open(page, '#/enrollments');
+  await page.getByRole('button', { name: 'Expires' }).click();
+  await page.locator('th[aria-sort=ascending]').filter({ hasText: 'Expires' }).waitFor();
+  await check(page, 'enrollments by expiry', false);
+  await page.context().close();
+  console.log('an action with a list, and enrollments by expiry');
+}
+
 /** Circuits and channels, answered by the test in place of the controller: they are listed, and a circuit can be ended. */
 async function traffic(browser, ids) {
   const page = await windowOf(browser, 1280, 'light');
@@ -252,6 +278,7 @@ async function care(browser, ask) {
   await page.waitForFunction(SETTLED);
   await open(page, '#/care');
   await page.getByText('Overkeep Root').waitFor();
+  await page.locator('.findings').getByText('none are scheduled').waitFor();
   await page.getByRole('button', { name: 'Check the data file' }).click();
   await page.getByText('No faults found,').waitFor();
   await page.getByRole('button', { name: 'Take a snapshot' }).click();
@@ -468,6 +495,12 @@ async function large(browser, ask) {
   expect(ratio <= MAX_RATIO, `the map of 5,000 identities takes ${ratio.toFixed(1)} times as long as that of few`);
   await page.getByRole('button', { name: /#sales/ }).click();
   await page.getByRole('dialog').getByText(/1–50 of 5,00\d/).waitFor();
+  await page.keyboard.press('Escape');
+  const policy = name => ask('POST', '/service-policies', { name, type: 'Dial', semantic: 'AnyOf', identityRoles: ['#few'], serviceRoles: ['#few'] });
+  for (let from = 0; from < 500; from += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => policy(`a policy ${from + index}`)));
+  await policy('the very last one');
+  await page.locator('[data-search]').fill('the very last');
+  await page.getByRole('link', { name: /the very last one/ }).waitFor();
   await page.context().close();
   console.log(`the map of 5,000 identities takes ${ratio.toFixed(1)} times as long as that of few`);
 }
@@ -491,7 +524,7 @@ try {
   const ids = await seed(ask);
   if (process.argv.includes('--pictures')) await pictures(browser, ids);
   else {
-    const parts = { walk, keyboard, enrollment, explain, refusals, traffic: (to, _, ids) => traffic(to, ids), care, resume, newKind, secondFactor, waysIn, openZitiConsole, large };
+    const parts = { walk, keyboard, enrollment, explain, refusals, actions, traffic: (to, _, ids) => traffic(to, ids), care, resume, newKind, secondFactor, waysIn, openZitiConsole, large };
     const wanted = process.argv.slice(2);
     for (const [name, part] of Object.entries(parts)) {
       if (!wanted.length || wanted.includes(name)) await part(browser, ask, ids).catch(error => expect(false, `${name}: ${error.stack}`));
