@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, IdPath, Record, Reference, Stateful};
+use super::{Amount, Entity, EntityRef, Facts, FactsExt, Field, Id, IdPath, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -105,8 +105,12 @@ impl Entity for ApiToken {
         Field::plain("expiresAt", Type::Date, |r| r.spec.expires_at.map_or(Value::Null, |end| Value::Date(end.millis()))),
         Field::inner_unique("hash", Type::Text, |r| (&r.state.hash).into()),
     ];
-    const REFERENCES: &'static [Reference<Self>] =
-        &[Reference::with_paths::<Identity>("identity", &[IdPath::Ids("identityId")], |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade)];
+    const REFERENCES: &'static [Reference<Self>] = &[Reference::with_paths::<Identity>(
+        "identity",
+        &[IdPath::Ids("identityId")],
+        |r| vec![r.spec.identity_id.as_str()],
+        OnDelete::Cascade,
+    )];
     const LOGGED: Logged = Logged::Changes { secret: &["/hash"], quiet: &[] };
     type View = View;
 

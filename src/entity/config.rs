@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, IdPath, Record, Reference, Stateful};
+use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, IdPath, Kind, OnDelete, Record, Reference, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, IdPath, Record, Reference, Roles, Semantic, Stateful};
+use super::{EdgeRouter, Entity, Facts, Field, IdPath, Identity, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, IdPath, Record, Reference, Roles, Semantic, Service, Stateful};
+use super::{EdgeRouter, Entity, Facts, Field, IdPath, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,

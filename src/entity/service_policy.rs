@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, IdPath, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
+    Entity, Facts, Field, IdPath, Identity, Kind, NamedRole, OnDelete, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
     Service, Stateful,
 };
 use crate::{
