@@ -112,10 +112,8 @@ fn network(kinds: &[Kind]) -> Result<Map<String, Json>, Failure> {
     let names = all.iter().filter(|(id, _)| *id != DEFAULT).map(|(id, name)| (id.clone(), name.clone())).collect();
     let mut network = Map::new();
     for kind in kinds {
-        let wanted = kind
-            .records
-            .iter()
-            .filter(|record| !is_given(record) && !(kind.path == "config-types" && known.contains(&text(record, "name"))));
+        let is_shipped = |record: &Json| kind.path == "config-types" && known.contains(&text(record, "name"));
+        let wanted = kind.records.iter().filter(|record| !is_given(record) && !is_shipped(record));
         let draft = |record: &Json| {
             let members = kind.members.iter().filter_map(|member| {
                 let value = record.get(member).filter(|value| !value.is_null() && *value != "")?;
