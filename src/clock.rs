@@ -83,7 +83,7 @@ impl Timestamp {
     }
 
     /// Like `plus`, but `None` where the result would be after `MAX`.
-    pub fn checked_plus(self, duration: Duration) -> Option<Timestamp> {
+    pub(crate) fn checked_plus(self, duration: Duration) -> Option<Timestamp> {
         let millis = self.0.checked_add(i64::try_from(duration.as_millis()).ok()?)?;
         (millis <= Self::MAX.0).then_some(Timestamp(millis))
     }
@@ -95,7 +95,7 @@ impl Timestamp {
 
     /// The distance between two moments, whichever is first. For waiting periods by the host's clock: after the clock was set back, a
     /// period must not last until the clock has caught up.
-    pub fn apart(self, other: Timestamp) -> Duration {
+    pub(crate) fn apart(self, other: Timestamp) -> Duration {
         Duration::from_millis(self.0.abs_diff(other.0))
     }
 }
@@ -267,7 +267,7 @@ impl Clock {
     }
 
     /// Both readings at this moment.
-    pub fn calendar_now(&self) -> CalendarTime {
+    pub(crate) fn calendar_now(&self) -> CalendarTime {
         CalendarTime { steady: self.steady(), shown: self.now() }
     }
 

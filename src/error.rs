@@ -87,7 +87,7 @@ pub enum Error {
 pub struct FailedCheck {
     pub id: String,
     /// The wire name of what the check demands, for example `OS`.
-    pub type_id: &'static str,
+    pub(crate) type_id: &'static str,
 }
 
 /// Rejections with their own wire code; the text is the message for people.
@@ -198,7 +198,7 @@ impl Error {
 
     /// The same error, attributed to a member of the request instead of the path.
     #[must_use]
-    pub fn in_field(self, name: &str) -> Self {
+    pub(crate) fn in_field(self, name: &str) -> Self {
         match self {
             Self::NotFound { kind, id, .. } => Self::NotFound { kind, id, field: Some(name.into()) },
             other => other,

@@ -18,7 +18,7 @@ const DURATIONS: [f64; 12] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05,
 
 /// The operation of a request: a row of a route table. All labels are blank for a request that matches no row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct OperationLabels {
+pub(crate) struct OperationLabels {
     pub interface: &'static str,
     pub method: &'static str,
     pub path: String,
@@ -56,11 +56,11 @@ struct BuildLabel {
 pub struct Metrics {
     registry: Arc<Registry>,
     pub requests: Family<RequestLabels, Counter>,
-    pub request_duration: Family<OperationLabels, Histogram>,
+    pub(crate) request_duration: Family<OperationLabels, Histogram>,
     pub logins: Family<MethodLabel, Counter>,
     pub refusals: Family<MethodLabel, Counter>,
-    pub router_events: Family<KindLabel, Counter>,
-    pub router_bytes: Family<KindLabel, Counter>,
+    pub(crate) router_events: Family<KindLabel, Counter>,
+    pub(crate) router_bytes: Family<KindLabel, Counter>,
     pub store: StoreMetrics,
     pub maintenance: MaintenanceMetrics,
     pub gauges: Gauges,
@@ -70,7 +70,7 @@ pub struct Metrics {
 #[derive(Clone)]
 pub struct StoreMetrics {
     pub queue: Gauge,
-    pub commit_duration: Histogram,
+    pub(crate) commit_duration: Histogram,
     pub jobs: Counter,
     pub failures: Counter,
 }
@@ -84,11 +84,11 @@ impl Default for StoreMetrics {
 /// The metrics of scheduled snapshots and scrubs. Times are in seconds since 1970, 0 for never.
 #[derive(Clone, Default)]
 pub struct MaintenanceMetrics {
-    pub snapshot_at: Gauge,
-    pub snapshot_failures: Counter,
+    pub(crate) snapshot_at: Gauge,
+    pub(crate) snapshot_failures: Counter,
     pub after_failures: Counter,
-    pub scrub_at: Gauge,
-    pub scrub_faults: Gauge,
+    pub(crate) scrub_at: Gauge,
+    pub(crate) scrub_faults: Gauge,
 }
 
 /// Gauges that are set at each request for the metrics.
@@ -96,11 +96,11 @@ pub struct MaintenanceMetrics {
 pub struct Gauges {
     pub started: Gauge,
     pub api_sessions: Gauge,
-    pub service_sessions: Gauge,
-    pub data_bytes: Gauge,
-    pub free_bytes: Gauge,
+    pub(crate) service_sessions: Gauge,
+    pub(crate) data_bytes: Gauge,
+    pub(crate) free_bytes: Gauge,
     pub writable: Gauge,
-    pub in_place: Gauge,
+    pub(crate) in_place: Gauge,
     /// By the role of the certificate.
     pub certificates: Family<KindLabel, Gauge>,
     pub expiring: Family<KindLabel, Gauge>,
@@ -166,7 +166,7 @@ impl Metrics {
     }
 
     /// Everything in the OpenMetrics text format, version 1.0.0.
-    pub fn openmetrics(&self) -> String {
+    pub(crate) fn openmetrics(&self) -> String {
         let mut text = String::new();
         if let Err(error) = text::encode(&mut text, &self.registry) {
             tracing::warn!(%error, "metrics could not be written");
@@ -175,7 +175,7 @@ impl Metrics {
     }
 
     /// Everything in the Prometheus text format, version 0.0.4.
-    pub fn prometheus(&self) -> String {
+    pub(crate) fn prometheus(&self) -> String {
         prometheus(&self.openmetrics())
     }
 }

@@ -124,7 +124,7 @@ impl Online {
     }
 
     /// Whether a router is connected.
-    pub fn is_router_connected(&self, id: &str) -> bool {
+    pub(crate) fn is_router_connected(&self, id: &str) -> bool {
         self.0.routers.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
     }
 
@@ -158,7 +158,7 @@ impl Online {
     }
 
     /// Counts one channel of an identity less.
-    pub fn channel_closed(&self, identity: &str) {
+    pub(crate) fn channel_closed(&self, identity: &str) {
         let mut channels = self.0.channels.write().unwrap_or_else(PoisonError::into_inner);
         let Some(open) = channels.get_mut(identity) else { return };
         *open -= 1;
@@ -176,7 +176,7 @@ impl Online {
     }
 
     /// Sets the dynamic cost of a terminator; 0 removes the entry.
-    pub fn set_dynamic_cost(&self, terminator: &str, cost: u16) {
+    pub(crate) fn set_dynamic_cost(&self, terminator: &str, cost: u16) {
         let mut costs = self.0.costs.write().unwrap_or_else(PoisonError::into_inner);
         match costs.get_mut(terminator) {
             _ if cost == 0 => drop(costs.remove(terminator)),

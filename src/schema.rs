@@ -59,7 +59,7 @@ impl Checker {
     ///
     /// # Errors
     /// All violations: [`Error::Unparseable`] for a member of the wrong JSON type, [`Error::Invalid`] with the member's path otherwise.
-    pub fn check_body(&self, body: &Json) -> Result<()> {
+    pub(crate) fn check_body(&self, body: &Json) -> Result<()> {
         if self.validator.is_valid(body) {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Checker {
     ///
     /// # Errors
     /// The violations; for large data only the first.
-    pub fn check_data(&self, data: &Json) -> Result<()> {
+    pub(crate) fn check_data(&self, data: &Json) -> Result<()> {
         let Err(first) = self.validator.validate(data) else { return Ok(()) };
         let data_errors =
             |violation: &ValidationError<'_>| errors_of(violation, &self.schema, Of::Data).into_iter().map(|(_, error)| error);

@@ -91,7 +91,7 @@ impl AccessAudit {
     }
 
     /// Runs one round. Returns how long to wait before the next one.
-    pub fn go_on(&self) -> Duration {
+    pub(crate) fn go_on(&self) -> Duration {
         self.with(|progress| {
             if !progress.store.is_alive() {
                 return PATIENCE;

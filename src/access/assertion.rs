@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 
 /// The selected subjects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
+pub(crate) enum Selection {
     All,
     /// Those that have a role attribute.
     Role(String),
@@ -15,7 +15,7 @@ pub enum Selection {
 
 /// The required or forbidden access of each of the selected identities to each of the selected services.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assertion {
+pub(crate) struct Assertion {
     pub identities: Selection,
     pub services: Selection,
     pub right: Right,
@@ -25,7 +25,7 @@ pub struct Assertion {
 
 /// The pairs of an identity and a service that violate an assertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Violation {
+pub(crate) struct Violation {
     pub pairs: u64,
     /// The first of them, ordered by id.
     pub first: Vec<(Arc<str>, Arc<str>)>,

@@ -100,7 +100,7 @@ impl Access {
 
     /// The violations of each assertion if these events had happened, in the order of the assertions, with at most `limit` pairs each. The lock is
     /// released between steps.
-    pub fn violations(&self, events: &[Event], assertions: &[Assertion], limit: usize) -> Vec<Violation> {
+    pub(crate) fn violations(&self, events: &[Event], assertions: &[Assertion], limit: usize) -> Vec<Violation> {
         let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
         let delta = in_order(&delta);
         let evaluate = |assertions: &[Assertion]| -> Vec<Violation> {

@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 /// A policy that matches one of two subjects, and what would make it match the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NearMiss {
+pub(crate) struct NearMiss {
     pub policy: Arc<str>,
     /// The subject that is not matched.
     pub missing: Subject,
     /// Why the other subject is matched.
-    pub matched: Reason,
+    pub(crate) matched: Reason,
     /// Missing role attributes: any one of the entries would do, and all attributes of an entry are needed together.
     /// Empty if the policy lists no attributes; then only naming the id in it helps.
-    pub lacking: Vec<Vec<Arc<str>>>,
+    pub(crate) lacking: Vec<Vec<Arc<str>>>,
     /// The ids of all posture checks that must pass as well, in order.
     pub posture_checks: Vec<Arc<str>>,
 }
 
 impl Engine {
     /// The service policies of a type that match the identity or the service, but not both, in order of id.
-    pub fn nearly(&self, identity: &str, service: &str, right: Right) -> Vec<NearMiss> {
+    pub(crate) fn nearly(&self, identity: &str, service: &str, right: Right) -> Vec<NearMiss> {
         self.near(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), self.types.of(right))
     }
 

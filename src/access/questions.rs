@@ -114,7 +114,7 @@ impl Engine {
     /// The edge routers that a session offers to the identity for the service: those over which the identity can reach the service, but never
     /// the built-in router beside others, because no links lead from one to the other. A service that may use the built-in router is reached
     /// over it alone while it is connected.
-    pub fn session_edge_routers(&mut self, identity: &str, service: &str, is_built_in_connected: bool) -> Named<'_> {
+    pub(crate) fn session_edge_routers(&mut self, identity: &str, service: &str, is_built_in_connected: bool) -> Named<'_> {
         let mut common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
         if is_built_in_connected && self.edge_routers_of_service(service).contains(EdgeRouterRecord::BUILT_IN) {
             common &= self.row(EdgeRouter, EdgeRouterRecord::BUILT_IN).into_iter().collect::<RoaringBitmap>();
@@ -131,7 +131,7 @@ impl Engine {
 
     /// Whether a policy of a kind that matches a subject lists `#all` on its other side, so that it also matches future
     /// subjects there.
-    pub fn reaches_everything(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> bool {
+    pub(crate) fn reaches_everything(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> bool {
         let policies = self.policies_matching(kind, from, id);
         self.index(kind).role_index(to).is_some_and(|side| !side.everyone().is_disjoint(&policies))
     }
@@ -150,7 +150,7 @@ impl Engine {
 
     /// The subjects that a role list of `#attribute` and `@id` matches, as in a policy; but `#all` is an ordinary
     /// attribute here.
-    pub fn matching(&self, subject: Subject, semantic: Semantic, roles: &[String]) -> Named<'_> {
+    pub(crate) fn matching(&self, subject: Subject, semantic: Semantic, roles: &[String]) -> Named<'_> {
         let population = self.all.of(subject);
         let carriers = |role: &String| role.strip_prefix('#').map(|name| population.carriers_of(name));
         let by_attributes = match semantic {

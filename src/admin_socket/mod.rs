@@ -85,7 +85,7 @@ pub enum Command {
 
 impl Command {
     /// Whether the command leaves the file unchanged.
-    pub fn is_read_only(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         match self {
             Self::ListAdministrators | Self::ListCertificates | Self::Explain { .. } => true,
             Self::Snapshot { .. } | Self::Check | Self::VerifyHistory { .. } => true,

@@ -40,7 +40,7 @@ impl ApiTokens {
     }
 
     /// Whether a text has the form of a secret, whether or not a token has it.
-    pub fn is_one(text: &str) -> bool {
+    pub(crate) fn is_one(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 

@@ -134,7 +134,7 @@ impl Codes {
     ///
     /// # Errors
     /// [`Error::Busy`].
-    pub fn admit(&self, identity: &Id<Identity>, attempt: &Attempt, now: Timestamp) -> Result<()> {
+    pub(crate) fn admit(&self, identity: &Id<Identity>, attempt: &Attempt, now: Timestamp) -> Result<()> {
         self.wrong.admit(identity.as_str(), attempt, now)
     }
 

@@ -51,7 +51,7 @@ impl LoginLinks {
     }
 
     /// Spends the link with a secret. `None` if there is none, it has ended, or `peer` is not the machine that may use it.
-    pub fn spend(&self, secret: &str, peer: Option<IpAddr>, now: Timestamp) -> Option<Id<Identity>> {
+    pub(crate) fn spend(&self, secret: &str, peer: Option<IpAddr>, now: Timestamp) -> Option<Id<Identity>> {
         let hash = ApiTokens::hash(secret);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let at = waiting.iter().position(|link| link.hash == hash)?;

@@ -54,7 +54,7 @@ pub struct Caller {
     /// The API token of the request, if it carried one instead of a session token. Then `session` is not stored.
     pub token: Option<Record<ApiToken>>,
     /// The external signer whose token the auth policy requires with each request.
-    pub second_signer: Option<Id<ExternalJwtSigner>>,
+    pub(crate) second_signer: Option<Id<ExternalJwtSigner>>,
 }
 
 impl Caller {

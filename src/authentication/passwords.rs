@@ -84,7 +84,13 @@ impl Passwords {
     ///
     /// # Errors
     /// The identity does not exist, its auth policy rejects the password, or the queue is full ([`Error::Busy`]).
-    pub async fn hash_for(&self, store: &Store, identity: &Id<Identity>, address: Option<IpAddr>, password: String) -> Result<String> {
+    pub(crate) async fn hash_for(
+        &self,
+        store: &Store,
+        identity: &Id<Identity>,
+        address: Option<IpAddr>,
+        password: String,
+    ) -> Result<String> {
         let policy = store.read(|tx| tx.get(tx.get(identity)?.spec.auth_policy()))?;
         policy.spec.primary.updb.check_password(&password)?;
         let asker = Asker { address, name: identity.to_string() };

@@ -105,7 +105,7 @@ impl SessionQuota {
 }
 
 /// A reserved slot for one session of an identity; released on drop.
-pub struct SessionSlot {
+pub(crate) struct SessionSlot {
     quota: SessionQuota,
     identity: Id<Identity>,
 }

@@ -112,7 +112,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`Error::Busy`](crate::error::Error::Busy): open and reserved sessions have reached the limit.
-    pub fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
+    pub(crate) fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.quota.admit(identity)
     }
 
@@ -120,7 +120,7 @@ impl Sessions {
     ///
     /// # Errors
     /// As in [`Sessions::admit`].
-    pub fn admit_service(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
+    pub(crate) fn admit_service(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.service_quota.admit(identity)
     }
 
@@ -163,12 +163,12 @@ impl Sessions {
     }
 
     /// The last activity of a session, converted to the host's clock.
-    pub fn last_activity(&self, session: &Record<ApiSession>) -> Timestamp {
+    pub(crate) fn last_activity(&self, session: &Record<ApiSession>) -> Timestamp {
         self.clock.now().minus(self.idled(session))
     }
 
     /// Whether a session has idled too long.
-    pub fn is_over(&self, session: &Record<ApiSession>) -> bool {
+    pub(crate) fn is_over(&self, session: &Record<ApiSession>) -> bool {
         self.idled(session) > self.timeout
     }
 
@@ -206,7 +206,7 @@ impl Sessions {
     }
 
     /// Marks a session as active, for uses without a request.
-    pub fn touch(&self, session: &Id<ApiSession>) {
+    pub(crate) fn touch(&self, session: &Id<ApiSession>) {
         self.with(|active| {
             let at = self.clock.steady();
             if let Some(activity) = active.by_id.get_mut(session.as_str()) {
@@ -232,7 +232,7 @@ impl Sessions {
     }
 
     /// The activities not written yet, converted to the host's clock; marks them as written.
-    pub fn take_unwritten(&self) -> Vec<(Id<ApiSession>, Timestamp)> {
+    pub(crate) fn take_unwritten(&self) -> Vec<(Id<ApiSession>, Timestamp)> {
         let (now, steady) = (self.clock.now(), self.clock.steady());
         self.with(|active| {
             let unwritten = active.by_id.iter_mut().filter(|(_, activity)| !activity.written);
@@ -246,7 +246,7 @@ impl Sessions {
     }
 
     /// Marks taken activities as unwritten again, after a failed write.
-    pub fn owe<'a>(&self, taken: impl Iterator<Item = &'a Id<ApiSession>>) {
+    pub(crate) fn owe<'a>(&self, taken: impl Iterator<Item = &'a Id<ApiSession>>) {
         self.with(|active| {
             for id in taken {
                 if let Some(activity) = active.by_id.get_mut(id.as_str()) {

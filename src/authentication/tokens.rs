@@ -53,7 +53,7 @@ impl Tokens {
     ///
     /// # Errors
     /// The store cannot be read; [`Error::Busy`] as in [`Tokens::login`].
-    pub async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Arc<Caller>) -> Result<()> {
+    pub(crate) async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Arc<Caller>) -> Result<()> {
         let Some(token) = token.filter(|_| caller.queries.iter().any(|query| query.is_token())) else { return Ok(()) };
         let Some(named) = self.judge(store, now, token).await? else { return Ok(()) };
         if caller.second_signer.as_ref() == Some(&named.signer) && named.identity == caller.identity.id {

@@ -38,7 +38,7 @@ pub struct Moved {
     pub identities: usize,
     pub routers: usize,
     /// Whether it is still advertised, but not first.
-    pub is_advertised: bool,
+    pub(crate) is_advertised: bool,
 }
 
 impl std::fmt::Display for Moved {

@@ -76,7 +76,7 @@ impl Certificates {
     }
 
     /// Adds the host of this address to the listener's certificate.
-    pub fn naming(self, router: Option<Address>) -> Self {
+    pub(crate) fn naming(self, router: Option<Address>) -> Self {
         Self { router, ..self }
     }
 
@@ -89,7 +89,7 @@ impl Certificates {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn note_advertised(&self, now: Timestamp) -> Result<()> {
+    pub(crate) fn note_advertised(&self, now: Timestamp) -> Result<()> {
         addresses::note(&self.store, &self.advertised, now)
     }
 
@@ -105,7 +105,7 @@ impl Certificates {
     ///
     /// # Errors
     /// Something cannot be issued, stored or read; the previous state stays.
-    pub fn renew_due(&self, now: Timestamp) -> Result<()> {
+    pub(crate) fn renew_due(&self, now: Timestamp) -> Result<()> {
         self.reload(now);
         let result = self.notice(now);
         self.renew(now)?;
@@ -179,7 +179,7 @@ impl Certificates {
     }
 
     /// Warnings for the operator: certificates that end soon, and what clients will not accept.
-    pub fn notices(&self, now: Timestamp) -> Vec<String> {
+    pub(crate) fn notices(&self, now: Timestamp) -> Vec<String> {
         let mut notices = Vec::new();
         for (role, certificate) in self.keystore.certificates() {
             let end = Timestamp::from_seconds(certificate.not_after());
@@ -199,7 +199,7 @@ impl Certificates {
     }
 
     /// Loads the certificate files if they changed and are usable.
-    pub fn reload(&self, now: Timestamp) {
+    pub(crate) fn reload(&self, now: Timestamp) {
         let Some(files) = &self.files else { return };
         let changed = files.lock().unwrap_or_else(PoisonError::into_inner).changed();
         let taken = changed.and_then(|found| {

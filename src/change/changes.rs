@@ -73,7 +73,7 @@ impl Changes {
     }
 
     /// The limits on the members of records that clients make.
-    pub fn most_of_clients(&self) -> &AmountLimit {
+    pub(crate) fn most_of_clients(&self) -> &AmountLimit {
         &self.context.client_members
     }
 

@@ -75,7 +75,7 @@ impl Change<'_, '_> {
 ///
 /// # Errors
 /// Signing fails.
-pub fn up_to_date(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Enrollment> {
+pub(crate) fn up_to_date(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Enrollment> {
     let signer = change.context.keystore.signer();
     let is_current = Claimed::read(&enrollment.jwt).is_ok_and(|token| signer.is_known_as(&token.key));
     let expires_at = enrollment.expires_at;
@@ -94,7 +94,7 @@ pub fn issue(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Res
 ///
 /// # Errors
 /// There is one already, or as in [`issue`].
-pub fn issue_once(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
+pub(crate) fn issue_once(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
     let others = change.linked::<Enrollment>("identity", enrollment.subject())?;
     if others.iter().any(|other| other.spec.method == enrollment.method) {
         return Err(Error::Refused(Refusal::EnrollmentExists { method: enrollment.method.as_str() }));

@@ -20,7 +20,7 @@ impl Change<'_, '_> {
     ///
     /// # Errors
     /// A rule of the kind is broken.
-    pub fn create_as<E: Lifecycle>(&self, id: Id<E>, draft: Draft<E>) -> Result<Record<E>> {
+    pub(crate) fn create_as<E: Lifecycle>(&self, id: Id<E>, draft: Draft<E>) -> Result<Record<E>> {
         let mut record = Record::new(id, self.now(), draft.spec);
         record.tags = draft.tags;
         self.insert(record)
@@ -106,7 +106,7 @@ impl Change<'_, '_> {
     ///
     /// # Errors
     /// As in [`Change::delete`].
-    pub fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
+    pub(crate) fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
         self.tx.few_or_tombstone::<E>(field, value)?.into_iter().try_for_each(|record| self.delete_record(record))
     }
 

@@ -94,7 +94,7 @@ impl SealedKeys {
     }
 
     /// Whether secrets are sealed.
-    pub fn is_sealed(&self) -> bool {
+    pub(crate) fn is_sealed(&self) -> bool {
         self.0.is_some()
     }
 

@@ -78,7 +78,7 @@ impl Changes {
     }
 
     /// Whether routers accept the token of a session for some time: it is signed with the present key and is not old.
-    pub fn is_session_token_current(&self, session: &Record<Session>, now: Timestamp) -> bool {
+    pub(crate) fn is_session_token_current(&self, session: &Record<Session>, now: Timestamp) -> bool {
         let signer = self.context.keystore.signer();
         let is_of_key = Claimed::read(&session.spec.token).is_ok_and(|token| signer.is_known_as(&token.key));
         is_of_key && now < session.updated_at.plus(RENEWED_AFTER)

@@ -20,7 +20,7 @@ use crate::{
 
 /// The flags that name a controller.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Which {
+pub(crate) struct Which {
     /// Read the configuration from this file [env: OVERKEEP_CONFIG; default: none is read]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
@@ -165,12 +165,12 @@ impl Explain {
 
 impl Which {
     /// The controller with this configuration file and data file, as far as they are given.
-    pub fn of(config: Option<PathBuf>, data: Option<PathBuf>) -> Self {
+    pub(crate) fn of(config: Option<PathBuf>, data: Option<PathBuf>) -> Self {
         Self { config, data: data.map(|path| path.to_string_lossy().into_owned()), passphrase_file: None }
     }
 
     /// Whether flags name a data file or configuration of this host.
-    pub fn is_named(&self) -> bool {
+    pub(crate) fn is_named(&self) -> bool {
         self.config.is_some() || self.data.is_some()
     }
 
@@ -178,7 +178,7 @@ impl Which {
     ///
     /// # Errors
     /// One line.
-    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, Failure> {
+    pub(crate) fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, Failure> {
         let flags = [("data", self.data.clone()), ("passphrase-file", self.passphrase_file.clone())];
         let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         let Settled { config, warnings } = Sources { file: self.config.clone(), environment, flags }.config()?;

@@ -86,7 +86,7 @@ pub struct Refused {
 
 impl Refused {
     /// Whether the value came from a flag, not from a variable or a file.
-    pub fn is_of_a_flag(&self) -> bool {
+    pub(crate) fn is_of_a_flag(&self) -> bool {
         self.place.starts_with("--")
     }
 }
@@ -267,7 +267,7 @@ fn misplaced(key: &str, found: &Actual, expected: &str) -> String {
 }
 
 /// A text without line breaks.
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

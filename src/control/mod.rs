@@ -121,7 +121,7 @@ impl Control {
     }
 
     /// The ids of the routers of a circuit that a session dialled; none if it has no circuit over these routers.
-    pub fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
+    pub(crate) fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
         let circuits = self.0.core.circuits.depending_on(&Basis::Session(session.to_owned()));
         let dialled = circuits.into_iter().find(|circuit| circuit.session.id.as_str() == session);
         dialled.map(|circuit| circuit.path().routers.clone())
@@ -165,7 +165,7 @@ impl Control {
     }
 
     /// Has both routers of a link close it; they dial it again. Returns whether it existed.
-    pub fn close_link(&self, id: &str) -> bool {
+    pub(crate) fn close_link(&self, id: &str) -> bool {
         let core = &self.0.core;
         let Some(link) = core.links.find(id).and_then(|link| core.links.lose(id, &link.source, 0, core.loss(CLOSED))) else { return false };
         [&link.source, &link.destination].into_iter().for_each(|router| link_reports::tell_lost(core, router, &link));

@@ -9,7 +9,6 @@ use crate::{
     access::AccessAudit,
     admin_socket::socket,
     change,
-    config::Config,
     control::Control,
     error::Error,
     expiring::ExpiryNotice,
@@ -94,13 +93,8 @@ impl Controller {
     }
 
     /// All addresses it listens on, with their real ports.
-    pub fn all_bound(&self) -> &[SocketAddr] {
+    pub(crate) fn all_bound(&self) -> &[SocketAddr] {
         &self.bound
-    }
-
-    /// Applies another configuration as far as that needs no restart, and logs what changed and what needs a restart.
-    pub fn reload(&self, again: &Config) {
-        self.reload.take(again);
     }
 
     /// `host:port` under which clients reach it.

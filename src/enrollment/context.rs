@@ -26,7 +26,7 @@ pub struct EnrollmentContext<'d> {
     pub keystore: &'d Arc<Keystore>,
     pub passwords: &'d Passwords,
     /// The names that routers may not have.
-    pub reserved: &'d Reserved,
+    pub(crate) reserved: &'d Reserved,
     pub now: Timestamp,
     /// The address that the request comes from.
     pub address: Option<IpAddr>,

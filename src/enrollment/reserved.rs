@@ -14,7 +14,7 @@ const KEY: &str = "enrollment.routers-may-name-controller";
 
 /// The names and addresses of the controller that routers may not have. Loopback names and addresses are not reserved.
 #[derive(Debug, Clone, Default)]
-pub struct Reserved {
+pub(crate) struct Reserved {
     /// Whether every name is allowed.
     allowed: bool,
     names: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Reserved {
 
 impl Reserved {
     /// The hosts of the advertised addresses; if `allowed`, none of them is rejected.
-    pub fn of(advertised: &[Address], allowed: bool) -> Self {
+    pub(crate) fn of(advertised: &[Address], allowed: bool) -> Self {
         let AlternativeNames { dns, addresses, .. } = AlternativeNames::of_hosts(advertised.iter().map(Address::host));
         let names = dns.iter().map(|name| plain(name)).filter(|name| !is_local(name)).collect();
         let addresses = addresses.into_iter().map(|address| address.to_canonical()).filter(|address| !address.is_loopback()).collect();
@@ -35,7 +35,7 @@ impl Reserved {
     ///
     /// # Errors
     /// [`Error::Invalid`] with the field, the name and the configuration key that allows it.
-    pub fn admits(&self, field: &str, request: &Csr) -> Result<()> {
+    pub(crate) fn admits(&self, field: &str, request: &Csr) -> Result<()> {
         let (names, subject) = (request.names(), request.subject().common_names());
         let texts = names.dns.iter().chain(&subject).find(|name| self.covers_name(name)).cloned();
         let address = || names.addresses.iter().find(|address| self.addresses.contains(&address.to_canonical())).map(ToString::to_string);

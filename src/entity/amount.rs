@@ -42,8 +42,8 @@ impl Amount {
 #[derive(Debug, Clone, Copy)]
 pub struct AmountLimit {
     pub amount: Amount,
-    pub entries_key: &'static str,
-    pub bytes_key: &'static str,
+    pub(crate) entries_key: &'static str,
+    pub(crate) bytes_key: &'static str,
 }
 
 impl AmountLimit {

@@ -57,7 +57,7 @@ impl ApiSession {
 
     /// Whether a one-time code is still required, by the session or by the `secondary` part of the identity's auth
     /// policy.
-    pub fn lacks_code(&self, secondary: &Secondary) -> bool {
+    pub(crate) fn lacks_code(&self, secondary: &Secondary) -> bool {
         (self.is_mfa_required || secondary.require_totp) && !self.is_mfa_complete
     }
 }
@@ -134,11 +134,11 @@ pub struct View {
     is_mfa_required: bool,
     is_mfa_complete: bool,
     /// What the session lacks before it may do anything.
-    pub auth_queries: Vec<AuthQuery>,
+    pub(crate) auth_queries: Vec<AuthQuery>,
     /// The last activity that is stored on disk.
     last_activity_at: Timestamp,
     /// The last activity, including what is only in memory.
-    pub cached_last_activity_at: Timestamp,
+    pub(crate) cached_last_activity_at: Timestamp,
 }
 
 /// Something that a session lacks.
@@ -147,19 +147,19 @@ pub struct View {
 #[schemars(rename = "AuthQueryDetail")]
 pub struct AuthQuery {
     /// `MFA`, a one-time code, or `EXT-JWT`, a token of an external signer.
-    pub type_id: String,
+    pub(crate) type_id: String,
     pub provider: Provider,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<CodeFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub http_method: Option<String>,
+    pub(crate) http_method: Option<String>,
     /// Where to send the code, or where to get the token.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub http_url: Option<String>,
+    pub(crate) http_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_length: Option<i64>,
+    pub(crate) min_length: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_length: Option<i64>,
+    pub(crate) max_length: Option<i64>,
 }
 
 /// What verifies the answer: the controller (`ziti`) or the issuer at a URL (`url`).
@@ -210,7 +210,7 @@ impl AuthQuery {
     }
 
     /// Whether a token of an external signer is required.
-    pub fn is_token(&self) -> bool {
+    pub(crate) fn is_token(&self) -> bool {
         self.provider == Provider::Url
     }
 

@@ -33,10 +33,10 @@ pub struct ApiToken {
     pub actions: Vec<String>,
     /// Whether the token has only the rights of an ordinary identity, even if its identity is an administrator.
     #[serde(default)]
-    pub self_service: bool,
+    pub(crate) self_service: bool,
     /// When the token ends; 90 days after its creation by default.
     #[serde(default)]
-    pub expires_at: Option<Timestamp>,
+    pub(crate) expires_at: Option<Timestamp>,
 }
 
 impl ApiToken {
@@ -51,12 +51,12 @@ impl ApiToken {
     }
 
     /// Whether the scope has a kind, by its path segment.
-    pub fn covers(&self, kind: &str) -> bool {
+    pub(crate) fn covers(&self, kind: &str) -> bool {
         self.kinds.is_empty() || self.kinds.iter().any(|one| one == kind)
     }
 
     /// Whether the token has ended.
-    pub fn is_over(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| end <= now)
     }
 }

@@ -39,7 +39,7 @@ pub struct Primary {
 pub struct Cert {
     pub allowed: bool,
     /// Whether an expired certificate is accepted.
-    pub allow_expired_certs: bool,
+    pub(crate) allow_expired_certs: bool,
 }
 
 /// Tokens of external JWT signers.
@@ -49,12 +49,12 @@ pub struct Cert {
 pub struct ExtJwt {
     pub allowed: bool,
     /// Signers by id; an empty list allows every enabled signer.
-    pub allowed_signers: Vec<Id<ExternalJwtSigner>>,
+    pub(crate) allowed_signers: Vec<Id<ExternalJwtSigner>>,
 }
 
 impl ExtJwt {
     /// Whether tokens of an enabled signer may log in.
-    pub fn lets_in(&self, signer: &Id<ExternalJwtSigner>) -> bool {
+    pub(crate) fn lets_in(&self, signer: &Id<ExternalJwtSigner>) -> bool {
         self.allowed && self.lists(signer)
     }
 
@@ -114,10 +114,10 @@ impl Updb {
 #[schemars(rename = "AuthPolicySecondary")]
 pub struct Secondary {
     /// A one-time code.
-    pub require_totp: bool,
+    pub(crate) require_totp: bool,
     /// A token of this signer with every request; empty or absent means none.
     #[serde(default)]
-    pub require_ext_jwt_signer: Option<Id<ExternalJwtSigner>>,
+    pub(crate) require_ext_jwt_signer: Option<Id<ExternalJwtSigner>>,
 }
 
 /// An auth policy in responses.

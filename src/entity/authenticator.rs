@@ -149,7 +149,7 @@ pub struct View {
 
 impl Record<Authenticator> {
     /// Whether it is a certificate that this controller issued. One of another authority names that authority.
-    pub fn is_issued_by_network(&self) -> bool {
+    pub(crate) fn is_issued_by_network(&self) -> bool {
         self.spec.credential.method() == Method::Cert && self.state.ca_id.is_none()
     }
 }

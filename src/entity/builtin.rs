@@ -76,7 +76,7 @@ pub fn renewed(stored: &Record<ConfigType>) -> Result<Option<Record<ConfigType>>
 }
 
 /// The ids of the built-in config types.
-pub fn config_type_ids() -> impl Iterator<Item = Id<ConfigType>> {
+pub(crate) fn config_type_ids() -> impl Iterator<Item = Id<ConfigType>> {
     CONFIG_TYPES.into_iter().map(|(id, ..)| Id::from_text(id))
 }
 
@@ -114,7 +114,7 @@ pub fn identity_types(now: Timestamp) -> Vec<Record<IdentityType>> {
 }
 
 /// The posture check types. MFA has none, because it needs no operating system.
-pub fn posture_check_types(now: Timestamp) -> Vec<Record<PostureCheckType>> {
+pub(crate) fn posture_check_types(now: Timestamp) -> Vec<Record<PostureCheckType>> {
     use OsType::{Android, Ios, Linux, MacOs, Windows};
     let types: [(&str, &str, &[OsType], bool); 5] = [
         ("OS", "Operating System Check", &[Android, Linux, Windows, Ios, MacOs], true),

@@ -77,17 +77,17 @@ pub struct State {
     /// Whether its owner has proven to hold the key.
     pub is_verified: bool,
     /// The common name required of the certificate that proves it.
-    pub verification_token: String,
+    pub(crate) verification_token: String,
 }
 
 impl Record<Ca> {
     /// Whether its certificates may log in.
-    pub fn lets_in(&self) -> bool {
+    pub(crate) fn lets_in(&self) -> bool {
         self.spec.is_auth_enabled && self.state.is_verified
     }
 
     /// Whether a claim in its certificates may log in.
-    pub fn lets_in_by_claim(&self) -> bool {
+    pub(crate) fn lets_in_by_claim(&self) -> bool {
         self.lets_in() && self.spec.external_id_claim.is_some()
     }
 }

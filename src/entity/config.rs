@@ -16,7 +16,7 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct Config {
     pub name: String,
-    pub config_type_id: Id<ConfigType>,
+    pub(crate) config_type_id: Id<ConfigType>,
     /// Valid under the schema of the config type.
     #[schemars(schema_with = "super::value::object", extend("examples" = [{ "protocol": "tcp", "address": "localhost", "port": 5432 }]))]
     pub data: Document,

@@ -20,11 +20,11 @@ pub struct Controller {
     pub cert_pem: String,
     pub fingerprint: String,
     pub is_online: bool,
-    pub last_joined_at: Timestamp,
+    pub(crate) last_joined_at: Timestamp,
     /// The address for the other controllers.
-    pub ctrl_address: Option<String>,
+    pub(crate) ctrl_address: Option<String>,
     /// The addresses for clients, by interface.
-    pub api_addresses: BTreeMap<String, Vec<ApiAddress>>,
+    pub(crate) api_addresses: BTreeMap<String, Vec<ApiAddress>>,
 }
 
 /// The address of an interface of a controller.

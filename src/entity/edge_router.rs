@@ -48,7 +48,7 @@ pub struct State {
     pub cert_pem: Option<String>,
     /// The fingerprint of the certificate that replaces it once the router has confirmed it.
     pub unverified_fingerprint: Option<String>,
-    pub unverified_cert_pem: Option<String>,
+    pub(crate) unverified_cert_pem: Option<String>,
 }
 
 impl Stateful for EdgeRouter {
@@ -62,7 +62,7 @@ impl EdgeRouter {
 
 impl Record<EdgeRouter> {
     /// Whether it is the built-in router.
-    pub fn is_built_in(&self) -> bool {
+    pub(crate) fn is_built_in(&self) -> bool {
         self.id.as_str() == EdgeRouter::BUILT_IN
     }
 }

@@ -13,9 +13,9 @@ pub struct EnvInfo {
     #[schemars(length(max = 255))]
     pub os: String,
     #[schemars(length(max = 255))]
-    pub os_release: String,
+    pub(crate) os_release: String,
     #[schemars(length(max = 255))]
-    pub os_version: String,
+    pub(crate) os_version: String,
     #[schemars(length(max = 253))]
     pub hostname: String,
     #[schemars(length(max = 253))]
@@ -28,9 +28,9 @@ pub struct EnvInfo {
 pub struct SdkInfo {
     /// The id of the program.
     #[schemars(length(max = 255))]
-    pub app_id: String,
+    pub(crate) app_id: String,
     #[schemars(length(max = 255))]
-    pub app_version: String,
+    pub(crate) app_version: String,
     #[schemars(length(max = 255))]
     pub branch: String,
     #[schemars(length(max = 255))]

@@ -20,13 +20,13 @@ pub struct Enrollment {
     pub method: Method,
     /// The secret that entitles its holder to the credential.
     pub token: String,
-    pub expires_at: Timestamp,
+    pub(crate) expires_at: Timestamp,
     /// The token as a signed JWT, which names the controller.
     pub jwt: String,
     /// The identity or router that gets the credential; exactly one of the three is set.
     pub identity_id: Option<Id<Identity>>,
-    pub edge_router_id: Option<Id<EdgeRouter>>,
-    pub transit_router_id: Option<Id<TransitRouter>>,
+    pub(crate) edge_router_id: Option<Id<EdgeRouter>>,
+    pub(crate) transit_router_id: Option<Id<TransitRouter>>,
     /// For `ottca`: the CA that must have issued the certificate.
     pub ca_id: Option<Id<Ca>>,
     /// For `updb`: the user name that the password is for.
@@ -40,12 +40,12 @@ impl Enrollment {
     }
 
     /// An enrollment of an edge router, without a token yet.
-    pub fn of_edge_router(id: Id<EdgeRouter>) -> Self {
+    pub(crate) fn of_edge_router(id: Id<EdgeRouter>) -> Self {
         Self { edge_router_id: Some(id), ..Self::blank(Method::ErOtt) }
     }
 
     /// An enrollment of a transit router, without a token yet.
-    pub fn of_transit_router(id: Id<TransitRouter>) -> Self {
+    pub(crate) fn of_transit_router(id: Id<TransitRouter>) -> Self {
         Self { transit_router_id: Some(id), ..Self::blank(Method::TrOtt) }
     }
 

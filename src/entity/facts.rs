@@ -60,7 +60,7 @@ pub struct Link {
     pub hostname: String,
     /// Protocol to address: `tls` to `tls://host:port`.
     pub protocols: BTreeMap<String, String>,
-    pub sync_status: String,
+    pub(crate) sync_status: String,
     pub version: VersionInfo,
     /// When it connected; `None` for the built-in router.
     pub since: Option<Timestamp>,
@@ -73,7 +73,7 @@ pub struct Link {
 #[serde(rename_all = "camelCase")]
 pub struct VersionInfo {
     pub arch: String,
-    pub build_date: String,
+    pub(crate) build_date: String,
     pub os: String,
     pub revision: String,
     pub version: String,

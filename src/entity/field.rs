@@ -64,7 +64,7 @@ impl<E: Stateful> Field<E> {
         Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, access: FieldAccess::Listed }
     }
     /// Like [`Field::asked`], but not in `meta.filterableFields`.
-    pub const fn unlisted(name: &'static str, of: Type, value: Asked<E>) -> Self {
+    pub(crate) const fn unlisted(name: &'static str, of: Type, value: Asked<E>) -> Self {
         Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, access: FieldAccess::Unlisted }
     }
     /// Indexed for internal look-ups only.
@@ -72,7 +72,7 @@ impl<E: Stateful> Field<E> {
         Self::looked_up(name, of, value, Index::Many, FieldAccess::Inner)
     }
     /// Unique, for internal look-ups only.
-    pub const fn inner_unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
+    pub(crate) const fn inner_unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
         Self::looked_up(name, of, value, Index::Unique, FieldAccess::Inner)
     }
 

@@ -331,7 +331,7 @@ impl HistoryWords {
     }
 
     /// Whether a symbol is the sequence, the only sort key of the history.
-    pub fn is_sequence(symbol: &Symbol) -> bool {
+    pub(crate) fn is_sequence(symbol: &Symbol) -> bool {
         symbol.field == 0
     }
 }

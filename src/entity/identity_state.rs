@@ -18,13 +18,13 @@ pub enum IdentityKind {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    pub is_default_admin: bool,
+    pub(crate) is_default_admin: bool,
     pub kind: IdentityKind,
-    pub disabled_at: Option<Timestamp>,
+    pub(crate) disabled_at: Option<Timestamp>,
     /// If absent, the identity is disabled until an administrator enables it.
-    pub disabled_until: Option<Timestamp>,
-    pub env_info: EnvInfo,
-    pub sdk_info: SdkInfo,
+    pub(crate) disabled_until: Option<Timestamp>,
+    pub(crate) env_info: EnvInfo,
+    pub(crate) sdk_info: SdkInfo,
     pub service_configs: Vec<Override>,
 }
 
@@ -47,7 +47,7 @@ impl IdentityKind {
 
 impl State {
     /// Whether it may not log in at this time.
-    pub fn is_disabled(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_disabled(&self, now: Timestamp) -> bool {
         self.disabled_at.is_some() && self.disabled_until.is_none_or(|until| now < until)
     }
 

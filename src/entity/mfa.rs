@@ -56,7 +56,7 @@ impl Purpose {
     /// verified an app may complete another session, read and renew the recovery codes; a code that completed a session
     /// may remove the second factor in it. Remaining risk: a code that was observed in use lets a holder of another
     /// complete session of the same identity read the recovery codes.
-    pub fn may_use(self, session: &Id<ApiSession>, used: &[&Used]) -> bool {
+    pub(crate) fn may_use(self, session: &Id<ApiSession>, used: &[&Used]) -> bool {
         let fits = |used: &Used| {
             let is_own = used.session == *session;
             match self {

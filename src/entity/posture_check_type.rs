@@ -12,7 +12,7 @@ use crate::error::Result;
 pub struct PostureCheckType {
     pub name: String,
     /// The operating systems that support it.
-    pub operating_systems: Vec<OperatingSystem>,
+    pub(crate) operating_systems: Vec<OperatingSystem>,
 }
 
 /// A posture check type in responses.

@@ -70,7 +70,7 @@ pub enum PostureKind {
 
 /// A family of operating systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum OsType {
+pub(crate) enum OsType {
     Windows,
     WindowsServer,
     Android,
@@ -85,7 +85,7 @@ pub enum OsType {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OperatingSystem {
     #[serde(rename = "type")]
-    pub os_type: OsType,
+    pub(crate) os_type: OsType,
     /// Ranges such as `>=10.0.0`, `1.2.3` or `1.x`; an empty list allows every version.
     pub versions: Vec<String>,
 }
@@ -95,21 +95,21 @@ pub struct OperatingSystem {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-required-always" = true))]
 pub struct Process {
-    pub os_type: OsType,
+    pub(crate) os_type: OsType,
     pub path: String,
     /// Allowed SHA-512 hashes of the file, in hexadecimal digits; an empty list allows any.
     #[serde(default)]
     pub hashes: Vec<String>,
     /// SHA-1 of the certificate it is signed with, in hexadecimal digits; empty allows any.
     #[serde(default)]
-    pub signer_fingerprint: String,
+    pub(crate) signer_fingerprint: String,
 }
 
 /// A process by its path, with several allowed signers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessMulti {
-    pub os_type: OsType,
+    pub(crate) os_type: OsType,
     pub path: String,
     /// Allowed SHA-512 hashes of the file, in hexadecimal digits; an empty list allows any.
     #[serde(default)]
@@ -117,7 +117,7 @@ pub struct ProcessMulti {
     /// Allowed SHA-1 fingerprints of the certificate it is signed with, in hexadecimal digits; an empty list allows
     /// any.
     #[serde(default)]
-    pub signer_fingerprints: Vec<String>,
+    pub(crate) signer_fingerprints: Vec<String>,
 }
 
 impl PostureKind {
@@ -136,7 +136,7 @@ impl PostureKind {
 
 impl OsType {
     /// The name in the API.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Windows => "Windows",
             Self::WindowsServer => "WindowsServer",

@@ -37,7 +37,7 @@ pub struct Reference<E: Stateful> {
     pub kind: Kind,
     /// The ids in a record. The records must exist when it is written.
     pub ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
-    pub on_delete: OnDelete<E>,
+    pub(crate) on_delete: OnDelete<E>,
     /// The paths of the ids in requests; `None` for the member with the name of the field. Empty if only code writes them.
     pub(super) paths: Option<&'static [IdPath]>,
     pub(super) words: fn() -> &'static dyn Vocabulary,

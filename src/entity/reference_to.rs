@@ -20,7 +20,7 @@ impl<E: Entity> Reference<E> {
     }
 
     /// A reference to records of kind `T` whose ids requests write in these paths.
-    pub const fn with_paths<T: Entity>(
+    pub(crate) const fn with_paths<T: Entity>(
         field: &'static str,
         paths: &'static [IdPath],
         ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,

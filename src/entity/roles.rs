@@ -103,7 +103,7 @@ impl Roles {
     ///
     /// # Errors
     /// [`Error::Invalid`] if one is empty or starts with `#` or `@`, which have a meaning in policies.
-    pub fn check_attributes(&self) -> Result<()> {
+    pub(crate) fn check_attributes(&self) -> Result<()> {
         match self.as_given().into_iter().find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@'])) {
             Some(bad) => Err(Error::invalid("roleAttributes", "must not be blank or start with # or @", bad)),
             None => Ok(()),
@@ -125,7 +125,7 @@ impl Roles {
     ///
     /// # Errors
     /// [`Error::Invalid`] if an entry is neither `#attribute` nor `@id`, `#all` is not alone, or an id does not exist.
-    pub fn check_list<E: Entity>(&self, field: &str, facts: &dyn Facts) -> Result<()> {
+    pub(crate) fn check_list<E: Entity>(&self, field: &str, facts: &dyn Facts) -> Result<()> {
         let refused = |reason: &str, entries: &[&str]| Err(Error::invalid(field, reason, format!("[{}]", entries.join(" "))));
         let mut given = self.as_given();
         let bare: Vec<&str> = given.iter().filter(|entry| !entry.starts_with(['#', '@'])).copied().collect();
@@ -146,7 +146,7 @@ impl Roles {
     }
 
     /// A contradiction in stored role lists of a policy, whether or not the ids exist.
-    pub fn flaw_of_lists(lists: &[&Self]) -> Option<&'static str> {
+    pub(crate) fn flaw_of_lists(lists: &[&Self]) -> Option<&'static str> {
         let means = |entry: &String| entry.starts_with(['#', '@']);
         if !lists.iter().all(|list| list.entries.iter().all(means)) {
             return Some("has a role entry that is neither an attribute nor an id");

@@ -51,7 +51,7 @@ impl Session {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn ids_of(identity: &str, facts: &dyn Facts) -> Result<Vec<String>> {
+    pub(crate) fn ids_of(identity: &str, facts: &dyn Facts) -> Result<Vec<String>> {
         let mut ids = Vec::new();
         for api_session in facts.ids(ApiSession::KIND, "identity", identity)? {
             ids.extend(facts.ids(Self::KIND, "apiSession", &api_session)?);

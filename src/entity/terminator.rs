@@ -36,7 +36,7 @@ pub struct Terminator {
     /// shown.
     #[serde(default)]
     #[schemars(extend("format" = "byte"))]
-    pub identity_secret: String,
+    pub(crate) identity_secret: String,
 }
 
 /// The part of a record that only code sets.
@@ -44,9 +44,9 @@ pub struct Terminator {
 #[serde(rename_all = "camelCase")]
 pub struct State {
     /// Whether `router` is a transit router.
-    pub is_on_transit_router: bool,
+    pub(crate) is_on_transit_router: bool,
     /// The id of the identity that hosts it; empty if an administrator made it.
-    pub host_id: String,
+    pub(crate) host_id: String,
 }
 
 /// A terminator in responses to administrators.
@@ -69,7 +69,7 @@ pub struct View {
 
 impl Terminator {
     /// What all terminators of its service with the same instance name have in common; an index finds them by it.
-    pub fn instance_key(&self) -> String {
+    pub(crate) fn instance_key(&self) -> String {
         format!("{}/{}", self.service, self.identity)
     }
 
@@ -77,7 +77,7 @@ impl Terminator {
     ///
     /// # Errors
     /// There is no such router, or it cannot be read.
-    pub fn find_router(&self, facts: &dyn Facts) -> Result<(String, bool)> {
+    pub(crate) fn find_router(&self, facts: &dyn Facts) -> Result<(String, bool)> {
         if let Some(edge) = facts.find(&Id::<EdgeRouter>::from_text(&self.router))? {
             return Ok((edge.spec.name, false));
         }
@@ -90,7 +90,7 @@ impl Terminator {
 
 impl Record<Terminator> {
     /// Whether a connection made it; then it is deleted with the connection. An administrator made the others.
-    pub fn is_of_a_connection(&self) -> bool {
+    pub(crate) fn is_of_a_connection(&self) -> bool {
         !self.state.host_id.is_empty()
     }
 }

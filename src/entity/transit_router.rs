@@ -32,7 +32,7 @@ impl Stateful for TransitRouter {
 
 impl TransitRouter {
     /// An edge router as a transit router, for lists and filters over both.
-    pub fn of_edge_router(router: Record<EdgeRouter>) -> Record<Self> {
+    pub(crate) fn of_edge_router(router: Record<EdgeRouter>) -> Record<Self> {
         let Record { id, created_at, updated_at, tags, is_system, spec, state } = router;
         let EdgeRouter { name, cost, no_traversal, disabled, .. } = spec;
         let spec = Self { name, cost, no_traversal, disabled };

@@ -61,7 +61,7 @@ impl Entity for TransitRouter {
 impl View {
     /// An edge router in the list of transit routers. Clients expect it to be verified there and without its
     /// enrollment.
-    pub fn of_edge_router(record: &Record<TransitRouter>, facts: &dyn Facts) -> Self {
+    pub(crate) fn of_edge_router(record: &Record<TransitRouter>, facts: &dyn Facts) -> Self {
         let state = State { is_verified: true, ..record.state.clone() };
         Self::with(&record.spec, &state, facts.link(record.id.as_str()).is_some(), RouterEnrollment::default())
     }

@@ -64,7 +64,7 @@ impl Document {
     ///
     /// # Errors
     /// A value is a list or an object.
-    pub fn check_scalars(&self, field: &str) -> Result<()> {
+    pub(crate) fn check_scalars(&self, field: &str) -> Result<()> {
         scalars(&self.0, field)
     }
 }

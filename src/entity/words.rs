@@ -68,12 +68,12 @@ impl<E: Entity> Words<E> {
 
     /// The same, with names that sort a list but do not filter it.
     #[must_use]
-    pub const fn ordered_by(self, names: &'static [&'static str]) -> Self {
+    pub(crate) const fn ordered_by(self, names: &'static [&'static str]) -> Self {
         Self { ordering: names, ..self }
     }
 
     /// The names for a list that shows [`Entity::View`].
-    pub fn of_whole(is_admin: bool) -> &'static Self {
+    pub(crate) fn of_whole(is_admin: bool) -> &'static Self {
         if is_admin { Self::ALL } else { Self::WHOLE }
     }
 

@@ -175,7 +175,7 @@ impl Frame {
     }
 
     /// Changes the value of a header of 4 bytes in place. Returns whether the message has such a header.
-    pub fn set_u32(&mut self, key: i32, value: u32) -> bool {
+    pub(crate) fn set_u32(&mut self, key: i32, value: u32) -> bool {
         let Some(range) = headers::place(self.section(), key) else { return false };
         let place = self.bytes.get_mut(HEAD + range.start..HEAD + range.end);
         match place {
@@ -187,7 +187,7 @@ impl Frame {
 
     /// Sets a header of 4 bytes: in place if the message has one, otherwise as an additional header. Does nothing for a header of another
     /// length.
-    pub fn put_u32(&mut self, key: i32, value: u32) {
+    pub(crate) fn put_u32(&mut self, key: i32, value: u32) {
         if self.set_u32(key, value) || self.header(key).is_some() {
             return;
         }
@@ -206,7 +206,7 @@ impl Frame {
 
     /// The same message, as the answer to the one with this sequence.
     #[must_use]
-    pub fn with_reply_for(mut self, sequence: i32) -> Self {
+    pub(crate) fn with_reply_for(mut self, sequence: i32) -> Self {
         self.put_u32(key::REPLY_FOR, sequence.cast_unsigned());
         self
     }

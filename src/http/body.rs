@@ -20,7 +20,7 @@ use crate::{
 /// A request whose parts the arguments of a function take.
 pub struct Incoming<'r> {
     /// The values of the path's parameters, in order.
-    pub segments: Vec<String>,
+    pub(crate) segments: Vec<String>,
     pub query: &'r str,
     pub headers: &'r HeaderMap,
     pub body: Bytes,
@@ -33,7 +33,7 @@ pub struct Incoming<'r> {
 
 impl Incoming<'_> {
     /// Removes and returns the next path parameter.
-    pub fn next_segment(&mut self) -> String {
+    pub(crate) fn next_segment(&mut self) -> String {
         if self.segments.is_empty() { String::new() } else { self.segments.remove(0) }
     }
 

@@ -75,7 +75,7 @@ impl Dispatcher {
     }
 
     /// Stops waiting for the bodies of requests soon after the listener stops.
-    pub fn end_with(&self, stopping: Shutdown) {
+    pub(crate) fn end_with(&self, stopping: Shutdown) {
         self.admission.end_with(stopping);
     }
 

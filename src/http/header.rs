@@ -64,7 +64,7 @@ impl Header {
     }
 
     /// All headers, for the components of a document.
-    pub fn components() -> Json {
+    pub(crate) fn components() -> Json {
         let described = |header: Self| {
             let (description, schema) = header.described();
             json!({ "description": description, "required": !matches!(header, Self::RetryAfter | Self::UnknownMembers), "schema": schema })
@@ -73,7 +73,7 @@ impl Header {
     }
 
     /// References to headers, for a response.
-    pub fn references(headers: impl IntoIterator<Item = Self>) -> Json {
+    pub(crate) fn references(headers: impl IntoIterator<Item = Self>) -> Json {
         let reference = |header: Self| json!({ "$ref": format!("#/components/headers/{}", header.name()) });
         headers.into_iter().map(|header| (header.name().to_owned(), reference(header))).collect::<Map<_, _>>().into()
     }

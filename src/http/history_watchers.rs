@@ -33,7 +33,7 @@ impl Watchers {
     }
 
     /// Changes with every commit; true once all followers must end.
-    pub fn commits(&self) -> watch::Receiver<bool> {
+    pub(crate) fn commits(&self) -> watch::Receiver<bool> {
         self.commits.subscribe()
     }
 }

@@ -40,7 +40,7 @@ pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
     /// Bytes of a body of an operation that needs no session.
-    pub open_body: usize,
+    pub(crate) open_body: usize,
     /// The time for a body to arrive, and then for the answer.
     pub time: Duration,
     /// Certificates of one session.
@@ -51,7 +51,7 @@ pub struct Limits {
 
 impl Limits {
     /// The maximum bytes of a body of an operation with this permission.
-    pub fn body_of(&self, permission: Permission) -> usize {
+    pub(crate) fn body_of(&self, permission: Permission) -> usize {
         if permission == Permission::Open { self.open_body.min(self.body) } else { self.body }
     }
 }

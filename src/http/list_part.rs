@@ -19,7 +19,7 @@ pub struct Part<'i> {
     pub text: Vec<u8>,
     limit: usize,
     /// Whether an entry was written in this part or before.
-    pub has_entries: bool,
+    pub(crate) has_entries: bool,
 }
 
 impl<'i> Part<'i> {
@@ -49,7 +49,7 @@ impl<'i> Part<'i> {
     ///
     /// # Errors
     /// The value cannot be serialized, which is a defect.
-    pub fn add_value(&mut self, value: &impl Serialize) -> Result<()> {
+    pub(crate) fn add_value(&mut self, value: &impl Serialize) -> Result<()> {
         let text = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))?;
         self.add(&[&text]);
         Ok(())

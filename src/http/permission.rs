@@ -15,15 +15,15 @@ pub enum Permission {
 
 /// Who may call an operation, and with which authorization scheme. `Admin.session_only()` in a row of a table, or `Admin` for all schemes.
 #[derive(Debug, Clone, Copy)]
-pub struct Security {
+pub(crate) struct Security {
     pub permission: Permission,
     /// Whether the contract assigns only the first authorization scheme, the session token.
-    pub session_only: bool,
+    pub(crate) session_only: bool,
 }
 
 impl Permission {
     /// This permission, without the second authorization scheme.
-    pub const fn session_only(self) -> Security {
+    pub(crate) const fn session_only(self) -> Security {
         Security { permission: self, session_only: true }
     }
 }

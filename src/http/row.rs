@@ -17,7 +17,7 @@ pub struct Row {
     /// Whether JSON answers name their charset, as OpenZiti does for some lists.
     pub charset: bool,
     /// Whether the second authorization scheme is not offered.
-    pub session_only: bool,
+    pub(crate) session_only: bool,
     /// Whether the answer has no time limit, because its duration depends on the size of the data.
     pub patient: bool,
     /// Whether it is an extension of the OpenZiti API.

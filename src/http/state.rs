@@ -44,7 +44,7 @@ pub struct AppState {
     pub descriptions: Descriptions,
     pub sessions: Sessions,
     pub api_tokens: ApiTokens,
-    pub login_links: LoginLinks,
+    pub(crate) login_links: LoginLinks,
     pub passwords: Passwords,
     pub codes: Codes,
     pub tokens: Tokens,
@@ -62,7 +62,7 @@ pub struct AppState {
     /// All addresses, including that one.
     pub addresses: Vec<String>,
     /// Names and addresses that router certificates must not have.
-    pub reserved: Reserved,
+    pub(crate) reserved: Reserved,
     /// When this process started.
     pub started: Timestamp,
     /// May be replaced while requests are answered.
@@ -72,7 +72,7 @@ pub struct AppState {
     /// Cached edge routers, for sessions.
     pub routers: Routers,
     /// The cached network token, which any client may request.
-    pub network_tokens: NetworkTokens,
+    pub(crate) network_tokens: NetworkTokens,
 }
 
 impl AppState {

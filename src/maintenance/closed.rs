@@ -58,7 +58,7 @@ impl From<Error> for Failed {
 }
 
 /// The remedy for a data file that is damaged as a whole.
-pub fn remedy(file: &Path) -> String {
+pub(crate) fn remedy(file: &Path) -> String {
     format!("overkeep restore SNAPSHOT --data {} replaces it by a snapshot", file.display())
 }
 

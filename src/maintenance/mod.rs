@@ -134,7 +134,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if the name is taken.
-    pub fn snapshot_to(&self, to: &Path, progress: &Progress) -> Result<Manifest> {
+    pub(crate) fn snapshot_to(&self, to: &Path, progress: &Progress) -> Result<Manifest> {
         let _guard = self.0.lock_snapshots()?;
         new_snapshot(&self.0.store, to, progress)
     }

@@ -72,7 +72,7 @@ pub struct Times {
     /// Delay before a Bind is rejected: SDKs bind again at once.
     pub refusal: Duration,
     /// Without a byte in the middle of a message.
-    pub stall: Duration,
+    pub(crate) stall: Duration,
     /// Without reading anything while the memory budget is used up.
     pub stalled: Duration,
 }

@@ -160,30 +160,30 @@ impl Failure {
         Self::new(1, Retry::TooBusy, text)
     }
 
-    pub fn invalid_api_session() -> Self {
+    pub(crate) fn invalid_api_session() -> Self {
         Self::new(2, Retry::StartOver, "invalid API session").because(Reason::ApiSession)
     }
 
     /// C SDKs compare this text exactly and then create a new session.
-    pub fn invalid_session() -> Self {
+    pub(crate) fn invalid_session() -> Self {
         Self::new(3, Retry::StartOver, "Invalid Session").because(Reason::Session)
     }
 
     /// The session no longer grants the right. SDKs get the same answer as for a deleted session: they create a new one, and the REST API
     /// tells them why that fails.
-    pub fn not_permitted(reason: Reason) -> Self {
+    pub(crate) fn not_permitted(reason: Reason) -> Self {
         Self::invalid_session().because(reason)
     }
 
-    pub fn wrong_type() -> Self {
+    pub(crate) fn wrong_type() -> Self {
         Self::new(4, Retry::Never, "the session is of the other type").because(Reason::SessionType)
     }
 
-    pub fn no_router() -> Self {
+    pub(crate) fn no_router() -> Self {
         Self::new(5, Retry::StartOver, "identity and service may not both use this router").because(Reason::Router)
     }
 
-    pub fn no_service() -> Self {
+    pub(crate) fn no_service() -> Self {
         Self::new(6, Retry::StartOver, "invalid service").because(Reason::Service)
     }
 
@@ -196,7 +196,7 @@ impl Failure {
     }
 
     /// The right that a connection depends on has ended.
-    pub fn access_denied(text: &str) -> Self {
+    pub(crate) fn access_denied(text: &str) -> Self {
         Self::new(14, Retry::StartOver, text)
     }
 

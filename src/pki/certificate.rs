@@ -129,7 +129,7 @@ impl Certificate {
     }
 
     /// Whether this is the fingerprint of the first certificate in a text. The certificate is not parsed.
-    pub fn is_known_by(fingerprint: &str, pem: &str) -> bool {
+    pub(crate) fn is_known_by(fingerprint: &str, pem: &str) -> bool {
         pem::first(pem).is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)
     }
 

@@ -54,7 +54,7 @@ impl Signer {
     ///
     /// # Errors
     /// [`Error::BadDer`].
-    pub fn also_known_by(self, signing: &Certificate, others: &[Certificate]) -> Result<Self> {
+    pub(crate) fn also_known_by(self, signing: &Certificate, others: &[Certificate]) -> Result<Self> {
         let former = others.iter().filter(|other| other.public_key() == signing.public_key() && *other != signing);
         let former = former.map(|other| PublicJwk::of(other, &self.public.alg)).collect::<Result<_>>()?;
         Ok(Self { former, ..self })
@@ -66,7 +66,7 @@ impl Signer {
     }
 
     /// Whether the key has, or had, this key id.
-    pub fn is_known_as(&self, kid: &str) -> bool {
+    pub(crate) fn is_known_as(&self, kid: &str) -> bool {
         self.public_keys().any(|key| key.kid == kid)
     }
 
@@ -80,7 +80,7 @@ impl Signer {
     ///
     /// # Errors
     /// [`Error::Internal`] if the key cannot be used.
-    pub fn sign_bytes(&self, message: &[u8]) -> Result<String> {
+    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<String> {
         jsonwebtoken::crypto::sign(message, &self.key, self.header.alg).map_err(|error| Error::Internal(error.to_string()))
     }
 
@@ -126,7 +126,7 @@ impl Verifier {
     ///
     /// # Errors
     /// [`Error::Unsupported`].
-    pub fn of_jwk(key: &Jwk) -> Result<Self> {
+    pub(crate) fn of_jwk(key: &Jwk) -> Result<Self> {
         let unsupported = || Error::Unsupported("this kind of key");
         let algorithms: &'static [Algorithm] = match &key.algorithm {
             AlgorithmParameters::RSA(_) => jwt_provider::RSA,
@@ -158,7 +158,7 @@ impl fmt::Debug for Verifier {
 }
 
 /// The id that a token claims, unverified; `None` for anything that is not a token with an id.
-pub fn claimed_id(token: &str) -> Option<String> {
+pub(crate) fn claimed_id(token: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
         jti: String,

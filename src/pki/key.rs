@@ -71,7 +71,7 @@ impl PrivateKey {
     }
 
     /// One PKCS#8 block. This text is secret.
-    pub fn to_pem(&self) -> Zeroizing<String> {
+    pub(crate) fn to_pem(&self) -> Zeroizing<String> {
         Zeroizing::new(pem::write("PRIVATE KEY", self.0.serialized_der()))
     }
 
@@ -154,7 +154,7 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`Error::Unsupported`], also as in [`PublicKey::kind`], [`Error::BadDer`].
-    pub fn usable(&self) -> Result<KeyKind> {
+    pub(crate) fn usable(&self) -> Result<KeyKind> {
         let kind = self.kind()?;
         let (_, key) = SubjectPublicKeyInfo::from_der(&self.0).map_err(|_| Error::BadDer)?;
         let is_long = || matches!(key.parsed(), Ok(Parsed::RSA(key)) if key.key_size() >= MIN_RSA_BITS);

@@ -63,7 +63,7 @@ impl Next<'_> {
     ///
     /// # Errors
     /// The new keys cannot be used; then nothing changes.
-    pub fn adopt(self) -> Result<()> {
+    pub(crate) fn adopt(self) -> Result<()> {
         self.keystore.show(self.held)
     }
 }
@@ -129,7 +129,7 @@ impl Keystore {
     ///
     /// # Errors
     /// The key or its certificate cannot be made.
-    pub fn with_server_key(&self, now: i64) -> Result<Next<'_>> {
+    pub(crate) fn with_server_key(&self, now: i64) -> Result<Next<'_>> {
         let alone = self.alone();
         let material = self.held.load().material.with_server_key(now)?;
         self.opened(material, alone)
@@ -154,7 +154,7 @@ impl Keystore {
     ///
     /// # Errors
     /// It cannot be used; then nothing changes.
-    pub fn replace_external(&self, external: External) -> Result<()> {
+    pub(crate) fn replace_external(&self, external: External) -> Result<()> {
         let _alone = self.alone();
         let material = self.held.load().material.clone();
         self.show(Held::open(material, Some(external))?)
@@ -183,7 +183,7 @@ impl Keystore {
     }
 
     /// Whether listeners serve a certificate from another issuer.
-    pub fn is_external(&self) -> bool {
+    pub(crate) fn is_external(&self) -> bool {
         self.held.load().external.is_some()
     }
 
@@ -216,7 +216,7 @@ impl Keystore {
     }
 
     /// The same authorities as base64 of a PKCS#7 structure.
-    pub fn bundle_pkcs7(&self, now: i64) -> String {
+    pub(crate) fn bundle_pkcs7(&self, now: i64) -> String {
         certificates_only_base64(&self.trusted(now))
     }
 

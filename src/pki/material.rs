@@ -45,7 +45,7 @@ pub struct Material {
 
 impl Material {
     /// The material with this leaf recorded as served; `None` if it is recorded already.
-    pub fn noting(&self, leaf: &Certificate) -> Option<Self> {
+    pub(crate) fn noting(&self, leaf: &Certificate) -> Option<Self> {
         let leaf = leaf.pem();
         if self.shown.first() == Some(&leaf) {
             return None;

@@ -58,7 +58,7 @@ impl Name {
     }
 
     /// All common names; empty if the name cannot be read.
-    pub fn common_names(&self) -> Vec<String> {
+    pub(crate) fn common_names(&self) -> Vec<String> {
         let parts = self.parts().unwrap_or_default();
         parts.iter().flatten().filter(|(kind, _)| *kind == COMMON_NAME).filter_map(|(_, value)| text(value)).collect()
     }

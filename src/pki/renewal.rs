@@ -58,7 +58,7 @@ impl Material {
     ///
     /// # Errors
     /// As [`Authority::open`] and [`Authority::issue_own`].
-    pub fn with_server_key(&self, now: i64) -> Result<Self> {
+    pub(crate) fn with_server_key(&self, now: i64) -> Result<Self> {
         let names = Certificate::only(&self.server.certificate)?.names().clone();
         let key = PrivateKey::generate(KeyKind::Rsa)?.to_pem();
         let next = Self { server: Credential { key, ..self.server.clone() }, ..self.clone() };

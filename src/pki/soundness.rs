@@ -28,7 +28,7 @@ impl Material {
     }
 
     /// The certificates that have expired or are not valid yet.
-    pub fn untimely(&self, now: i64) -> Vec<String> {
+    pub(crate) fn untimely(&self, now: i64) -> Vec<String> {
         let Ok((root, below)) = self.chain() else { return Vec::new() };
         let in_use = below.iter().filter(|link| link.name != OLD).map(|link| (link.name, &link.certificate));
         let late = [("the root", &root)].into_iter().chain(in_use).filter(|(_, certificate)| !certificate.valid_at(now));

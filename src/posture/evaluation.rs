@@ -93,11 +93,11 @@ fn same_digits(wanted: &str, digits: &str) -> bool {
 pub struct Code {
     pub passed: bool,
     /// Too old, or never given.
-    pub timed_out: bool,
+    pub(crate) timed_out: bool,
     /// Given since the endpoint woke up, if the check asks for that.
-    pub since_wake: bool,
+    pub(crate) since_wake: bool,
     /// Given since the endpoint was unlocked, if the check asks for that.
-    pub since_unlock: bool,
+    pub(crate) since_unlock: bool,
 }
 
 impl Code {

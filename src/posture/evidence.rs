@@ -20,7 +20,7 @@ pub struct Answered<T> {
 /// An operating system, as the endpoint names it.
 #[derive(Debug, Clone)]
 pub struct Os {
-    pub os_type: String,
+    pub(crate) os_type: String,
     pub version: String,
     pub build: String,
 }

@@ -27,12 +27,12 @@ use crate::{
 pub struct FailedRequest {
     pub api_session_id: Id<ApiSession>,
     pub service_id: Id<Service>,
-    pub service_name: String,
+    pub(crate) service_name: String,
     /// The requested right.
-    pub session_type: PolicyType,
+    pub(crate) session_type: PolicyType,
     pub when: Timestamp,
     /// The policies that would have granted it, up to the first one that would make the request longer than 64 KiB.
-    pub policy_failures: Vec<PolicyFailure>,
+    pub(crate) policy_failures: Vec<PolicyFailure>,
 }
 
 impl FailedRequest {
@@ -40,7 +40,7 @@ impl FailedRequest {
     ///
     /// # Errors
     /// `Internal` if it has no JSON form, which is a defect.
-    pub fn shortened(mut self, limit: usize) -> Result<(usize, Self)> {
+    pub(crate) fn shortened(mut self, limit: usize) -> Result<(usize, Self)> {
         let policies = std::mem::take(&mut self.policy_failures);
         let mut length = json_bytes(&self)?;
         for policy in policies {
@@ -63,7 +63,7 @@ fn json_bytes(value: &impl Serialize) -> Result<usize> {
 /// A policy with failing checks.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PolicyFailure {
+pub(crate) struct PolicyFailure {
     policy_id: String,
     policy_name: String,
     checks: Vec<CheckFailure>,
@@ -74,7 +74,7 @@ impl PolicyFailure {
     ///
     /// # Errors
     /// The policy cannot be read.
-    pub fn of(policy: &str, judged: &[Judged], evidence: &Evidence, tx: &Read<'_>) -> Result<Self> {
+    pub(crate) fn of(policy: &str, judged: &[Judged], evidence: &Evidence, tx: &Read<'_>) -> Result<Self> {
         let record = tx.find(&Id::<ServicePolicy>::from_text(policy))?;
         let failed = judged.iter().filter(|judged| !judged.verdict.passes);
         Ok(Self {

@@ -159,7 +159,7 @@ impl Posture {
     ///
     /// # Errors
     /// Those of [`Judge::rule_on`].
-    pub fn rule_on(&self, evidence: Evidence, of: (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
+    pub(crate) fn rule_on(&self, evidence: Evidence, of: (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
         let at = self.checks.now();
         self.store.read(|tx| Judge::new(tx, evidence).knowing(&self.checks, at).rule_on(&self.access, of, some))
     }
@@ -182,7 +182,7 @@ impl Posture {
     }
 
     /// The failed requests of an identity, oldest first.
-    pub fn failures(&self, identity: &str) -> Vec<Arc<FailedRequest>> {
+    pub(crate) fn failures(&self, identity: &str) -> Vec<Arc<FailedRequest>> {
         let all = |failures: &Failures| failures.requests.iter().map(|(_, request)| request.clone()).collect();
         with(&self.memory, |memory| memory.failures.get(identity).map(all).unwrap_or_default())
     }

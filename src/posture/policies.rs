@@ -34,7 +34,7 @@ pub(crate) struct Judge<'f> {
 }
 
 /// The decision about a right.
-pub enum Decision {
+pub(crate) enum Decision {
     /// These policies grant it and all their checks pass.
     Passed(Vec<Id<ServicePolicy>>),
     /// Every policy that would grant it: its id and its checks.

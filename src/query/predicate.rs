@@ -78,7 +78,7 @@ pub struct Anchor<'q> {
 
 impl Predicate {
     /// Whether it lets everything through without looking at it.
-    pub fn lets_all_through(&self) -> bool {
+    pub(crate) fn lets_all_through(&self) -> bool {
         struct Probe(Cell<bool>);
         impl Subject for Probe {
             fn value(&self, _: &Symbol) -> Value<'_> {
@@ -112,7 +112,7 @@ impl Predicate {
     }
 
     /// The symbols that the predicate reads, without those of subqueries.
-    pub fn symbols(&self) -> Vec<&Symbol> {
+    pub(crate) fn symbols(&self) -> Vec<&Symbol> {
         self.steps.iter().flat_map(|step| step.test.symbols()).collect()
     }
 

@@ -76,7 +76,7 @@ impl<T: Send + Sync + 'static> Cache<T> {
     }
 
     /// The valid value under each of these keys, in the same order.
-    pub fn find_all<'k>(&self, keys: impl Iterator<Item = &'k str>) -> Vec<Option<Arc<T>>> {
+    pub(crate) fn find_all<'k>(&self, keys: impl Iterator<Item = &'k str>) -> Vec<Option<Arc<T>>> {
         self.with(|entries| keys.map(|key| entries.find(key)).collect())
     }
 

@@ -27,7 +27,7 @@ impl CommitFeed {
     }
 
     /// Calls `on_commit` with `listener` and each event from now on, as long as others hold the listener. A feed serves one listener.
-    pub fn attach<T: Send + Sync + 'static>(&self, listener: &Arc<T>, on_commit: impl Fn(&T, &Event) + Send + Sync + 'static) {
+    pub(crate) fn attach<T: Send + Sync + 'static>(&self, listener: &Arc<T>, on_commit: impl Fn(&T, &Event) + Send + Sync + 'static) {
         let listener = Arc::downgrade(listener);
         let on_commit = move |event: &Event| {
             if let Some(listener) = listener.upgrade() {

@@ -25,7 +25,7 @@ impl Dependency {
     }
 
     /// The record with an id.
-    pub fn of_record(kind: Kind, id: &str) -> Self {
+    pub(crate) fn of_record(kind: Kind, id: &str) -> Self {
         Self::of((kind.name, id))
     }
 

@@ -16,14 +16,14 @@ pub struct Event {
     /// The record after the change, a `Record<E>` of the kind.
     pub new: Option<Arc<dyn Any + Send + Sync>>,
     /// The tombstone of all records of the kind with a value; these records get no events of their own.
-    pub tombstone: Option<Tombstone>,
+    pub(crate) tombstone: Option<Tombstone>,
     /// The queries whose answers changed.
     pub(super) dependencies: Vec<Dependency>,
 }
 
 /// A mark that all records of a kind that had a value are deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tombstone {
+pub(crate) struct Tombstone {
     pub field: &'static str,
     pub value: String,
     /// Records of earlier epochs are deleted.

@@ -147,7 +147,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open_verified(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<(OpenStore, bool), OpenError> {
+    pub(crate) fn open_verified(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<(OpenStore, bool), OpenError> {
         let (opened, whole) = open::verified(path, options.cache_bytes, &table_names(kinds))?;
         Ok((OpenStore::of(written(opened, path)?, path, kinds, options)?, !whole))
     }
@@ -174,7 +174,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open_read_only_exclusively(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+    pub(crate) fn open_read_only_exclusively(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
         Self::open_overlay(path, OtherProcesses::None, kinds, options)
     }
 

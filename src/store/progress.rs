@@ -19,7 +19,7 @@ impl Progress {
     }
 
     /// Whether the work is to end.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }
 

@@ -69,7 +69,7 @@ impl Reader {
 
     /// Whether the path still leads to the file that was opened. If the file was moved or deleted, what is written is
     /// lost at the next start.
-    pub fn is_in_place(&self) -> bool {
+    pub(crate) fn is_in_place(&self) -> bool {
         self.0.core.is_in_place()
     }
 

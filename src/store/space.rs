@@ -6,7 +6,7 @@ use super::reader::Reader;
 
 /// Sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
+pub(crate) struct Space {
     /// Of the data file.
     pub file: u64,
     /// What is free on its file system for the owner of this process.
@@ -15,7 +15,7 @@ pub struct Space {
 
 impl Reader {
     /// The room of the data file. None if the store is on no file.
-    pub fn space(&self) -> Option<Space> {
+    pub(crate) fn space(&self) -> Option<Space> {
         let core = self.core();
         core.opened.as_ref()?;
         let file = fs::metadata(&core.path).ok()?.len();

@@ -100,7 +100,7 @@ fn places() -> u64 {
 }
 
 fn open(path: &Path) -> Result<Store, OpenError> {
-    Store::open(path, KINDS, Options { cache_bytes: 1 << 20, ..Options::default() }).and_then(OpenStore::start)
+    stores::of(KINDS).with(Options { cache_bytes: 1 << 20, ..Options::default() }).try_open(path).and_then(OpenStore::start)
 }
 
 /// A store on a drive with almost no cache, so that everything is read from it.

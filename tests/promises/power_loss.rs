@@ -209,7 +209,7 @@ struct Pair {
 fn open(disk: &SimulatedDisk, clock: &Clock) -> Result<OpenStore, OpenError> {
     // The cache is so small that pages are written before the end of a transaction and read again.
     let options = Options { cache_bytes: 256 << 10, retry: Duration::from_millis(1), clock: clock.clone(), ..Options::default() };
-    Store::open_on(disk.clone(), KINDS, options)
+    stores::of(KINDS).with(options).try_open_on(disk.clone())
 }
 
 fn shadow(clock: &Clock) -> OpenStore {

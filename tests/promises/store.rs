@@ -952,7 +952,7 @@ fn file_is_private_and_locked() {
     let store = open(&directory);
     assert!(store.is_new());
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let second = |path: &Path| Store::open(path, KINDS, Options::default()).err().unwrap();
+    let second = |path: &Path| stores::of(KINDS).try_open(path).err().unwrap();
     assert!(matches!(second(&path), OpenError::Locked(_)));
     assert!(second(&path).to_string().ends_with("data is in use by another process"));
     drop(store);

@@ -29,8 +29,6 @@ pub struct Operation {
     pub summary: String,
     pub verb: String,
     pub nouns: Vec<String>,
-    /// Whether it has a preview.
-    pub has_preview: bool,
     /// Members and lists that hold ids of other records: their path, and the path of the kind.
     pub references: Vec<(&'static str, &'static str)>,
 }
@@ -60,7 +58,6 @@ impl Grammar {
                     summary: row.summary.clone(),
                     verb,
                     nouns,
-                    has_preview: row.operation.preview.is_some(),
                     references: row.operation.references.clone(),
                 }
             }));
@@ -90,7 +87,7 @@ impl Grammar {
     }
 
     /// The schema that a `$ref` refers to, or the schema itself.
-    pub fn resolved<'j>(&'j self, interface: &str, schema: &'j Json) -> &'j Json {
+    pub(crate) fn resolved<'j>(&'j self, interface: &str, schema: &'j Json) -> &'j Json {
         let name = schema.get("$ref").and_then(Json::as_str).and_then(|reference| reference.rsplit('/').next());
         let found = name.and_then(|name| self.document(interface).pointer("/components/schemas")?.get(name));
         found.unwrap_or(schema)
@@ -121,7 +118,7 @@ impl Grammar {
     }
 
     /// The path of a kind by its singular name: `auth-policies` for `authPolicy`.
-    pub fn kind_of(&self, interface: &str, singular: &str) -> Option<String> {
+    pub(crate) fn kind_of(&self, interface: &str, singular: &str) -> Option<String> {
         let path = format!("/{}", plural(&kebab(singular)));
         self.has(interface, "GET", &path).then_some(path)
     }
@@ -186,7 +183,7 @@ fn answers_list(table: &Interface, path: &str) -> bool {
 }
 
 /// Converts to kebab case: `authPolicyId` to `auth-policy-id`.
-pub fn kebab(name: &str) -> String {
+pub(crate) fn kebab(name: &str) -> String {
     let mut out = String::new();
     let mut before = ' ';
     for letter in name.chars() {

@@ -40,7 +40,7 @@ pub fn agent(ca: Option<&str>) -> Result<Agent, Failure> {
 }
 
 /// The HTTP client for servers of others, which trusts the authorities of the system. A request has `most` time.
-pub fn of_system(most: Duration) -> Agent {
+pub(crate) fn of_system(most: Duration) -> Agent {
     let roots = rustls_native_certs::load_native_certs().certs;
     let roots: Vec<Certificate<'static>> = roots.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
     let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));

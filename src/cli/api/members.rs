@@ -10,9 +10,6 @@ use super::grammar::kebab;
 
 /// Nested objects get flags of their own up to this depth.
 const DEPTH: usize = 4;
-/// Flags of the program; a member with one of these names becomes `--member-NAME`.
-const TAKEN: [&str; 13] =
-    ["data", "config", "passphrase-file", "context", "output", "quiet", "json", "body", "enroll", "jwt", "help", "preview", "strict"];
 /// Short aliases of members.
 const ALIASES: [(&str, &[&str]); 1] = [("role-attributes", &["role", "roles"])];
 /// Defaults of required members of a new record, where the default is not `false`.
@@ -21,6 +18,7 @@ const USUAL: [(&str, &str); 3] = [("encryptionRequired", "true"), ("type", "\"De
 /// A member of a body, at any depth.
 pub(crate) struct Member {
     pub path: Vec<String>,
+    /// The flag; if a flag of the program has the same name, it becomes `member-NAME` (`tree.rs`).
     pub flag: String,
     pub schema: Json,
     /// Required by the schema, together with every object around it.
@@ -97,8 +95,7 @@ fn words_of(schema: &Json) -> Vec<String> {
 }
 
 fn flag(path: &[String]) -> String {
-    let name = path.iter().map(|part| kebab(part)).collect::<Vec<_>>().join(".");
-    if TAKEN.contains(&name.as_str()) { format!("member-{name}") } else { name }
+    path.iter().map(|part| kebab(part)).collect::<Vec<_>>().join(".")
 }
 
 fn shape(schema: &Json) -> Shape {

@@ -28,7 +28,7 @@ use grammar::{Grammar, Operation};
 use names::Names;
 use request::{Answer, Request};
 use transport::Transport;
-pub use transport::reach;
+pub(crate) use transport::reach;
 
 /// Entries requested per page.
 const PAGE: usize = 500;

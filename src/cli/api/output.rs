@@ -29,7 +29,7 @@ pub fn text(data: &Json, format: &str, order: &[String]) -> Result<String, Strin
 }
 
 /// Removes the `_links` of records, which are for programs.
-pub fn without_links(mut data: Json) -> Json {
+pub(crate) fn without_links(mut data: Json) -> Json {
     match &mut data {
         Json::Object(members) => {
             members.shift_remove("_links");

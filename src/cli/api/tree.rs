@@ -98,7 +98,7 @@ impl<'g> Word<'g> {
         command = command.subcommands(below);
         match self.operation {
             Some(operation) => {
-                let command = command.about(operation.summary.clone()).args(arguments(grammar, operation)).args(own(grammar, operation));
+                let command = command.about(operation.summary.clone()).args(arguments(grammar, operation));
                 if has_more { command.args_conflicts_with_subcommands(true).subcommand_negates_reqs(true) } else { command }
             }
             None => command
@@ -225,30 +225,22 @@ fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
         arguments.push(arg.required(parameter.get("required").and_then(Json::as_bool).unwrap_or_default()));
     }
     let members = members_of(grammar, operation);
-    if is_named(operation, &members) {
+    let named = is_named(operation, &members);
+    if named {
         arguments.push(Arg::new("name").value_name("NAME").help("Name of the new record"));
     }
-    let named = is_named(operation, &members);
+    let own = own(grammar, operation, &members);
+    let taken: BTreeSet<String> = arguments.iter().chain(&own).filter_map(Arg::get_long).chain(["help"]).map(str::to_owned).collect();
     let flags = members.iter().filter(|member| !(named && member.path == ["name"]));
     arguments.extend(flags.map(|member| {
-        let arg = members::argument(format!("body.{}", member.path.join(".")), &member.flag, &member.schema);
+        let flag = if taken.contains(&member.flag) { format!("member-{}", member.flag) } else { member.flag.clone() };
+        let arg = members::argument(format!("body.{}", member.path.join(".")), &flag, &member.schema);
         match names::referred(grammar, operation, member) {
             Some((kind, is_of_roles)) => completed(arg, grammar.lists(operation.interface, &kind), if is_of_roles { "@" } else { "" }),
             None => arg,
         }
     }));
-    let methods = enrollment_methods(&members);
-    if !methods.is_empty() && operation.verb == "create" {
-        let help = format!("Create an enrollment with METHOD ({}) and print its token", methods.join(", "));
-        arguments.push(Arg::new("enroll").long("enroll").value_name("METHOD[=VALUE]").help(help));
-    }
-    if has_token(grammar, operation) {
-        arguments.push(switch("jwt", "Print the enrollment token of the new record instead of its id"));
-    }
-    arguments.extend(grammar.body(operation).map(|(schema, _)| match schema {
-        Some(_) => file("json", "Read the body as JSON from FILE, or from stdin if FILE is -; flags override its members"),
-        None => file("body", "Read the body from FILE, or from stdin if FILE is -"),
-    }));
+    arguments.extend(own);
     arguments
 }
 
@@ -269,17 +261,31 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// The flags of the program itself.
-fn own(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
+fn own(grammar: &Grammar, operation: &Operation, members: &[Member]) -> Vec<Arg> {
+    let mut own = Vec::new();
+    let methods = enrollment_methods(members);
+    if !methods.is_empty() && operation.verb == "create" {
+        let help = format!("Create an enrollment with METHOD ({}) and print its token", methods.join(", "));
+        own.push(Arg::new("enroll").long("enroll").value_name("METHOD[=VALUE]").help(help));
+    }
+    if has_token(grammar, operation) {
+        own.push(switch("jwt", "Print the enrollment token of the new record instead of its id"));
+    }
+    own.extend(grammar.body(operation).map(|(schema, _)| match schema {
+        Some(_) => file("json", "Read the body as JSON from FILE, or from stdin if FILE is -; flags override its members"),
+        None => file("body", "Read the body from FILE, or from stdin if FILE is -"),
+    }));
     let formats = FORMATS.into_iter().chain(grammar.configuration(operation).map(|_| CONFIGURATION));
     let output = Arg::new("output").short('o').long("output").value_name("FORMAT").value_parser(PossibleValuesParser::new(formats));
     let default_format = if operation.verb == "list" { "table" } else { "yaml" };
     let path = |name: &'static str, help: &'static str| {
         file(name, help).value_parser(value_parser!(std::path::PathBuf)).help_heading("Controller")
     };
-    vec![
+    own.extend([
         output.help(format!("Format of the answer [default: {default_format}]")),
         switch("quiet", "Print nothing if a change succeeds").short('q'),
         path("data", "The data file of the controller on this host [env: OVERKEEP_DATA; default: overkeep.redb]"),
         path("config", "Read the configuration of the controller on this host from this file [env: OVERKEEP_CONFIG]"),
-    ]
+    ]);
+    own
 }

@@ -25,14 +25,14 @@ struct Claims<'c> {
 
 /// The last signed token. Any client may request it, so it is signed once per key and not per request.
 #[derive(Default)]
-pub struct NetworkTokens(Mutex<Option<(Arc<Signer>, String)>>);
+pub(crate) struct NetworkTokens(Mutex<Option<(Arc<Signer>, String)>>);
 
 impl NetworkTokens {
     /// The token of the controller at `address` (`HOST:PORT`).
     ///
     /// # Errors
     /// Signing fails.
-    pub fn token(&self, signer: Arc<Signer>, address: &str) -> Result<String> {
+    pub(crate) fn token(&self, signer: Arc<Signer>, address: &str) -> Result<String> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((by, token)) = kept.as_ref()
             && Arc::ptr_eq(by, &signer)

@@ -49,9 +49,9 @@ pub struct DeclaredRecord {
     /// Its writable members; references are ids.
     pub draft: Json,
     /// Whether every request to delete it is rejected.
-    pub is_kept: bool,
+    pub(crate) is_kept: bool,
     /// Whether the controller created it by itself and nobody has changed it.
-    pub is_factory: bool,
+    pub(crate) is_factory: bool,
 }
 
 impl DeclaredKind {

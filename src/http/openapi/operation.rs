@@ -83,12 +83,12 @@ pub struct Operation {
     pub declared: Option<DeclaredKind>,
     pub errors: BTreeSet<u16>,
     /// Whether the answer ignores the `accept` header.
-    pub any_accept: bool,
+    pub(crate) any_accept: bool,
 }
 
 impl Operation {
     /// Adds the parameters of a flat struct.
-    pub fn parameters_of<T: JsonSchema>(&mut self, place: ParameterLocation) {
+    pub(crate) fn parameters_of<T: JsonSchema>(&mut self, place: ParameterLocation) {
         let schema = Schemas::inline::<T>();
         let required: BTreeSet<&str> =
             schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
@@ -102,7 +102,7 @@ impl Operation {
     ///
     /// # Errors
     /// The schema is invalid, which is a defect.
-    pub fn json_body(&mut self, name: &str, title: String, schema: Json) -> Result<()> {
+    pub(crate) fn json_body(&mut self, name: &str, title: String, schema: Json) -> Result<()> {
         let checker = Some(Arc::new(Checker::own(&schema)?));
         self.body = Some(BodyShape {
             name: name.into(),

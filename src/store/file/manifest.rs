@@ -28,7 +28,7 @@ pub struct Manifest {
     pub format: u32,
     /// The Overkeep version that made it.
     pub release: String,
-    pub made_at: Timestamp,
+    pub(crate) made_at: Timestamp,
     /// The number of rows of each table that is not empty.
     pub rows: BTreeMap<String, u64>,
     /// SHA-256 over all rows and the other fields of the manifest, in hex.

@@ -49,7 +49,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::snapshot`].
-    pub fn supersede(&self, file: &Path, watch: &Progress) -> Result<Manifest> {
+    pub(crate) fn supersede(&self, file: &Path, watch: &Progress) -> Result<Manifest> {
         self.copied(file, Owner::OfTheOneBefore, watch)
     }
 

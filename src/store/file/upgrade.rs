@@ -27,7 +27,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
-    pub fn is_current(&self) -> Result<bool> {
+    pub(crate) fn is_current(&self) -> Result<bool> {
         let from = self.core().database()?.begin_read().map_err(broken)?;
         Ok(open::format(&from).map_err(broken)? == Some(NEWEST))
     }

@@ -37,7 +37,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn history_sequences(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<u64>, u64)> {
+    pub(crate) fn history_sequences(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<u64>, u64)> {
         let sequences = if query.predicate.lets_all_through() {
             Sequences::All(anchor(self)?.sequence + 1..=end(self)?.sequence)
         } else {
@@ -66,7 +66,12 @@ impl Read<'_> {
     ///
     /// # Errors
     /// A row is damaged, the file cannot be read, or the first error of `see`.
-    pub fn history_of(&self, kinds: &[&str], sequence: u64, see: &mut dyn FnMut(HistoryRow) -> Result<ControlFlow<()>>) -> Result<u64> {
+    pub(crate) fn history_of(
+        &self,
+        kinds: &[&str],
+        sequence: u64,
+        see: &mut dyn FnMut(HistoryRow) -> Result<ControlFlow<()>>,
+    ) -> Result<u64> {
         let mut passed = sequence;
         self.scan(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
             if is_of(kinds, row) && see(shown(key, row)?)?.is_break() {
@@ -95,7 +100,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn history_gone(&self) -> Result<u64> {
+    pub(crate) fn history_gone(&self) -> Result<u64> {
         Ok(anchor(self)?.sequence)
     }
 
@@ -111,7 +116,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn history_row(&self, sequence: u64) -> Result<Option<HistoryRow>> {
+    pub(crate) fn history_row(&self, sequence: u64) -> Result<Option<HistoryRow>> {
         let key = sequence.to_be_bytes();
         let Some(row) = self.bytes(Table::History, &key)? else { return Ok(None) };
         self.unless_damaged(shown(&key, &row))

@@ -222,7 +222,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn tell_of(&self, author: Author, entry: HistoryEntry) -> Result<()> {
+    pub(crate) fn tell_of(&self, author: Author, entry: HistoryEntry) -> Result<()> {
         let about = entry.access.as_ref().filter(|access| access.changes == 1).map(|access| access.first);
         self.add(author, entry, |sequence| about.unwrap_or(sequence))
     }

@@ -49,19 +49,19 @@ pub(crate) struct Inspection<'i> {
 
 /// The position of a check in small steps: the table, and the last row that was checked.
 #[derive(Debug, Clone, Default)]
-pub struct Position {
+pub(crate) struct Position {
     table: usize,
     behind: Option<Vec<u8>>,
 }
 
 impl Position {
     /// The kind of the table, if it is a table of records.
-    pub fn kind(&self, kinds: &[KindEntry]) -> Option<&'static str> {
+    pub(crate) fn kind(&self, kinds: &[KindEntry]) -> Option<&'static str> {
         kinds.get(self.table).map(|entry| entry.kind.name)
     }
 
     /// The start of the next table.
-    pub fn next_table(&self) -> Self {
+    pub(crate) fn next_table(&self) -> Self {
         Self { table: self.table + 1, behind: None }
     }
 }

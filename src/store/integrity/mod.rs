@@ -84,7 +84,7 @@ impl Store {
     ///
     /// # Errors
     /// The store is closed, or `watch` cancelled it.
-    pub fn check_some(&self, place: &Position, rows: usize, watch: &Progress) -> Result<(Vec<String>, Option<Position>)> {
+    pub(crate) fn check_some(&self, place: &Position, rows: usize, watch: &Progress) -> Result<(Vec<String>, Option<Position>)> {
         let looked = self.core().read(Some(&ScanPermit::free(&watch.stop)), |read| Inspection::some(read, watch, place, rows));
         match looked {
             Ok((faults, next)) => Ok((faults.into_iter().map(|fault| fault.description).collect(), next)),
@@ -98,7 +98,7 @@ impl Store {
 
     /// Reads `blocks` blocks from block `from` on from the disk again, although they are cached. Returns a text for
     /// each damaged block, and the block to continue with.
-    pub fn reread_some(&self, from: u64, blocks: u64) -> (Vec<String>, Option<u64>) {
+    pub(crate) fn reread_some(&self, from: u64, blocks: u64) -> (Vec<String>, Option<u64>) {
         let (damaged, next) = self.core().backend.reread(from, blocks);
         (damaged.into_iter().map(lost).collect(), next)
     }

@@ -84,7 +84,7 @@ impl<E: Entity> Plan<E> {
     }
 
     /// Whether the list is made from few records of all, so that it is not worth another thread.
-    pub fn is_brief(&self) -> bool {
+    pub(crate) fn is_brief(&self) -> bool {
         const FEW: usize = 20;
         const FAR: usize = 1_000;
         let unique = |field: &str| E::FIELDS.iter().any(|of| of.name == field && matches!(of.index, Index::Unique | Index::Every));
@@ -140,7 +140,7 @@ impl<E: Entity> Plan<E> {
     }
 
     /// The same of records that somebody brings along, whether or not they are stored as such.
-    pub fn ids_from(self, read: &Read<'_>, records: Vec<Record<E>>) -> (Ids, u64) {
+    pub(crate) fn ids_from(self, read: &Read<'_>, records: Vec<Record<E>>) -> (Ids, u64) {
         let key = |record: &Record<E>| {
             let seen = Seen { record, facts: read };
             self.predicate.matches(&seen).then(|| SortKey::new(&seen, &self.sort, record.id.as_str()))

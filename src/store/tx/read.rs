@@ -41,7 +41,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn find_id_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Id<E>>> {
+    pub(crate) fn find_id_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Id<E>>> {
         let mut first = None;
         self.visit_ids(E::KIND, field, value.as_bytes(), &mut |id| {
             first = Some(Id::from_text(id));
@@ -54,7 +54,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// It is damaged, or the file cannot be read.
-    pub fn find_named<E: Entity>(&self, name: &str) -> Result<Option<Record<E>>> {
+    pub(crate) fn find_named<E: Entity>(&self, name: &str) -> Result<Option<Record<E>>> {
         let by_id = self.find(&Id::from_text(name))?;
         if by_id.is_some() { Ok(by_id) } else { self.find_by("name", name) }
     }
@@ -79,7 +79,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read, or the store was opened without the kind.
-    pub fn count_of(&self, kind: Kind) -> Result<u64> {
+    pub(crate) fn count_of(&self, kind: Kind) -> Result<u64> {
         self.rows.len(Table::Records(self.context.registry.place(kind)?))
     }
 

@@ -116,7 +116,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn would_write_tombstone<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
+    pub(crate) fn would_write_tombstone<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
         Ok(self.few::<E>(field, value)?.is_none())
     }
 

@@ -162,7 +162,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// [`Error::Duplicate`], [`Error::Several`] of them, or the file cannot be read.
-    pub fn check_taken<E: Entity>(&self, record: &Record<E>) -> Result<()> {
+    pub(crate) fn check_taken<E: Entity>(&self, record: &Record<E>) -> Result<()> {
         Error::all(unique_entries(record).map(|(entry, member)| self.check_unique(E::KIND, &entry, member, record.id.as_str())))
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use overkeep::testing::store::{KindEntry, OpenStore, Options, Store};
+use overkeep::testing::store::{KindEntry, OpenError, OpenStore, Options, Store};
 use redb::{StorageBackend, backends::InMemoryBackend};
 
 /// How a store for a test is opened.
@@ -23,12 +23,22 @@ impl Stores {
         Self { options, ..self }
     }
 
+    /// For tests of what opening refuses.
+    pub fn try_open(self, file: &Path) -> Result<OpenStore, OpenError> {
+        Store::open(file, self.kinds, self.options)
+    }
+
+    /// For tests of what opening refuses.
+    pub fn try_open_on(self, backend: impl StorageBackend) -> Result<OpenStore, OpenError> {
+        Store::open_on(backend, self.kinds, self.options)
+    }
+
     pub fn open(self, file: &Path) -> OpenStore {
-        Store::open(file, self.kinds, self.options).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+        self.try_open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     }
 
     pub fn open_on(self, backend: impl StorageBackend) -> OpenStore {
-        Store::open_on(backend, self.kinds, self.options).unwrap()
+        self.try_open_on(backend).unwrap()
     }
 
     pub fn open_in_memory(self) -> OpenStore {

@@ -5,16 +5,10 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, VersionInfo, filterable, missing},
+    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, VersionInfo, missing},
     error::{Error, Result},
     http::{
-        answer::Shown,
-        api::management::transit_router::of_both_kinds,
-        call::Call,
-        envelope::Detail,
-        extractor::Query,
-        list_body::{Joined, joined},
-        listing::Listing,
+        answer::Shown, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::Joined, listing::Listing,
     },
     store::Read,
 };
@@ -92,14 +86,7 @@ fn see(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
 
 /// GET /routers
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
-    joined(&call, false, filterable::<TransitRouter>().collect(), find_all, |tx, _, part| {
-        while let Some(id) = part.next() {
-            find(tx, &Id::from_text(id))?.map_or(Ok(()), |router| part.add_value(&see(&router, tx)))?;
-        }
-        Ok(())
-    })
-    .await
+    transit_router::listed(&call, listing, |tx, id| Ok(find(tx, id)?.map(|router| see(&router, tx)))).await
 }
 
 fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Record<TransitRouter>>> {

@@ -1,5 +1,8 @@
 //! Transit routers, under both of their paths. Edge routers are listed among them, and can be deleted but not changed there.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::{
     entity::{EdgeRouter, Entity, FactsExt, Id, TransitRouter, Words, filterable, missing, transit_router_view::View},
     error::{Error, Refusal, Result},
@@ -50,12 +53,28 @@ fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
     Id::from_text(id.as_str())
 }
 
-/// The listed routers of both kinds. They are sorted in memory, at most one request per scanning thread; a record holds only its tags
-/// (bounded by `members` in the configuration) and some short members.
+/// A list of the routers of both kinds, each shown by `find`.
 ///
 /// # Errors
 /// The filter or the sort is invalid, or a record cannot be read.
-pub(crate) fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
+pub(crate) async fn listed<V: Serialize + JsonSchema + Send + 'static>(
+    call: &Call,
+    listing: Listing,
+    find: fn(&Read<'_>, &Id<TransitRouter>) -> Result<Option<Detail<V>>>,
+) -> Result<Joined<Detail<V>>> {
+    let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
+    joined(call, false, filterable::<TransitRouter>().collect(), find_all, move |tx, _, part| {
+        while let Some(id) = part.next() {
+            find(tx, &Id::from_text(id))?.map_or(Ok(()), |router| part.add_value(&router))?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// The ids of the routers of both kinds on a page. They are sorted in memory, at most one request per scanning thread; a record holds only
+/// its tags (bounded by `members` in the configuration) and some short members.
+fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
     let mut routers = Vec::new();
     tx.each::<TransitRouter>(|router| {
@@ -71,14 +90,7 @@ pub(crate) fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pa
 }
 
 async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
-    joined(&call, false, filterable::<TransitRouter>().collect(), find_all, |tx, _, part| {
-        while let Some(id) = part.next() {
-            find(tx, &Id::from_text(id))?.map_or(Ok(()), |router| part.add_value(&router))?;
-        }
-        Ok(())
-    })
-    .await
+    listed(&call, listing, find).await
 }
 
 async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Tagged<Detail<View>>> {
