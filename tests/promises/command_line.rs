@@ -337,11 +337,24 @@ fn large_and_foreign_requests_are_refused() {
     assert_eq!(ask(get("/edge/management/v1/services")).0, 200);
 }
 
-/// Runs the examples of a section of a page.
-fn run_examples(server: &TestServer, heading: &str, directory: &Path) {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operating.md")).unwrap();
-    let section = page.split(&format!("\n## {heading}\n")).nth(1).unwrap().split("\n## ").next().unwrap();
-    let blocks: Vec<&str> = section.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+/// The text of a page in `docs/`.
+fn page(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)).unwrap()
+}
+
+/// The examples in a text.
+fn examples(text: &str) -> Vec<&str> {
+    text.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+/// A section of `docs/operating.md`.
+fn section<'p>(page: &'p str, heading: &str) -> &'p str {
+    page.split(&format!("\n## {heading}\n")).nth(1).unwrap().split("\n## ").next().unwrap()
+}
+
+/// Runs the examples in a text, one after the other.
+fn run_examples(server: &TestServer, text: &str, directory: &Path) {
+    let blocks = examples(text);
     assert!(!blocks.is_empty());
     let script = format!("set -euo pipefail\n{}", blocks.join("\n"))
         .replace("https://controller.example:1280", &format!("https://{}", server.bound()));
@@ -356,14 +369,30 @@ fn run_examples(server: &TestServer, heading: &str, directory: &Path) {
 #[test]
 fn documented_examples_work() {
     let directory = tempfile::TempDir::new().unwrap();
-    run_examples(&TestServer::start(), "The command line", directory.path());
+    run_examples(&TestServer::start(), section(&page("operating.md"), "The command line"), directory.path());
     assert!(directory.path().join("alice.jwt").metadata().unwrap().len() > 100);
+}
+
+#[test]
+fn examples_of_every_page_work() {
+    let operating = page("operating.md");
+    let in_sections = ["The command line", "The network as a file"].map(|heading| examples(section(&operating, heading)).len());
+    assert_eq!(examples(&operating).len(), in_sections.iter().sum::<usize>(), "other tests run those of these sections");
+    let mut pages = 0;
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") && name != "operating.md" && !examples(&page(&name)).is_empty() {
+            pages += 1;
+            run_examples(&TestServer::start(), &page(&name), tempfile::TempDir::new().unwrap().path());
+        }
+    }
+    assert!(pages > 1, "pages have examples");
 }
 
 #[test]
 fn documented_network_is_applied() {
     let (server, directory) = (TestServer::start(), tempfile::TempDir::new().unwrap());
-    run_examples(&server, "The network as a file", directory.path());
+    run_examples(&server, section(&page("operating.md"), "The network as a file"), directory.path());
     assert_eq!(server.admin.get("/services?filter=name%3D%22wiki%22").expect(200).each("name"), ["wiki"]);
 }
 

@@ -42,20 +42,19 @@ def main(root, binary):
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="readme-") as directory:
         place = pathlib.Path(directory)
-        log, password = place / "log", "typed by a test"
-        (place / "password").write_text(password)
+        log = place / "log"
         env = {name: value for name, value in os.environ.items() if not name.startswith("OVERKEEP_")}
         env |= {"PIP_CACHE_DIR": str(cache), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PATH": f"{binary.parent}:{env['PATH']}"}
         with open(log, "wb") as out:
-            controller = subprocess.Popen([binary, "run", "--listen", f"127.0.0.1:{port}", "--admin-password-file", "password"], cwd=place,
+            controller = subprocess.Popen([binary, "run", "--listen", f"127.0.0.1:{port}"], cwd=place,
                                           env=env, stdout=out, stderr=out, start_new_session=True)
         try:
             wait_for(port, controller, log)
             # In a process session of its own, so that its background processes can be ended.
-            shell = subprocess.Popen(["bash", "-c", script], cwd=place, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            shell = subprocess.Popen(["bash", "-c", script], cwd=place, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, start_new_session=True)
             try:
-                output, _ = shell.communicate(password + "\n", timeout=WALK)
+                output, _ = shell.communicate(timeout=WALK)
             except subprocess.TimeoutExpired:
                 os.killpg(shell.pid, signal.SIGKILL)
                 output = shell.communicate()[0] + f"\nit did not end within {WALK} s"
