@@ -96,8 +96,8 @@ pub struct Http {
     pub max_unread_bytes: usize,
     pub max_unread_bytes_total: usize,
     /// Concurrent requests on one HTTP/2 connection.
-    pub(crate) max_streams: usize,
-    pub(crate) max_connections: usize,
+    pub max_streams: usize,
+    pub max_connections: usize,
     pub max_handshakes: usize,
     pub max_requests: usize,
     pub max_head_bytes: usize,
@@ -129,8 +129,8 @@ pub struct Sessions {
     pub services_per_identity: usize,
     /// Certificates of one session.
     pub certificates: usize,
-    pub(crate) activity_interval: Span,
-    pub(crate) activity_batch: usize,
+    pub activity_interval: Span,
+    pub activity_batch: usize,
     pub sweep_interval: Span,
     pub sweep_batch: usize,
 }
@@ -139,7 +139,7 @@ pub struct Sessions {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Enrollment {
     pub identity_duration: Span,
-    pub(crate) edge_router_duration: Span,
+    pub edge_router_duration: Span,
     pub keep_expired: Span,
     /// Whether router certificates may have names and addresses of `advertise`, or wildcards that cover one.
     pub routers_may_name_controller: bool,
@@ -165,7 +165,7 @@ pub struct Codes {
     /// From one network; half as many in one session.
     pub wrong_per_day: usize,
     /// From all networks from which no correct code came.
-    pub(crate) wrong_per_day_in_all: usize,
+    pub wrong_per_day_in_all: usize,
     /// The number of identities whose wrong codes are counted.
     pub remembered: usize,
 }
@@ -187,7 +187,7 @@ pub struct KeySets {
     pub timeout: Span,
     pub max_bytes: u64,
     /// In one set.
-    pub(crate) max_keys: usize,
+    pub max_keys: usize,
     /// The minimum time between two fetches for one signer, and after a failed one.
     pub pause: Span,
     pub pause_after_failure: Span,
@@ -210,7 +210,7 @@ pub struct KeySets {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Posture {
     /// Of one text in an answer.
-    pub(crate) max_text_bytes: usize,
+    pub max_text_bytes: usize,
     /// Answers about processes kept per identity.
     pub processes: usize,
 }
@@ -231,10 +231,10 @@ pub struct Router {
     pub max_channel_mib: usize,
     /// Of all channels together.
     pub max_total_mib: usize,
-    pub(crate) max_message_mib: usize,
+    pub max_message_mib: usize,
     /// Of one identity.
     pub max_binds: usize,
-    pub(crate) max_circuits: usize,
+    pub max_circuits: usize,
     pub max_circuits_per_identity: usize,
     pub max_channels_per_identity: usize,
     /// How long circuits may continue when the router stops.
@@ -259,7 +259,7 @@ pub struct Routers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Store {
-    pub(crate) cache_mib: usize,
+    pub cache_mib: usize,
     pub group: usize,
     pub queue: usize,
     /// Concurrent long reads.
@@ -272,7 +272,7 @@ pub struct Store {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct History {
     pub max_age: Span,
-    pub(crate) max_mib: u64,
+    pub max_mib: u64,
     /// Concurrent connections to the event streams.
     pub readers: usize,
 }
@@ -294,7 +294,7 @@ pub struct Snapshots {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Integrity {
     /// From the start of one scrub to the start of the next.
-    pub(crate) scrub_interval: Span,
+    pub scrub_interval: Span,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -407,7 +407,7 @@ impl Config {
     /// The address that clients of the built-in router connect to: `router.advertise`, or else the first of [`Config::advertised`]. `own`
     /// is the socket that only the router listens on, if any: then its port is used, and also its address if `advertise` is empty and the
     /// socket is not bound to every address.
-    pub(crate) fn router_address(&self, bound: SocketAddr, own: Option<SocketAddr>) -> Address {
+    pub fn router_address(&self, bound: SocketAddr, own: Option<SocketAddr>) -> Address {
         let first = || self.advertise.first().cloned().unwrap_or_else(|| bound.into());
         let derived = || match own {
             Some(own) if self.advertise.is_empty() && !own.ip().is_unspecified() => own.into(),

@@ -94,7 +94,7 @@ pub struct Record<E: Stateful> {
     pub updated_at: Timestamp,
     pub tags: Tags,
     /// Whether it belongs to the system; then no request may change or delete it.
-    pub(crate) is_system: bool,
+    pub is_system: bool,
     pub spec: E,
     pub state: E::State,
 }

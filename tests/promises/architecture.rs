@@ -258,7 +258,7 @@ fn each_claim_finds_its_fault() {
         (circles_of_files, "entity/kind.rs", "//! A\nuse super::{Record, Tags};", "entity::kind, entity::record"),
         (circles_of_files, "store/index.rs", "//! A\nuse super::tx;\nfn f() { tx::edit::check_every(); }", "store::index"),
         (crates_out_of_place, "store/list/plan.rs", "//! A\nuse redb::Table;", "src/store/list/plan.rs names redb"),
-        (files_without_a_word, "clock.rs", "use std::fmt;", "src/clock.rs does not say what it is"),
+        (files_without_a_word, "error.rs", "use std::fmt;", "src/error.rs does not say what it is"),
     ];
     for (claim, file, text, fault) in faults {
         let mut wrong = sources();
