@@ -38,7 +38,7 @@ pub struct Parts {
     pub routers: config::Routers,
     pub passwords: Passwords,
     /// The names that routers may not have.
-    pub reserved: Reserved,
+    pub(crate) reserved: Reserved,
 }
 
 /// Time limits.

@@ -19,7 +19,7 @@ pub struct Identity {
     pub name: String,
     /// Accepted for compatibility with older clients; every identity created by a request is a `Default`.
     #[serde(rename = "type")]
-    pub(crate) claimed_kind: ClaimedKind,
+    pub claimed_kind: ClaimedKind,
     /// Whether it may manage everything. Policies still decide which services it may use.
     pub is_admin: bool,
     /// Names by which policies find the identity.
@@ -28,22 +28,22 @@ pub struct Identity {
     /// The auth policy that says how it may log in; if empty, `default`.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
-    pub(crate) auth_policy_id: Id<AuthPolicy>,
+    pub auth_policy_id: Id<AuthPolicy>,
     /// Its name at an external authority, in the claims of certificates and tokens; empty or absent means none.
     #[serde(default)]
-    pub(crate) external_id: Option<String>,
+    pub external_id: Option<String>,
     /// The cost of reaching a service through it, unless set for the service.
     #[serde(default)]
-    pub(crate) default_hosting_cost: u16,
+    pub default_hosting_cost: u16,
     /// Its precedence as a host, unless set for the service.
     #[serde(default)]
-    pub(crate) default_hosting_precedence: Precedence,
+    pub default_hosting_precedence: Precedence,
     /// Its cost as a host of single services, by service id.
     #[serde(default)]
-    pub(crate) service_hosting_costs: BTreeMap<Id<Service>, u16>,
+    pub service_hosting_costs: BTreeMap<Id<Service>, u16>,
     /// Its precedence as a host of single services, by service id.
     #[serde(default)]
-    pub(crate) service_hosting_precedences: BTreeMap<Id<Service>, Precedence>,
+    pub service_hosting_precedences: BTreeMap<Id<Service>, Precedence>,
     /// Free data of its application. Values may not be lists or objects.
     #[serde(default)]
     pub app_data: Document,
