@@ -374,22 +374,6 @@ fn documented_examples_work() {
 }
 
 #[test]
-fn examples_of_every_page_work() {
-    let operating = page("operating.md");
-    let in_sections = ["The command line", "The network as a file"].map(|heading| examples(section(&operating, heading)).len());
-    assert_eq!(examples(&operating).len(), in_sections.iter().sum::<usize>(), "other tests run those of these sections");
-    let mut pages = 0;
-    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".md") && name != "operating.md" && !examples(&page(&name)).is_empty() {
-            pages += 1;
-            run_examples(&TestServer::start(), &page(&name), tempfile::TempDir::new().unwrap().path());
-        }
-    }
-    assert!(pages > 1, "pages have examples");
-}
-
-#[test]
 fn documented_network_is_applied() {
     let (server, directory) = (TestServer::start(), tempfile::TempDir::new().unwrap());
     run_examples(&server, section(&page("operating.md"), "The network as a file"), directory.path());

@@ -20,12 +20,11 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def wait_for(port, process, log):
+def wait_for(socket_of_host, process, log):
     end = time.monotonic() + START
     while time.monotonic() < end and process.poll() is None:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+        if socket_of_host.exists():
+            return
         time.sleep(0.1)
     sys.exit(f"FAIL readme: the controller did not start: {log.read_text()[-800:]}")
 
@@ -49,7 +48,7 @@ def main(root, binary):
             controller = subprocess.Popen([binary, "run", "--listen", f"127.0.0.1:{port}"], cwd=place,
                                           env=env, stdout=out, stderr=out, start_new_session=True)
         try:
-            wait_for(port, controller, log)
+            wait_for(place / "overkeep.redb.sock", controller, log)
             # In a process session of its own, so that its background processes can be ended.
             shell = subprocess.Popen(["bash", "-c", script], cwd=place, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, start_new_session=True)
