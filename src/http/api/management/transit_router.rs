@@ -53,6 +53,9 @@ fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
     Id::from_text(id.as_str())
 }
 
+/// Finds a router of either kind and shows it.
+type Find<V> = fn(&Read<'_>, &Id<TransitRouter>) -> Result<Option<Detail<V>>>;
+
 /// A list of the routers of both kinds, each shown by `find`.
 ///
 /// # Errors
@@ -60,7 +63,7 @@ fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
 pub(crate) async fn listed<V: Serialize + JsonSchema + Send + 'static>(
     call: &Call,
     listing: Listing,
-    find: fn(&Read<'_>, &Id<TransitRouter>) -> Result<Option<Detail<V>>>,
+    find: Find<V>,
 ) -> Result<Joined<Detail<V>>> {
     let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
     joined(call, false, filterable::<TransitRouter>().collect(), find_all, move |tx, _, part| {
