@@ -199,7 +199,8 @@ fn extended(open: &mut TlsConnection, session: &Json) -> (String, Arc<Key>) {
 fn new_server_key_lists_invalid_tokens() {
     let server = TestServer::start();
     let device = Device::enrolled(&server);
-    let id = server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
+    let name = fresh("late");
+    let id = server.identity(&name, json!({ "enrollment": { "ott": true } }));
     let told = || server.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"].clone();
     let shown = |device: &Device| device.connect().shown()[0].public_key().clone();
     let (before, old) = (told(), shown(&device));
@@ -209,7 +210,7 @@ fn new_server_key_lists_invalid_tokens() {
     let new = shown(&device);
     assert_ne!(old, new);
     for said in [lines, server.tell(Command::ListCertificates)] {
-        assert!(said.contains(text(&before["id"])) && said.contains(&id) && said.contains("/refresh"), "{said}");
+        assert!(said.contains(text(&before["id"])) && said.contains(&name) && said.contains("/refresh"), "{said}");
     }
     assert!(!verifies(&told(), &new));
     let end = server.clock.now().plus(DAY).to_string();
@@ -312,7 +313,8 @@ fn foreign_certificate_is_replaced_while_serving() {
         (config.tls.certificate, config.tls.key) = (Some(files[0].clone()), Some(files[1].clone()));
     });
     let device = Device::enrolled(&server);
-    let id = server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
+    let name = fresh("late");
+    let id = server.identity(&name, json!({ "enrollment": { "ott": true } }));
     let told = || server.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"].clone();
     let shown = || device.connect().shown();
     let first = shown();
@@ -391,8 +393,8 @@ fn certificate_covers_all_advertised_names() {
     assert_eq!(*urls, json!(["https://one.test:1280/edge/client/v1", "https://[2001:db8::1]:1280/edge/client/v1"]));
     assert_eq!(running.advertised(), "one.test:1280");
     let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", running.generated_password().unwrap());
-    let late = json!({ "name": fresh("late"), "type": "Device", "isAdmin": false, "enrollment": { "ott": true } });
-    let late = admin.post("/identities", late).expect(201).id();
+    let late = fresh("late");
+    admin.post("/identities", json!({ "name": late, "type": "Device", "isAdmin": false, "enrollment": { "ott": true } })).expect(201);
     let status = |data: &Path| ask(&socket::beside(data), &Command::ListCertificates).unwrap().unwrap().join("\n");
     assert!(!status(&config.data).contains(&late));
     running.stop();

@@ -34,7 +34,7 @@ pub(crate) fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
     let mut top = Word::default();
     for operation in &grammar.operations {
         if !reserved.contains(&operation.verb) {
-            top.insert(operation, std::iter::once(&operation.verb).chain(&operation.nouns));
+            top.insert_command(operation);
         }
     }
     let mut commands: Vec<Command> = top.next.iter().map(|(verb, word)| word.command(grammar, verb, verb, true)).collect();
@@ -45,7 +45,7 @@ pub(crate) fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
     for interface in INTERFACES {
         let mut words = Word::default();
         for operation in grammar.operations.iter().filter(|operation| operation.interface == interface) {
-            words.insert(operation, std::iter::once(&operation.verb).chain(&operation.nouns));
+            words.insert_command(operation);
         }
         let below = words.next.iter().map(|(verb, word)| word.command(grammar, verb, verb, true));
         let about = format!("The same commands, only for operations of the {interface} interface");
@@ -73,6 +73,11 @@ pub(crate) fn chosen<'g>(grammar: &'g Grammar, words: &[&str]) -> Option<&'g Ope
 }
 
 impl<'g> Word<'g> {
+    /// A verb is kept as it is; nouns are entered in the singular.
+    fn insert_command(&mut self, operation: &'g Operation) {
+        self.next.entry(operation.verb.clone()).or_default().insert(operation, operation.nouns.iter());
+    }
+
     fn insert<'w>(&mut self, operation: &'g Operation, mut words: impl Iterator<Item = &'w String>) {
         match words.next() {
             Some(word) => self.next.entry(singular(word)).or_default().insert(operation, words),
