@@ -7,11 +7,7 @@ use super::{
     Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
     TransitRouter, authenticator::check_username,
 };
-use crate::{
-    clock::Timestamp,
-    error::Result,
-    query::{Type, Value},
-};
+use crate::{clock::Timestamp, error::Result, query::Type};
 
 /// An unused one-time token. Requests do not write it directly, and it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
@@ -150,7 +146,6 @@ impl Entity for Enrollment {
         Field::indexed("edgeRouter", Type::Text, |r| text(&r.spec.edge_router_id).into()),
         Field::indexed("transitRouter", Type::Text, |r| text(&r.spec.transit_router_id).into()),
         Field::indexed("caId", Type::Text, |r| text(&r.spec.ca_id).into()),
-        Field::plain("expiresAt", Type::Date, |r| Value::Date(r.spec.expires_at.millis())),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<Identity>("identity", |r| text(&r.spec.identity_id).into_iter().collect(), OnDelete::Cascade),
