@@ -92,6 +92,8 @@ fn alone(config: Config, data: PathBuf) -> Config {
     (alone.admin_password_file, alone.tls) = (None, Default::default());
     (alone.router.listen, alone.router.advertise, alone.routers.listen, alone.metrics.listen) = (None, None, None, None);
     (alone.snapshots.directory, alone.snapshots.after) = (None, Vec::new());
+    // A file without the built-in router gets none, so that counts can be compared.
+    alone.router.enabled = false;
     alone
 }
 

@@ -414,6 +414,14 @@ fn table_cells_stand_below_headings() {
 }
 
 #[test]
+fn secrets_shown_once_are_printed() {
+    let server = &TestServer::start();
+    let made = on_host(server, &["create", "api-token", "ci", "--actions", "read"]).good();
+    let token = made.lines().find_map(|line| line.strip_prefix("token: ")).unwrap_or_else(|| panic!("{made}"));
+    assert!(made.contains("id: ") && token.len() > 40, "{made}");
+}
+
+#[test]
 fn help_says_what_documents_say() {
     let server = &TestServer::start();
     let help = on_host(server, &["create", "service-policy", "--help"]).good();

@@ -160,6 +160,16 @@ fn drills_prove_a_snapshot() {
     on_host(&server, &["drill"]).bad(1, &["snapshots.directory"]);
 }
 
+#[test]
+fn drills_add_no_built_in_router() {
+    let server = TestServer::start();
+    let snapshots = TempDir::new().unwrap();
+    let made = snapshots.path().join("made.snapshot");
+    on_host(&server, &["snapshot", made.to_str().unwrap()]).good();
+    let told = on_host(&server, &["drill", made.to_str().unwrap()]).good();
+    assert!(told.contains("as in the snapshot"), "{told}");
+}
+
 /// A schedule of snapshots with these settings.
 fn scheduled(place: &Path, adapt: impl FnOnce(&mut Snapshots)) -> (Schedule, Maintenance, Clock) {
     let data = place.join("data");

@@ -154,7 +154,7 @@ fn print_answer(
     match (format, id) {
         _ if is_quiet && operation.method != "GET" => Ok(()),
         (Some(format), _) => print(&output::text(&data, format, &order())?),
-        (None, Some(id)) if operation.verb == "create" => print(id),
+        (None, Some(id)) if operation.verb == "create" && !tells_more(&data) => print(id),
         (None, _) if is_empty => Ok(()),
         (None, _) if operation.verb == "list" => print(&output::text(&data, "table", &order())?),
         (None, _) => print(&output::text(&output::without_links(data), "yaml", &[])?),
@@ -174,6 +174,11 @@ fn print_configurations(names: &mut Names<'_>, operation: &Operation, data: &Jso
         }
     }
     print(&documents.join("\n---\n"))
+}
+
+/// Whether an answer holds more than the id of a new record, such as a secret that is shown once.
+fn tells_more(data: &Json) -> bool {
+    data.as_object().into_iter().flat_map(serde_json::Map::keys).any(|member| member != "id" && member != "_links")
 }
 
 /// The enrollment token in a record.
