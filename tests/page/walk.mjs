@@ -477,7 +477,7 @@ async function large(browser, ask) {
   await page.waitForFunction(SETTLED);
   const first = async () => {
     const rounds = [await requests(), await requests(), await requests()];
-    return { count: rounds[0].count, time: Math.min(...rounds.map(({ time }) => time)) };
+    return { count: Math.min(...rounds.map(({ count }) => count)), time: Math.min(...rounds.map(({ time }) => time)) };
   };
   const before = await first();
   const names = Array.from({ length: 5000 }, (_, index) => `sales-${index}`);

@@ -163,11 +163,11 @@ fn what_ends_is_told_before() {
     on_host(&server, &["expiring", "--within", "soon"]).bad(1, &["within"]);
     server.anonymous().at(Base::Overkeep).get("/expiring").expect(401);
     let token = fresh("token");
-    let made = on_host(&server, &["create", "api-token", &token, "--actions", "read"]).good();
+    let made = on_host(&server, &["create", "api-token", &token, "--actions", "read", "-o", "json"]).json();
     let found = on_host(&server, &["expiring", "--within", "91d", "--json"]);
     let found: Json = serde_json::from_str(&found.out).unwrap();
     let tokens: Vec<&Json> = found["items"].as_array().unwrap().iter().filter(|item| item["kind"] == "api-token").collect();
-    assert_eq!(tokens.iter().map(|item| (&item["id"], &item["name"])).collect::<Vec<_>>(), [(&json!(made), &json!(token))]);
+    assert_eq!(tokens.iter().map(|item| (&item["id"], &item["name"])).collect::<Vec<_>>(), [(&made["id"], &json!(token))]);
     server.run_due_jobs();
     assert_eq!(value(&text(&server), "overkeep_expiring{kind=\"api-token\"}"), Some(0.0));
 }
