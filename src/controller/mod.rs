@@ -5,52 +5,53 @@
 
 mod announcement;
 mod built_in_router;
+mod core;
+mod data;
 mod followers;
 mod metrics;
 mod reload;
 mod running;
 mod service_manager;
 mod settings;
+mod sockets;
 
 pub(crate) use announcement::password_file;
 pub use running::{Controller, NotStarted};
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     sync::{Arc, mpsc},
     thread::JoinHandle,
 };
 
 use actix_web::rt::System;
-use arc_swap::ArcSwap;
 use tokio::signal::unix::{SignalKind, signal};
-use uuid::Uuid;
 
 use crate::{
-    access::{Access, AccessAudit},
-    admin_socket::{AdminContext, Command, LinkMaker, socket},
-    authentication::{Codes, LoginLinks, Passwords, Refusals, Tokens},
-    change::{self, Administrator, Certificates, Changes, Filling, KINDS, SealedKeys, addresses, certificates},
+    access::Access,
+    admin_socket::{AdminContext, Command, socket},
+    authentication::Passwords,
+    change::{Certificates, Changes, KINDS, addresses},
     clock::Clock,
-    config::{self, Address, Config},
-    control::{self, Control},
-    enrollment::Reserved,
-    entity::{Author, EdgeRouter, Id},
+    config::{self, Config},
+    entity::Author,
     expiring::ExpiryNotice,
-    http::{self, AppState, Bounds, Dispatcher, Interfaces, LastHour, NetworkTokens, Patience, RestListener},
-    jobs::{self, Jobs},
+    http::{self, Bounds, Dispatcher, Interfaces, LastHour, Patience, RestListener},
+    jobs,
     listener::{self, Listener, RouterSide, Shutdown},
-    maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
-    metrics::{Metrics, StoreMetrics},
-    network, pki,
-    store::{OpenError, Reader, Store},
+    maintenance::{self, Background, Maintenance, Schedule, Scrub},
+    metrics::StoreMetrics,
+    pki,
+    store::Store,
 };
 
 use self::{
-    followers::Followers,
+    core::Core,
+    data::{Data, refused, sealed_keys},
+    metrics::MetricsServer,
     reload::Reload,
-    running::{ADMINISTRATOR, Password},
-    settings::{context, files, limits, options},
+    settings::{context, files, options},
+    sockets::{Addresses, Bound, Sockets},
 };
 
 /// Starts a controller in this process.
@@ -59,166 +60,42 @@ use self::{
 /// The first failure, as one line.
 pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     pki::jwt::install();
-    let (sockets, all_bound) = bind(config)?;
-    let bound = all_bound.first().copied().ok_or_else(|| NotStarted("listen: must name at least one address".into()))?;
-    let of_router = config.router.listen.filter(|_| config.router.enabled).map(|place| bind_to("router.listen", place)).transpose()?;
-    let of_control = config.routers.listen.map(|place| bind_to("routers.listen", place)).transpose()?;
-    let of_metrics = config.metrics.listen.map(|place| bind_to("metrics.listen", place)).transpose()?;
-    let clients = config.advertised(&all_bound);
-    let addresses: Vec<String> = clients.iter().map(ToString::to_string).collect();
-    let advertised = addresses.first().cloned().unwrap_or_default();
-    let passwords = Passwords::new(&config.passwords)?;
-    let router = built_in_router::address(config, bound, of_router.as_ref().map(|(_, bound)| *bound));
-    let store_metrics = StoreMetrics::default();
-    let opened = Store::open(&config.data, KINDS, options(config, &clock, &store_metrics)).map_err(refused)?;
-    let sealed_keys = sealed_keys(config, &opened)?;
-    drop(maintenance::upgrade(&opened, &config.data)?);
+    let mut sockets = Sockets::bind(config)?;
+    let addresses = Addresses::of(config, &sockets);
     let (job_trigger, inbox) = jobs::job_trigger();
-    let Followers { access, texts, routers, posture, sessions, api_tokens, watchers, feed, control_feed } =
-        Followers::of(&opened, config, &clock, router.as_ref(), &job_trigger)?;
-    let store = opened.start().map_err(refused)?;
-    let first_password = fill(config, &store, &sealed_keys, &passwords, (&clients, router.as_ref()))?;
-    change::renew_config_types(&store)?;
-    maintenance::record_release(&store)?;
-    router.as_ref().map_or(Ok(()), |_| change::built_in_router::establish(&store))?;
-    let certificates = Arc::new(Certificates::open(&store, &sealed_keys, clients, files(config))?.naming(router));
-    certificates.renew(clock.now())?;
-    certificates.note_advertised(clock.now())?;
-    let keystore = certificates.keystore().clone();
-    let tls = pki::tls::server_config(keystore.leaf())?;
-    let audit = AccessAudit::following(&store)?;
-    let changes = Changes::new(store.clone(), context(config, keystore.clone(), advertised.clone()));
-    let maintenance = Maintenance::new(store.clone(), sealed_keys.clone(), clock.clone(), &config.data);
-    let login_links = LoginLinks::default();
-    let owner = AdminContext {
-        store: store.by(Author::local()),
-        changes: changes.by(Author::local()),
-        passwords: passwords.clone(),
-        certificates: certificates.clone(),
-        access: access.clone(),
-        maintenance: maintenance.clone(),
-        posture: Some(posture.clone()),
-        links: Some(LinkMaker { links: login_links.clone(), address: advertised.clone() }),
-        clock: clock.clone(),
-    };
-    let refusals = Refusals::default();
-    let metrics = Metrics::new(store_metrics, maintenance.metrics().clone(), refusals.counter().clone());
-    let jobs = Jobs {
-        store: store.clone(),
-        changes: changes.clone(),
-        sessions: sessions.clone(),
-        access: access.clone(),
-        posture: posture.clone(),
-        clock: clock.clone(),
-        settings: config.sessions.clone(),
-        enrollment: config.enrollment.clone(),
-        certificates: certificates.clone(),
-        history: config.history.clone(),
-        refusals: refusals.clone(),
-    };
-    let expiry = ExpiryNotice::new(store.clone(), keystore.clone(), clock.clone(), metrics.gauges.clone());
-    let reserved = Reserved::of(&config.advertised(&all_bound), config.enrollment.routers_may_name_controller);
-    let control = Control::start(
-        control::Parts {
-            rights: network::Rights {
-                store: store.clone(),
-                access: access.clone(),
-                posture: posture.clone(),
-                sessions: sessions.clone(),
-                clock: clock.clone(),
-            },
-            changes: changes.clone(),
-            refusals: refusals.clone(),
-            keystore: keystore.clone(),
-            config: config.router.clone(),
-            routers: config.routers.clone(),
-            passwords: passwords.clone(),
-            reserved: reserved.clone(),
-        },
-        &control_feed,
-    )?;
-    let router = built_in_router::start(config, &feed, || network::Parts {
-        id: Id::from_text(EdgeRouter::BUILT_IN),
-        store: store.clone(),
-        changes: changes.clone(),
-        access: access.clone(),
-        posture: posture.clone(),
-        sessions: sessions.clone(),
-        refusals: refusals.clone(),
-        clock: clock.clone(),
-        config: config.router.clone(),
-    })?;
-    let codes = Codes::new(change::seal(&store, &sealed_keys)?, &config.codes);
+    let mut data = Data::open(config, &clock, &addresses, &job_trigger)?;
+    let first_password = data.first_password.take();
+    let core = Core::of(config, clock, addresses, data)?;
+    let tls = pki::tls::server_config(core.keystore.leaf())?;
+    let control = core.start_control()?;
+    let router = core.start_router()?;
     let interfaces = Interfaces::new()?;
-    let last_hour = Arc::new(LastHour::new(router.clone(), metrics.clone()));
-    let services = Arc::new(AppState {
-        store: store.clone(),
-        changes,
-        access,
-        posture,
-        keystore,
-        router: router.clone(),
-        control: control.clone(),
-        maintenance: maintenance.clone(),
-        descriptions: interfaces.descriptions(),
-        sessions,
-        api_tokens,
-        login_links,
-        passwords,
-        codes,
-        refusals,
-        metrics: metrics.clone(),
-        watchers: watchers.clone(),
-        last_hour: last_hour.clone(),
-        config: Arc::new(config.clone()),
-        tokens: Tokens::new(&config.tokens, config.key_sets.clone()),
-        started: clock.now(),
-        clock: clock.clone(),
-        instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
-        address: advertised.clone(),
-        addresses,
-        reserved,
-        limits: ArcSwap::from_pointee(limits(config)),
-        texts,
-        routers,
-        network_tokens: NetworkTokens::default(),
-    });
-    let metrics_bound = of_metrics.as_ref().map(|(_, bound)| *bound);
-    let sources = || metrics::Sources {
-        metrics: metrics.clone(),
-        store: store.clone(),
-        router: router.clone(),
-        certificates: certificates.clone(),
-        clock: clock.clone(),
-    };
-    let metrics_server = of_metrics.map(|(socket, _)| metrics::serve(socket, sources())).transpose();
-    let metrics_server = metrics_server.map_err(|e| NotStarted(format!("metrics.listen: {e}")))?;
-    let reload = Reload::new(config.clone(), services.clone(), certificates);
-    let dispatcher = Arc::new(Dispatcher::new(services, interfaces));
-    let rest = rest(dispatcher.clone(), &config.http);
-    let commands = commands(config, owner, dispatcher);
-    let control_bound = of_control.as_ref().map(|(_, bound)| *bound);
-    let own = [(listener::Port::Router, of_router), (listener::Port::Control, of_control)];
-    let own = own.into_iter().filter_map(|(port, bound)| Some((port, bound?.0)));
-    let listener = listener(sockets.into_iter().map(|socket| (listener::Port::All, socket)).chain(own).collect(), tls, &config.http);
-    let (server, thread) = listen(listener, rest, built_in_router::side(&router), built_in_router::control_side(&control))?;
-    let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?);
-    let background =
-        background(config, &maintenance, &audit, &expiry, last_hour, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
-    let thread = Some(thread);
+    let last_hour = Arc::new(LastHour::new(router.clone(), core.metrics.clone()));
+    let state = Arc::new(core.app_state(&interfaces, &router, &control, &last_hour)?);
+    let (metrics_bound, metrics_server) = serve_metrics(sockets.metrics.take(), core.metrics_sources(&router))?.unzip();
+    let reload = Reload::new(config.clone(), state.clone(), core.certificates.clone());
+    let dispatcher = Arc::new(Dispatcher::new(state, interfaces));
+    let commands = commands(config, core.admin_context(), dispatcher.clone());
+    let (bound, control_bound) = (sockets.bound(), sockets.control.as_ref().map(|(_, bound)| *bound));
+    let listener = sockets.listener(tls, &config.http);
+    let sides = (built_in_router::side(&router), built_in_router::control_side(&control));
+    let (server, thread) = listen(listener, rest(dispatcher, &config.http), sides)?;
+    let jobs = core.jobs().start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?;
+    let expiry = core.expiry_notice();
+    let background = background(&core, &expiry, last_hour).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     Ok(Controller {
-        bound: all_bound,
+        bound,
         reload,
-        advertised,
+        advertised: core.advertised,
         first_password,
-        store,
-        maintenance,
-        watchers,
+        store: core.store,
+        maintenance: core.maintenance,
+        watchers: core.followers.watchers,
         server,
-        thread,
-        jobs,
+        thread: Some(thread),
+        jobs: Some(jobs),
         background,
-        audit,
+        audit: core.audit,
         expiry,
         commands,
         router,
@@ -229,45 +106,22 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     })
 }
 
+/// Serves the metrics on a socket of their own, if there is one.
+fn serve_metrics(socket: Option<Bound>, sources: metrics::Sources) -> Result<Option<(SocketAddr, MetricsServer)>, NotStarted> {
+    let served = socket.map(|(socket, bound)| metrics::serve(socket, sources).map(|server| (bound, server)));
+    served.transpose().map_err(|e| NotStarted(format!("metrics.listen: {e}")))
+}
+
 /// The background work: the access audit, what expires soon, the last hour, the scrub, and scheduled snapshots.
-fn background(
-    config: &Config,
-    maintenance: &Maintenance,
-    audit: &AccessAudit,
-    expiry: &ExpiryNotice,
-    hour: Arc<LastHour>,
-    clock: &Clock,
-) -> std::io::Result<Vec<Background>> {
-    let (audit, expiry) = (audit.clone(), expiry.clone());
+fn background(core: &Core, expiry: &ExpiryNotice, hour: Arc<LastHour>) -> std::io::Result<Vec<Background>> {
+    let (audit, expiry, config) = (core.audit.clone(), expiry.clone(), &core.config);
     let telling = Background::start("access", move |_| audit.go_on())?;
     let expiring = Background::start("expiring", move |progress| expiry.go_on(progress))?;
-    let mut running =
-        vec![telling, expiring, hour.start(clock.clone())?, Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
-    let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock.clone());
+    let scrub = Scrub::of(&config.integrity, core.maintenance.clone(), core.clock.clone()).start()?;
+    let mut running = vec![telling, expiring, hour.start(core.clock.clone())?, scrub];
+    let schedule = Schedule::of(&config.snapshots, core.maintenance.clone(), core.clock.clone());
     running.extend(schedule.map(Schedule::start).transpose()?);
     Ok(running)
-}
-
-/// Sockets for all addresses to listen on, and their addresses with real ports.
-fn bind(config: &Config) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), NotStarted> {
-    config.listen.addresses().iter().map(|place| bind_to("listen", *place)).collect()
-}
-
-/// A socket for the address of a configuration key, and its address with the real port.
-fn bind_to(key: &str, place: SocketAddr) -> Result<(TcpListener, SocketAddr), NotStarted> {
-    let bound = TcpListener::bind(place).and_then(|socket| socket.local_addr().map(|bound| (socket, bound)));
-    bound.map_err(|e| NotStarted(format!("{key}: {place}: {e}")))
-}
-
-fn listener(sockets: Vec<(listener::Port, TcpListener)>, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
-    Listener {
-        sockets,
-        tls,
-        workers: http.workers,
-        handshake_timeout: http.handshake_timeout.duration(),
-        connections: http.max_connections,
-        handshakes: http.max_handshakes,
-    }
 }
 
 fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
@@ -328,8 +182,7 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
 fn listen(
     listener: Listener,
     rest: RestListener,
-    router: Option<RouterSide>,
-    control: RouterSide,
+    (router, control): (Option<RouterSide>, RouterSide),
 ) -> Result<(listener::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
     let (started, starting) = mpsc::channel();
     let run = move || {
@@ -345,51 +198,6 @@ fn listen(
         Ok(running) => Ok((running, thread)),
         Err(_) => Err(NotStarted("server: it ended before it was listening".into())),
     }
-}
-
-fn refused(error: OpenError) -> NotStarted {
-    NotStarted(match &error {
-        OpenError::Damaged { path, .. } => format!("data: {error}; {}", closed::remedy(path)),
-        _ => format!("data: {error}"),
-    })
-}
-
-/// The storage of the controller's secrets in the file, existing or new.
-fn sealed_keys(config: &Config, store: &Reader) -> Result<SealedKeys, NotStarted> {
-    let passphrase = config.passphrase().map_err(|e| NotStarted(e.to_string()))?;
-    let sealed_keys = if store.is_new() { SealedKeys::new(passphrase.as_ref()) } else { SealedKeys::open(store, passphrase.as_ref()) };
-    Ok(sealed_keys?)
-}
-
-/// Fills a new file. In a file whose administrator has a generated password that was never shown, because that start
-/// ended too early, sets another one. Returns the password, if one was set.
-fn fill(
-    config: &Config,
-    store: &Store,
-    sealed_keys: &SealedKeys,
-    passwords: &Passwords,
-    (clients, router): (&[Address], Option<&Address>),
-) -> Result<Option<Password>, NotStarted> {
-    if !store.is_new() && !change::is_unseen(store, ADMINISTRATOR)? {
-        return Ok(None);
-    }
-    let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
-    let (text, first) = match (given, &config.admin_password_file) {
-        (Some(given), Some(file)) => (given, Password::Given(file.clone())),
-        _ => {
-            let made_up = Uuid::new_v4().simple().to_string();
-            (made_up.clone().into(), Password::MadeUp(made_up))
-        }
-    };
-    let (password, is_unseen) = (passwords.hash_now(&text)?, matches!(first, Password::MadeUp(_)));
-    let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
-    if store.is_new() {
-        let hosts = certificates::hosts(clients.iter().chain(router));
-        change::first_start(store, sealed_keys, Filling { hosts, administrator, router: router.is_some() })?;
-    } else {
-        change::replace_unseen(store, administrator)?;
-    }
-    Ok(Some(first))
 }
 
 /// `overkeep run`: starts a controller, prints its addresses, reloads the configuration on SIGHUP, and stops on SIGTERM

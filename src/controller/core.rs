@@ -1,0 +1,232 @@
+//! What the parts of a controller share, and the parts that are made of it.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use uuid::Uuid;
+
+use super::{
+    built_in_router,
+    followers::Followers,
+    metrics::Sources,
+    running::NotStarted,
+    settings::{context, files, limits},
+    sockets::Addresses,
+};
+use crate::{
+    access::AccessAudit,
+    admin_socket::{AdminContext, LinkMaker},
+    authentication::{Codes, LoginLinks, Passwords, Refusals, Tokens},
+    change::{self, Certificates, Changes, SealedKeys},
+    clock::Clock,
+    config::Config,
+    control::{self, Control},
+    enrollment::Reserved,
+    entity::{Author, EdgeRouter, Id},
+    expiring::ExpiryNotice,
+    http::{AppState, Interfaces, LastHour, NetworkTokens},
+    jobs::Jobs,
+    maintenance::Maintenance,
+    metrics::Metrics,
+    network,
+    pki::Keystore,
+    store::Store,
+};
+
+use super::data::Data;
+
+/// Handles that are cloned into the parts.
+pub(super) struct Core {
+    pub config: Arc<Config>,
+    pub clock: Clock,
+    pub store: Store,
+    pub followers: Followers,
+    /// The address of the controller that new enrollments get.
+    pub advertised: String,
+    pub certificates: Arc<Certificates>,
+    pub keystore: Arc<Keystore>,
+    pub maintenance: Maintenance,
+    pub metrics: Metrics,
+    pub audit: AccessAudit,
+    sealed_keys: SealedKeys,
+    passwords: Passwords,
+    addresses: Vec<String>,
+    changes: Changes,
+    refusals: Refusals,
+    login_links: LoginLinks,
+    reserved: Reserved,
+}
+
+impl Core {
+    /// The core of a controller whose file is open. Renews certificates that end soon.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or the certificates cannot be used.
+    pub(super) fn of(config: &Config, clock: Clock, addresses: Addresses, data: Data) -> Result<Self, NotStarted> {
+        let Data { store, sealed_keys, followers, passwords, metrics, .. } = data;
+        let (advertised, names) = (addresses.first(), addresses.clients.iter().map(ToString::to_string).collect());
+        let reserved = Reserved::of(&addresses.clients, config.enrollment.routers_may_name_controller);
+        let certificates = Certificates::open(&store, &sealed_keys, addresses.clients, files(config))?.naming(addresses.router);
+        certificates.renew(clock.now())?;
+        certificates.note_advertised(clock.now())?;
+        let keystore = certificates.keystore().clone();
+        let maintenance = Maintenance::new(store.clone(), sealed_keys.clone(), clock.clone(), &config.data);
+        let refusals = Refusals::default();
+        Ok(Self {
+            audit: AccessAudit::following(&store)?,
+            changes: Changes::new(store.clone(), context(config, keystore.clone(), advertised.clone())),
+            metrics: Metrics::new(metrics, maintenance.metrics().clone(), refusals.counter().clone()),
+            config: Arc::new(config.clone()),
+            certificates: Arc::new(certificates),
+            login_links: LoginLinks::default(),
+            addresses: names,
+            clock,
+            store,
+            followers,
+            advertised,
+            keystore,
+            maintenance,
+            sealed_keys,
+            passwords,
+            refusals,
+            reserved,
+        })
+    }
+
+    /// What commands on this host work with.
+    pub(super) fn admin_context(&self) -> AdminContext {
+        AdminContext {
+            store: self.store.by(Author::local()),
+            changes: self.changes.by(Author::local()),
+            passwords: self.passwords.clone(),
+            certificates: self.certificates.clone(),
+            access: self.followers.access.clone(),
+            maintenance: self.maintenance.clone(),
+            posture: Some(self.followers.posture.clone()),
+            links: Some(LinkMaker { links: self.login_links.clone(), address: self.advertised.clone() }),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// The periodic jobs, not started.
+    pub(super) fn jobs(&self) -> Jobs {
+        Jobs {
+            store: self.store.clone(),
+            changes: self.changes.clone(),
+            sessions: self.followers.sessions.clone(),
+            access: self.followers.access.clone(),
+            posture: self.followers.posture.clone(),
+            clock: self.clock.clone(),
+            settings: self.config.sessions.clone(),
+            enrollment: self.config.enrollment.clone(),
+            certificates: self.certificates.clone(),
+            history: self.config.history.clone(),
+            refusals: self.refusals.clone(),
+        }
+    }
+
+    /// The notice of what expires soon.
+    pub(super) fn expiry_notice(&self) -> ExpiryNotice {
+        ExpiryNotice::new(self.store.clone(), self.keystore.clone(), self.clock.clone(), self.metrics.gauges.clone())
+    }
+
+    /// Starts the control channel of routers elsewhere.
+    ///
+    /// # Errors
+    /// The file cannot be read, or no thread can be started.
+    pub(super) fn start_control(&self) -> Result<Control, NotStarted> {
+        let rights = network::Rights {
+            store: self.store.clone(),
+            access: self.followers.access.clone(),
+            posture: self.followers.posture.clone(),
+            sessions: self.followers.sessions.clone(),
+            clock: self.clock.clone(),
+        };
+        let parts = control::Parts {
+            rights,
+            changes: self.changes.clone(),
+            refusals: self.refusals.clone(),
+            keystore: self.keystore.clone(),
+            config: self.config.router.clone(),
+            routers: self.config.routers.clone(),
+            passwords: self.passwords.clone(),
+            reserved: self.reserved.clone(),
+        };
+        Ok(Control::start(parts, &self.followers.control_feed)?)
+    }
+
+    /// Starts the built-in router, if it is enabled.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or no thread can be started.
+    pub(super) fn start_router(&self) -> Result<network::Router, NotStarted> {
+        let parts = || network::Parts {
+            id: Id::from_text(EdgeRouter::BUILT_IN),
+            store: self.store.clone(),
+            changes: self.changes.clone(),
+            access: self.followers.access.clone(),
+            posture: self.followers.posture.clone(),
+            sessions: self.followers.sessions.clone(),
+            refusals: self.refusals.clone(),
+            clock: self.clock.clone(),
+            config: self.config.router.clone(),
+        };
+        Ok(built_in_router::start(&self.config, &self.followers.feed, parts)?)
+    }
+
+    /// What the gauges of the metrics are read from.
+    pub(super) fn metrics_sources(&self, router: &network::Router) -> Sources {
+        Sources {
+            metrics: self.metrics.clone(),
+            store: self.store.clone(),
+            router: router.clone(),
+            certificates: self.certificates.clone(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// What the handlers of the interfaces work with.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn app_state(
+        &self,
+        interfaces: &Interfaces,
+        router: &network::Router,
+        control: &Control,
+        last_hour: &Arc<LastHour>,
+    ) -> Result<AppState, NotStarted> {
+        Ok(AppState {
+            store: self.store.clone(),
+            changes: self.changes.clone(),
+            access: self.followers.access.clone(),
+            posture: self.followers.posture.clone(),
+            keystore: self.keystore.clone(),
+            router: router.clone(),
+            control: control.clone(),
+            maintenance: self.maintenance.clone(),
+            descriptions: interfaces.descriptions(),
+            sessions: self.followers.sessions.clone(),
+            api_tokens: self.followers.api_tokens.clone(),
+            login_links: self.login_links.clone(),
+            passwords: self.passwords.clone(),
+            codes: Codes::new(change::seal(&self.store, &self.sealed_keys)?, &self.config.codes),
+            refusals: self.refusals.clone(),
+            metrics: self.metrics.clone(),
+            watchers: self.followers.watchers.clone(),
+            last_hour: last_hour.clone(),
+            config: self.config.clone(),
+            tokens: Tokens::new(&self.config.tokens, self.config.key_sets.clone()),
+            started: self.clock.now(),
+            clock: self.clock.clone(),
+            instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
+            address: self.advertised.clone(),
+            addresses: self.addresses.clone(),
+            reserved: self.reserved.clone(),
+            limits: ArcSwap::from_pointee(limits(&self.config)),
+            texts: self.followers.texts.clone(),
+            routers: self.followers.routers.clone(),
+            network_tokens: NetworkTokens::default(),
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! The data file of a starting controller: opened, upgraded, followed, and filled if it is new.
+
+use uuid::Uuid;
+
+use super::{
+    followers::Followers,
+    running::{ADMINISTRATOR, NotStarted, Password},
+    settings::options,
+    sockets::Addresses,
+};
+use crate::{
+    authentication::Passwords,
+    change::{self, Administrator, Filling, KINDS, SealedKeys, certificates},
+    clock::Clock,
+    config::Config,
+    jobs::JobTrigger,
+    maintenance::{self, closed},
+    metrics::StoreMetrics,
+    store::{OpenError, Reader, Store},
+};
+
+/// The open file, and what follows it.
+pub(super) struct Data {
+    pub store: Store,
+    pub sealed_keys: SealedKeys,
+    pub followers: Followers,
+    pub passwords: Passwords,
+    pub metrics: StoreMetrics,
+    /// The administrator's password, if this start set one.
+    pub first_password: Option<Password>,
+}
+
+impl Data {
+    /// Opens the file of a configuration. Everything follows the store before anything is written.
+    ///
+    /// # Errors
+    /// The file is damaged, in use, or of a later version, or it cannot be written.
+    pub(super) fn open(config: &Config, clock: &Clock, addresses: &Addresses, trigger: &JobTrigger) -> Result<Self, NotStarted> {
+        let passwords = Passwords::new(&config.passwords)?;
+        let metrics = StoreMetrics::default();
+        let opened = Store::open(&config.data, KINDS, options(config, clock, &metrics)).map_err(refused)?;
+        let sealed_keys = sealed_keys(config, &opened)?;
+        drop(maintenance::upgrade(&opened, &config.data)?);
+        let followers = Followers::of(&opened, config, clock, addresses.router.as_ref(), trigger)?;
+        let store = opened.start().map_err(refused)?;
+        let first_password = fill(config, &store, &sealed_keys, &passwords, addresses)?;
+        change::renew_config_types(&store)?;
+        maintenance::record_release(&store)?;
+        if addresses.router.is_some() {
+            change::built_in_router::establish(&store)?;
+        }
+        Ok(Self { store, sealed_keys, followers, passwords, metrics, first_password })
+    }
+}
+
+/// Why a file cannot be opened, and what to do.
+pub(super) fn refused(error: OpenError) -> NotStarted {
+    NotStarted(match &error {
+        OpenError::Damaged { path, .. } => format!("data: {error}; {}", closed::remedy(path)),
+        _ => format!("data: {error}"),
+    })
+}
+
+/// The storage of the controller's secrets in the file, existing or new.
+pub(super) fn sealed_keys(config: &Config, store: &Reader) -> Result<SealedKeys, NotStarted> {
+    let passphrase = config.passphrase().map_err(|e| NotStarted(e.to_string()))?;
+    let sealed_keys = if store.is_new() { SealedKeys::new(passphrase.as_ref()) } else { SealedKeys::open(store, passphrase.as_ref()) };
+    Ok(sealed_keys?)
+}
+
+/// Fills a new file. In a file whose administrator has a generated password that was never shown, because that start
+/// ended too early, sets another one. Returns the password, if one was set.
+fn fill(
+    config: &Config,
+    store: &Store,
+    sealed_keys: &SealedKeys,
+    passwords: &Passwords,
+    addresses: &Addresses,
+) -> Result<Option<Password>, NotStarted> {
+    if !store.is_new() && !change::is_unseen(store, ADMINISTRATOR)? {
+        return Ok(None);
+    }
+    let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
+    let (text, first) = match (given, &config.admin_password_file) {
+        (Some(given), Some(file)) => (given, Password::Given(file.clone())),
+        _ => {
+            let made_up = Uuid::new_v4().simple().to_string();
+            (made_up.clone().into(), Password::MadeUp(made_up))
+        }
+    };
+    let (password, is_unseen) = (passwords.hash_now(&text)?, matches!(first, Password::MadeUp(_)));
+    let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
+    if store.is_new() {
+        let hosts = certificates::hosts(addresses.clients.iter().chain(&addresses.router));
+        change::first_start(store, sealed_keys, Filling { hosts, administrator, router: addresses.router.is_some() })?;
+    } else {
+        change::replace_unseen(store, administrator)?;
+    }
+    Ok(Some(first))
+}
