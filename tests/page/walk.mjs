@@ -282,7 +282,7 @@ async function care(browser, ask) {
   await open(page, '#/live');
   await page.waitForFunction(() => document.querySelector('.pulse.on'));
   await ask('POST', '/identities', { name: 'seen-live', type: 'Default', isAdmin: false });
-  await page.getByRole('log').getByText('seen-live').first().waitFor();
+  await page.getByRole('log').locator('li.of-create').filter({ hasText: 'seen-live' }).first().waitFor();
   await page.context().close();
   console.log('checked, copied, and seen as it happened');
 }
@@ -300,7 +300,7 @@ async function resume(browser, ask) {
   const happens = async name => {
     await ask('POST', '/identities', { name, type: 'Default', isAdmin: false });
   };
-  const seen = name => page.getByRole('log').getByText(name).first().waitFor();
+  const seen = name => page.getByRole('log').locator('li.of-create').filter({ hasText: name }).first().waitFor();
   await page.locator('.pulse.on').waitFor();
   await happens('before-sleep');
   await seen('before-sleep');
