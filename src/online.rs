@@ -11,6 +11,8 @@ use std::{
 
 use crate::{clock::Timestamp, entity::RouterLink};
 
+/// Maximum disconnected routers that are remembered. Deleted ones are among them.
+const MAX_LEFT: usize = 1000;
 /// Maximum lost links that are remembered.
 const MAX_LOST: usize = 100;
 
@@ -55,10 +57,15 @@ impl Online {
     /// Records that a router has disconnected.
     pub fn router_left(&self, id: &str, at: Timestamp) {
         self.set_router(id, None);
-        self.0.left.write().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), at);
+        let mut left = self.0.left.write().unwrap_or_else(PoisonError::into_inner);
+        left.insert(id.to_owned(), at);
+        if left.len() > MAX_LEFT {
+            let oldest = left.iter().min_by_key(|(_, at)| **at).map(|(id, _)| id.clone());
+            oldest.map(|id| left.remove(&id));
+        }
     }
 
-    /// The routers that have disconnected since the start and are not back, with the time.
+    /// The routers that have disconnected last and are not back, with the time.
     pub fn left(&self) -> Vec<(String, Timestamp)> {
         let left = self.0.left.read().unwrap_or_else(PoisonError::into_inner);
         left.iter().map(|(id, at)| (id.clone(), *at)).collect()
@@ -225,6 +232,14 @@ mod tests {
         online.link_lost("cb", "cut again", at);
         assert_eq!(reached(|_| true), "ab");
         assert_eq!(online.lost_links(), [LostLink { ends: ["c".into(), "b".into()], reason: "cut".into(), at }]);
+    }
+
+    #[test]
+    fn the_oldest_departures_are_forgotten() {
+        let online = Online::default();
+        (0..=MAX_LEFT as i64).for_each(|at| online.router_left(&at.to_string(), Timestamp::from_millis(at)));
+        let left = online.left();
+        assert!(left.len() == MAX_LEFT && left.iter().all(|(id, _)| id != "0"));
     }
 
     #[test]

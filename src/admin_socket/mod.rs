@@ -1,6 +1,5 @@
 //! The commands of the host's owner, which need no password: list administrators, reset a password, unlock an identity, make a one-time
-//! link to the page, list certificates,
-//! renew the server's key, explain access, verify the history, and copy, check or repair the file.
+//! link to the page, list certificates, renew the server's key, explain access, verify the history, and copy, check or repair the file.
 //!
 //! Here: the commands and their effect on a store. [`socket`] carries them to a running controller over a socket beside the data file that
 //! only its owner can open. With no controller running, `cli/` opens the file itself and runs the command on it. [`request`] carries API

@@ -71,14 +71,14 @@ impl Import {
         let (mut missing, mut seen) = (Vec::new(), BTreeSet::new());
         for kind in &mut kinds {
             let request = Request { method: "GET".into(), path: format!("{BASE}/{}", kind.path), ..Request::default() };
-            match api::everything(&source, &request) {
-                // The list of transit routers has edge routers, too.
-                Ok(Json::Array(mut records)) => {
-                    records.retain(|record| seen.insert(record.get("id").map(Json::to_string)));
-                    kind.records = records;
-                }
-                _ => missing.push(kind.path.clone()),
+            if source.ask(request.clone(), None)?.status == 404 {
+                missing.push(kind.path.clone());
+                continue;
             }
+            let Json::Array(mut records) = api::everything(&source, &request)? else { continue };
+            // The list of transit routers has edge routers, too.
+            records.retain(|record| seen.insert(record.get("id").map(Json::to_string)));
+            kind.records = records;
         }
         // What was read stays read if the session has ended.
         drop(login::end(&context));

@@ -1,7 +1,11 @@
 //! Terminators of SDKs that host at a router: created, updated, removed and validated at the router's request.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::AtomicBool},
+};
 
+use parking_lot::Mutex;
 use prost::Message;
 use tokio::time::sleep;
 
@@ -9,7 +13,7 @@ use super::{
     answers::{body, error, result},
     connection::RouterConnection,
     core::Core,
-    hosted_terminator::{BindParameters, HostedTerminator},
+    hosted_terminator::HostedTerminator,
     message::{
         content,
         edge::{self, CreateTerminatorResult as Outcome},
@@ -22,7 +26,7 @@ use crate::{
     authentication::{BIND, Refused},
     entity::{Id, Precedence, Service, Terminator},
     frame::{Builder, Frame},
-    network::{EDGE, Failure, Grant, Holder, NewTerminator, Reason, Weight, unreadable},
+    network::{DynamicCost, EDGE, Failure, Grant, Holder, NewTerminator, Reason, Weight, unreadable},
 };
 
 /// Maximum length of a terminator id, in bytes.
@@ -133,7 +137,7 @@ pub(crate) async fn host_for(
     if core.hosted.count(&connection.router) >= core.parts.routers.max_terminators {
         return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("too many terminators at this router") }));
     }
-    let hosted = Arc::new(HostedTerminator::from(BindParameters {
+    let hosted = Arc::new(HostedTerminator {
         id: id.clone(),
         router: connection.router.clone(),
         binding,
@@ -143,8 +147,10 @@ pub(crate) async fn host_for(
         api_session: found.api_session.id.clone(),
         token: found.api_session.spec.token.clone(),
         peer_data: request_body.peer_data.clone(),
-        weight,
-    }));
+        load: DynamicCost::default(),
+        weight: Mutex::new(weight),
+        is_listed: AtomicBool::new(false),
+    });
     if !core.hosted.add(&hosted) {
         return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("a terminator with this id is being created") }));
     }

@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::{hosted_terminator::HostedTerminator, paths::Path};
+use super::{hosted_terminator::HostedTerminator, members::Members, paths::Path};
 use crate::{
     clock::Timestamp,
     config,
@@ -202,33 +202,6 @@ struct Open {
     ended: HashMap<String, Vec<String>>,
 }
 
-/// Ids of circuits by router or link.
-#[derive(Default)]
-struct Members(HashMap<String, HashSet<String>>);
-
-impl Members {
-    fn add(&mut self, of: &[String], circuit: &str) {
-        for of in of {
-            self.0.entry(of.clone()).or_default().insert(circuit.to_owned());
-        }
-    }
-
-    fn remove(&mut self, of: &[String], circuit: &str) {
-        for of in of {
-            if let Some(members) = self.0.get_mut(of) {
-                members.remove(circuit);
-                if members.is_empty() {
-                    self.0.remove(of);
-                }
-            }
-        }
-    }
-
-    fn of<'m>(&'m self, of: &str, all: &'m HashMap<String, Arc<Circuit>>) -> impl Iterator<Item = Arc<Circuit>> + 'm {
-        self.0.get(of).into_iter().flatten().filter_map(|id| all.get(id).cloned())
-    }
-}
-
 impl Circuits {
     pub(crate) fn new(config: &config::Router) -> Self {
         let open = Open { by_identity: Shares::new(config.max_circuits_per_identity), ..Open::default() };
@@ -245,6 +218,11 @@ impl Circuits {
         open.by_router.add(&path.routers, &circuit.id);
         open.by_link.add(&path.links, &circuit.id);
         Some(before)
+    }
+
+    /// The number of circuits over a link.
+    pub(crate) fn count_of_link(&self, link: &str) -> usize {
+        self.open.lock().by_link.count(link)
     }
 
     /// The circuits over a link.

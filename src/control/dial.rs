@@ -25,6 +25,8 @@ use crate::{
 const ATTEMPTS: u32 = 2;
 /// Maximum bytes of the data of an SDK that are passed on to the host with a route.
 const MAX_PEER_DATA: usize = 32 << 10;
+/// What number and length of an entry of this data add to its bytes.
+const PEER_DATA_HEAD: usize = 8;
 /// Highest code that routers of every version know.
 const MAX_CODE: u32 = 11;
 
@@ -64,12 +66,7 @@ impl<'f> SdkDial<'f> {
         let token = text(key::SESSION_TOKEN, "session token")?.ok_or_else(|| malformed("session token"))?;
         let fingerprints = value::texts(frame.header(key::FINGERPRINTS).unwrap_or_default()).map_err(|_| malformed("fingerprints"))?;
         let api_session_token = text(key::API_SESSION_TOKEN, "API session token")?.filter(|token| !token.is_empty());
-        let peer_data = frame.header(key::PEER_DATA).unwrap_or_default();
-        if peer_data.len() > MAX_PEER_DATA {
-            let text = format!("the data for the host has {} bytes; at most {MAX_PEER_DATA} are passed on", peer_data.len());
-            return Err(Failure::new(1, Retry::Never, text));
-        }
-        let peer_data = value::bytes_by_number(peer_data).map_err(|_| malformed("peer data"))?;
+        let peer_data = value::bytes_by_number(frame.header(key::PEER_DATA).unwrap_or_default()).map_err(|_| malformed("peer data"))?;
         Ok(Self {
             credentials: SdkCredentials { token, api_session_token, fingerprints },
             instance: text(key::INSTANCE, "instance id")?.unwrap_or_default(),
@@ -116,8 +113,13 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
 /// Dials for a session, and answers unless it fails.
 ///
 /// # Errors
-/// The session has no right to it, or no host can be reached.
+/// The session has no right to it, its data for the host are too long, or no host can be reached.
 pub(crate) async fn dial(core: &Arc<Core>, found: Found, request: &DialRequest<'_>) -> Result<(), Failure> {
+    let bytes: usize = request.peer_data.iter().map(|entry| PEER_DATA_HEAD + entry.value.as_ref().map_or(0, Vec::len)).sum();
+    if bytes > MAX_PEER_DATA {
+        let text = format!("the data for the host has {bytes} bytes; at most {MAX_PEER_DATA} are passed on");
+        return Err(Failure::new(1, Retry::Never, text));
+    }
     let router = &request.connection.router;
     let circuit = Arc::new(Circuit::new(NewCircuit {
         id: core.numbers.circuit_id().to_string(),

@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::message::NumberedBytes;
+use super::{members::Members, message::NumberedBytes};
 use crate::{
     entity::{ApiSession, Id, Identity, Precedence, Service, Session, Terminator},
     network::{Basis, BasisIndex, DynamicCost, Weight},
@@ -32,9 +32,10 @@ pub(crate) struct HostedTerminator {
     /// Peer data for the dialling SDKs.
     pub peer_data: Vec<NumberedBytes>,
     pub load: DynamicCost,
-    weight: Mutex<Weight>,
+    /// Cost and precedence of the record.
+    pub weight: Mutex<Weight>,
     /// Whether the record exists.
-    is_listed: AtomicBool,
+    pub is_listed: AtomicBool,
 }
 
 impl HostedTerminator {
@@ -68,28 +69,6 @@ impl HostedTerminator {
     }
 }
 
-/// The parameters of a bind, from which a terminator is made.
-pub(crate) struct BindParameters {
-    pub id: Id<Terminator>,
-    pub router: String,
-    pub binding: &'static str,
-    pub service: Id<Service>,
-    pub identity: Id<Identity>,
-    pub session: Id<Session>,
-    pub api_session: Id<ApiSession>,
-    pub token: String,
-    pub peer_data: Vec<NumberedBytes>,
-    pub weight: Weight,
-}
-
-impl From<BindParameters> for HostedTerminator {
-    fn from(new: BindParameters) -> Self {
-        let BindParameters { id, router, binding, service, identity, session, api_session, token, peer_data, weight } = new;
-        let (load, weight, is_listed) = (DynamicCost::default(), Mutex::new(weight), AtomicBool::new(false));
-        Self { id, router, binding, service, identity, session, api_session, token, peer_data, load, weight, is_listed }
-    }
-}
-
 /// All hosted terminators.
 #[derive(Default)]
 pub(crate) struct HostedTerminators(Mutex<Open>);
@@ -98,6 +77,7 @@ pub(crate) struct HostedTerminators(Mutex<Open>);
 struct Open {
     by_id: HashMap<String, Arc<HostedTerminator>>,
     by_basis: BasisIndex<String>,
+    by_router: Members,
 }
 
 impl HostedTerminators {
@@ -113,6 +93,7 @@ impl HostedTerminators {
             return false;
         }
         open.by_id.insert(id.clone(), hosted.clone());
+        open.by_router.add(std::slice::from_ref(&hosted.router), &id);
         open.by_basis.add(id, hosted.bases());
         true
     }
@@ -124,6 +105,7 @@ impl HostedTerminators {
         let is_there = open.by_id.get(&id).is_some_and(|known| Arc::ptr_eq(known, hosted));
         if is_there {
             open.by_id.remove(&id);
+            open.by_router.remove(std::slice::from_ref(&hosted.router), &id);
             open.by_basis.remove(&id, hosted.bases());
         }
         is_there
@@ -131,12 +113,13 @@ impl HostedTerminators {
 
     /// The terminators at a router.
     pub(crate) fn of_router(&self, router: &str) -> Vec<Arc<HostedTerminator>> {
-        self.0.lock().by_id.values().filter(|hosted| hosted.router == router).cloned().collect()
+        let open = self.0.lock();
+        open.by_router.of(router, &open.by_id).collect()
     }
 
     /// The number of terminators at a router.
     pub(crate) fn count(&self, router: &str) -> usize {
-        self.0.lock().by_id.values().filter(|hosted| hosted.router == router).count()
+        self.0.lock().by_router.count(router)
     }
 
     pub(crate) fn depending_on(&self, basis: &Basis) -> Vec<Arc<HostedTerminator>> {

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::frame::{Builder, Frame};
 
+/// The maximum bytes of all values in an answer.
+const MAX_BYTES: usize = 16 << 20;
+
 /// A value of a router.
 #[derive(Debug)]
 pub struct InspectedValue {
@@ -38,7 +41,7 @@ pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names:
             asked.spawn(async move { (connection, timeout(limit, answer).await) });
         }
     });
-    let mut inspection = Inspection::default();
+    let (mut inspection, mut left) = (Inspection::default(), MAX_BYTES);
     while let Some(Ok((connection, answer))) = asked.join_next().await {
         let decoded = answer.ok().and_then(|answer| fabric::InspectResponse::decode(answer.ok()?.body()).ok());
         let Some(fabric::InspectResponse { errors, values, .. }) = decoded else {
@@ -46,6 +49,15 @@ pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names:
             continue;
         };
         inspection.errors.extend(errors.into_iter().map(|error| format!("router {}: {error}", connection.router)));
+        let length = values.iter().map(|found| found.value.len() + found.name.len()).sum::<usize>();
+        if length > left {
+            inspection.errors.push(format!(
+                "router {}: its values are left out, because all values together exceed {MAX_BYTES} bytes",
+                connection.router
+            ));
+            continue;
+        }
+        left -= length;
         let router = &connection.router;
         inspection.values.extend(values.into_iter().map(|found| InspectedValue {
             router: router.clone(),
@@ -71,7 +83,8 @@ fn ask(connection: &RouterConnection, body: &[u8]) -> oneshot::Receiver<Frame> {
 
 /// Passes an answer to who waits for it.
 pub(crate) fn answered(connection: &Arc<RouterConnection>, frame: Frame) {
-    let waiting = frame.reply_for().and_then(|sequence| connection.inspections.lock().remove(&sequence));
-    // Nobody may wait any more.
-    waiting.into_iter().for_each(|waiting| drop(waiting.send(frame.clone())));
+    if let Some(waiting) = frame.reply_for().and_then(|sequence| connection.inspections.lock().remove(&sequence)) {
+        // Nobody may wait any more.
+        drop(waiting.send(frame));
+    }
 }

@@ -27,6 +27,7 @@ mod hosted_terminator;
 mod inspect;
 mod link_reports;
 mod links;
+mod members;
 pub mod message;
 mod outbox;
 mod paths;
@@ -185,7 +186,7 @@ impl Control {
 fn shown(core: &Core, link: links::Link) -> LinkInfo {
     LinkInfo {
         is_usable: core.is_connected(&link.source) && core.is_connected(&link.destination),
-        circuits: core.circuits.of_link(&link.id).len(),
+        circuits: core.circuits.count_of_link(&link.id),
         cost: link.cost(),
         id: link.id,
         protocol: link.protocol,

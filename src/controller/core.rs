@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::{
     built_in_router,
+    data::Data,
     followers::Followers,
     metrics::Sources,
     running::NotStarted,
@@ -32,8 +33,6 @@ use crate::{
     pki::Keystore,
     store::Store,
 };
-
-use super::data::Data;
 
 /// Handles that are cloned into the parts.
 pub(super) struct Core {

@@ -109,7 +109,7 @@ pub fn snapshot(file: &Path, to: &Path, progress: &Progress) -> Result<Manifest,
 }
 
 /// Copies the file byte for byte to one with `.before-repair` appended to its name, then repairs what has one right
-/// The command that helps if the data file is damaged as a whole.
+/// value.
 ///
 /// # Errors
 /// The file is damaged beyond repair, or cannot be read or written; the passphrase is wrong.

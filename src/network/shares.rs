@@ -1,6 +1,6 @@
 //! How much of something each identity uses, with the maximum for one identity: one cannot use up what all share.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::HashMap;
 
 /// Counts items or bytes by identity.
 #[derive(Debug, Default)]
@@ -18,21 +18,24 @@ impl Shares {
 
     /// Counts `amount` more of an identity. Returns false, and counts nothing, if that is more than the maximum.
     pub(crate) fn take(&mut self, identity: &str, amount: usize) -> bool {
-        let used = self.used.get(identity).copied().unwrap_or_default().saturating_add(amount);
-        let fits = used <= self.max;
-        if fits {
-            self.used.insert(identity.to_owned(), used);
+        let known = self.used.get_mut(identity);
+        let used = known.as_deref().copied().unwrap_or_default().saturating_add(amount);
+        if used > self.max {
+            return false;
         }
-        fits
+        match known {
+            Some(known) => *known = used,
+            None => drop(self.used.insert(identity.to_owned(), used)),
+        }
+        true
     }
 
     /// Counts `amount` less.
     pub(crate) fn give_back(&mut self, identity: &str, amount: usize) {
-        if let Entry::Occupied(mut used) = self.used.entry(identity.to_owned()) {
-            *used.get_mut() = used.get().saturating_sub(amount);
-            if *used.get() == 0 {
-                used.remove();
-            }
+        let Some(used) = self.used.get_mut(identity) else { return };
+        *used = used.saturating_sub(amount);
+        if *used == 0 {
+            self.used.remove(identity);
         }
     }
 }

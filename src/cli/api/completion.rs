@@ -33,7 +33,7 @@ fn found(path: String, text: &str) -> Option<Json> {
     }
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let flag = |name: &str| {
-        let words: Vec<String> = std::env::args().collect();
+        let words: Vec<OsString> = std::env::args_os().collect();
         let at = words.iter().position(|word| word == name)?;
         words.get(at + 1).map(PathBuf::from)
     };

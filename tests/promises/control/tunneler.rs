@@ -1,7 +1,7 @@
 //! Routers that host and dial services themselves.
 
 use overkeep::testing::{
-    control::message::{content, fabric::FaultSubject, tunnel},
+    control::message::{NumberedBytes, content, fabric::FaultSubject, tunnel},
     frame::Builder,
 };
 use prost::Message;
@@ -79,6 +79,12 @@ fn a_router_hosts_and_dials_itself() {
         assert_eq!(answer.reply_for(), Some(request));
         assert_eq!(tunnel::CreateCircuitResponse::decode(answer.body()).unwrap().circuit_id, route.circuit_id);
         router.fault(FaultSubject::Egress, &route.circuit_id).await;
+
+        // Its data for the host are bounded, as those of SDKs.
+        let long = NumberedBytes { key: Some(1), value: Some(vec![0; 33 << 10]) };
+        let asked = tunnel::CreateCircuit { service_name: name.clone(), peer_data: vec![long], ..Default::default() };
+        let refusal = router.ask(Builder::new(content::TUNNEL_CIRCUIT).body(&asked.encode_to_vec()), content::ERROR).await;
+        assert!(String::from_utf8_lossy(refusal.body()).contains("at most 32768 are passed on"), "{refusal:?}");
 
         // Others cannot host without a right, and the terminator ends with it.
         let frame = Builder::new(content::TUNNEL_TERMINATOR).body(&hosting("unknown", "other").encode_to_vec());

@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::names::{Named, Names};
 use crate::{
     clock::Timestamp,
-    entity::{FactsExt, Id, Identity},
     error::Result,
     http::{
         api::common::in_memory_list::{self, Entry, Name, number},
@@ -68,12 +67,11 @@ impl Entry for Channel {
 }
 
 impl Channel {
-    fn of(info: ChannelInfo, names: &Names<'_>, tx: &Read<'_>) -> Result<Self> {
-        let identity = tx.find(&Id::<Identity>::from_text(info.identity_id.as_str()))?;
-        let sdk = identity.map(|identity| identity.state.sdk_info).unwrap_or_default();
+    fn of(info: ChannelInfo, names: &Names<'_>) -> Result<Self> {
+        let (identity, sdk) = names.client(info.identity_id)?;
         Ok(Self {
             id: info.id,
-            identity: names.identity(info.identity_id)?,
+            identity,
             api_session_id: info.api_session_id,
             address: info.address.map(|address| address.to_string()).unwrap_or_default(),
             sdk: sdk.r#type,
@@ -92,8 +90,8 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
     let (router, same) = (call.router.clone(), call.router.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Channel)| {
         let names = Names::of(tx);
-        router.each_channel(|info| Channel::of(info, &names, tx).map(&mut *found))
+        router.each_channel(|info| Channel::of(info, &names).map(&mut *found))
     };
-    let one = move |tx: &Read<'_>, id: &str| same.channel_info(id).map(|info| Channel::of(info, &Names::of(tx), tx)).transpose();
+    let one = move |tx: &Read<'_>, id: &str| same.channel_info(id).map(|info| Channel::of(info, &Names::of(tx))).transpose();
     in_memory_list::list(&call, listing, each, one).await
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, FactsExt, Id, Identity, Service, TransitRouter},
+    entity::{EdgeRouter, FactsExt, Id, Identity, SdkInfo, Service, TransitRouter},
     error::Result,
     store::Read,
 };
@@ -38,6 +38,16 @@ impl<'t> Names<'t> {
     /// Its record cannot be read.
     pub(crate) fn identity(&self, id: String) -> Result<Named> {
         self.named(id, |id| Ok(self.tx.find(&Id::<Identity>::from_text(id))?.map(|identity| identity.spec.name)))
+    }
+
+    /// An identity, and the SDK of its last log-in; blank if there is none.
+    ///
+    /// # Errors
+    /// Its record cannot be read.
+    pub(crate) fn client(&self, id: String) -> Result<(Named, SdkInfo)> {
+        let identity = self.tx.find(&Id::<Identity>::from_text(id.as_str()))?;
+        let (name, sdk) = identity.map(|identity| (identity.spec.name, identity.state.sdk_info)).unwrap_or_default();
+        Ok((Named { id, name }, sdk))
     }
 
     /// A service.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::names::{Named, Names};
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, FactsExt, Id, Identity, RouterLink, TransitRouter},
+    entity::{EdgeRouter, FactsExt, Id, RouterLink, TransitRouter},
     error::Result,
     http::{
         api::common::in_memory_list::{self, Entry, Name},
@@ -78,10 +78,8 @@ impl Entry for Online {
 }
 
 impl Online {
-    fn identity(info: ChannelInfo, names: &Names<'_>, tx: &Read<'_>) -> Result<Self> {
-        let identity = tx.find(&Id::<Identity>::from_text(info.identity_id.as_str()))?;
-        let sdk = identity.map(|identity| identity.state.sdk_info).unwrap_or_default();
-        let Named { id: record_id, name } = names.identity(info.identity_id)?;
+    fn identity(info: ChannelInfo, names: &Names<'_>) -> Result<Self> {
+        let (Named { id: record_id, name }, sdk) = names.client(info.identity_id)?;
         Ok(Self {
             id: info.id,
             name,
@@ -112,7 +110,7 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
     let (channels, routers) = (call.router.clone(), call.store.online().clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Online)| {
         let names = Names::of(tx);
-        channels.each_channel(|info| Online::identity(info, &names, tx).map(&mut *found))?;
+        channels.each_channel(|info| Online::identity(info, &names).map(&mut *found))?;
         for (id, link) in routers.routers() {
             Online::router(&id, link, tx)?.into_iter().for_each(&mut *found);
         }
@@ -120,7 +118,7 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
     };
     let (channels, routers) = (call.router.clone(), call.store.online().clone());
     let one = move |tx: &Read<'_>, id: &str| match channels.channel_info(id) {
-        Some(info) => Online::identity(info, &Names::of(tx), tx).map(Some),
+        Some(info) => Online::identity(info, &Names::of(tx)).map(Some),
         None => routers.router(id).map_or(Ok(None), |link| Online::router(id, link, tx)),
     };
     in_memory_list::list(&call, listing, each, one).await

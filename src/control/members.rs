@@ -1,0 +1,40 @@
+//! An index of circuits and terminators, by the id of what they belong to, such as a router or link.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+/// The ids of the members by the id of what they belong to, which is not in it without members.
+#[derive(Default)]
+pub(crate) struct Members(HashMap<String, HashSet<String>>);
+
+impl Members {
+    /// Adds a member to each of `owners`.
+    pub(crate) fn add(&mut self, owners: &[String], member: &str) {
+        for owner in owners {
+            self.0.entry(owner.clone()).or_default().insert(member.to_owned());
+        }
+    }
+
+    /// Removes a member from each of `owners`.
+    pub(crate) fn remove(&mut self, owners: &[String], member: &str) {
+        for owner in owners {
+            if let Some(members) = self.0.get_mut(owner) {
+                members.remove(member);
+                if members.is_empty() {
+                    self.0.remove(owner);
+                }
+            }
+        }
+    }
+
+    /// The members of an owner, which are found in `all` by their ids.
+    pub(crate) fn of<'m, T>(&'m self, owner: &str, all: &'m HashMap<String, Arc<T>>) -> impl Iterator<Item = Arc<T>> + use<'m, T> {
+        self.0.get(owner).into_iter().flatten().filter_map(|id| all.get(id).cloned())
+    }
+
+    pub(crate) fn count(&self, owner: &str) -> usize {
+        self.0.get(owner).map_or(0, HashSet::len)
+    }
+}
