@@ -7,6 +7,7 @@
 //! Invariant: a key is defined only by a field here; its name in the file and its variable follow from the field's name.
 
 mod listen;
+mod router;
 mod validation;
 mod value;
 
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use listen::Listen;
+pub(crate) use router::{Router, Routers};
 pub use value::{Address, Span};
 
 use zeroize::Zeroizing;
@@ -215,47 +217,6 @@ pub struct Posture {
     pub processes: usize,
 }
 
-/// The built-in edge router. Sizes limit the data queued in memory for clients.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Router {
-    pub enabled: bool,
-    /// `None`: router clients connect to the same address as all others.
-    #[serde(deserialize_with = "value::optional_socket")]
-    pub listen: Option<SocketAddr>,
-    /// As given; `Config::router_address` supplies the default.
-    pub advertise: Option<Address>,
-    /// Per circuit and direction.
-    pub max_circuit_kib: usize,
-    /// Per channel.
-    pub max_channel_mib: usize,
-    /// Of all channels together.
-    pub max_total_mib: usize,
-    pub max_message_mib: usize,
-    /// Of one identity.
-    pub max_binds: usize,
-    pub max_circuits: usize,
-    pub max_circuits_per_identity: usize,
-    pub max_channels_per_identity: usize,
-    /// How long circuits may continue when the router stops.
-    pub drain_timeout: Span,
-}
-
-/// Routers elsewhere, which connect to the controller.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Routers {
-    /// `None`: they connect to the same address as all others.
-    #[serde(deserialize_with = "value::optional_socket")]
-    pub listen: Option<SocketAddr>,
-    /// Of SDKs at one router.
-    pub max_terminators: usize,
-    /// How long circuits and terminators of a router that is not connected are kept.
-    pub forget_after: Span,
-    /// How long another path is looked for.
-    pub reroute_timeout: Span,
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Store {
@@ -367,21 +328,8 @@ impl Default for Config {
                 allow_http: false,
             },
             posture: Posture { max_text_bytes: 4096, processes: 256 },
-            router: Router {
-                enabled: true,
-                listen: None,
-                advertise: None,
-                max_circuit_kib: 512,
-                max_channel_mib: 16,
-                max_total_mib: 64,
-                max_message_mib: 16,
-                max_binds: 10_000,
-                max_circuits: 100_000,
-                max_circuits_per_identity: 20_000,
-                max_channels_per_identity: 1000,
-                drain_timeout: Span::seconds(5),
-            },
-            routers: Routers { listen: None, max_terminators: 20_000, forget_after: Span::minutes(2), reroute_timeout: Span::seconds(2) },
+            router: Router::default(),
+            routers: Routers::default(),
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots {
