@@ -19,7 +19,7 @@ use std::{
 
 use crate::{
     access::Access,
-    authentication::{Refusals, Sessions},
+    authentication::{Refusals, Sessions, session_end},
     change::{Certificates, Changes},
     clock::{Clock, Timestamp},
     config,
@@ -211,7 +211,7 @@ impl Jobs {
     /// The jobs of each round.
     fn look_around(&self, was_in_place: &mut bool) {
         self.look_for_file(was_in_place);
-        tell("ending idle sessions", self.sweep());
+        tell("ending idle sessions", session_end::end_idle(&self.sessions, &self.changes, self.settings.sweep_batch));
         tell("renewing certificates", self.certificates.renew_due(self.clock.now()));
         self.refusals.write(&self.store, self.clock.now(), false);
     }
@@ -315,25 +315,6 @@ impl Jobs {
         })?;
         // A request may have touched its session's entry in memory while the session ended.
         ended.iter().for_each(|id| self.sessions.forget(id.as_str()));
-        Ok(())
-    }
-
-    /// Deletes sessions that are over, in batches.
-    fn sweep(&self) -> Result<()> {
-        for batch in self.sessions.over().chunks(self.settings.sweep_batch) {
-            let batch = batch.to_vec();
-            let gone = self.changes.run_blocking(move |change| {
-                let mut gone = Vec::new();
-                for id in batch {
-                    match change.find_readable(&id)? {
-                        Some(session) => change.delete_record(session)?,
-                        None => gone.push(id),
-                    }
-                }
-                Ok(gone)
-            })?;
-            gone.iter().for_each(|id| self.sessions.forget(id.as_str()));
-        }
         Ok(())
     }
 }

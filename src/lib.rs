@@ -9,7 +9,7 @@
 //! | floor | rooms |
 //! |---|---|
 //! | the program | [`cli`] → [`controller`] (starts and connects everything) → [`jobs`] (periodic work) and [`admin_socket`] (commands for the owner of the host) |
-//! | the interfaces | [`http`]: route tables, arguments, answers, the dispatcher · [`network`]: the data plane, channels of SDKs, circuits · [`control`]: routers elsewhere · [`listener`]: one port for both |
+//! | the interfaces | [`http`]: route tables, arguments, answers, the dispatcher · [`built_in_router`]: the data plane, channels of SDKs, circuits · [`control_channel`]: routers elsewhere · [`listener`]: one port for both |
 //! | subjects | [`authentication`]: who is calling · [`enrollment`]: how a key becomes an identity · [`posture`]: what endpoints report · [`explain`]: why a caller may or may not do something · [`maintenance`]: the file as a whole |
 //! | rules | [`change`]: every write and its consequences · [`access`]: who may use what |
 //! | records | [`store`]: one file, one writer, indexes, lists · [`online`]: who is connected |
@@ -48,11 +48,12 @@
 mod access;
 mod admin_socket;
 mod authentication;
+mod built_in_router;
 mod change;
 mod cli;
 mod clock;
 mod config;
-mod control;
+mod control_channel;
 mod controller;
 mod enrollment;
 mod entity;
@@ -66,7 +67,6 @@ mod listener;
 mod logging;
 mod maintenance;
 mod metrics;
-mod network;
 mod online;
 mod pki;
 mod posture;

@@ -1,7 +1,7 @@
 //! The connections at this moment: routers, the links between them, identities with a channel to a router, and the dynamic costs of
 //! terminators.
 //!
-//! The data plane (`network/`) and the control channel (`control/`) write it; everything that shows a record reads it through [`Facts`](crate::entity::Facts). It is in memory
+//! The data plane (`built_in_router/`) and the control channel (`control_channel/`) write it; everything that shows a record reads it through [`Facts`](crate::entity::Facts). It is in memory
 //! and empty after a start. Invariant: nothing else decides whether a router or an identity is connected.
 
 use std::{

@@ -30,8 +30,8 @@ pub mod clock {
 pub mod config {
     pub use crate::config::{Address, Codes, Config, Format, KeySets, Log, Members, Passwords, Sessions, Snapshots, Span, Tokens};
 }
-pub mod control {
-    pub use crate::control::message;
+pub mod control_channel {
+    pub use crate::control_channel::message;
 }
 pub mod controller {
     pub use crate::controller::{Controller, NotStarted, host, start};
@@ -74,10 +74,10 @@ pub mod logging {
     pub use crate::logging::{changeable, subscriber};
 }
 pub mod maintenance {
-    pub use crate::maintenance::{Maintenance, Schedule, Scrub, Work, closed};
+    pub use crate::maintenance::{Maintenance, Schedule, Scrub, Work, offline, restore, snapshot_proof};
 }
-pub mod network {
-    pub use crate::network::{Peer, Router, TrafficInfo, key, kind};
+pub mod built_in_router {
+    pub use crate::built_in_router::{Peer, Router, TrafficInfo, key, kind};
 }
 pub mod pki {
     pub use crate::pki::{

@@ -19,6 +19,7 @@ mod password_failures;
 mod passwords;
 mod proof;
 mod refusals;
+pub(crate) mod session_end;
 mod session_quota;
 mod sessions;
 mod tokens;

@@ -1,4 +1,4 @@
-//! The entries of all kinds, from the list in `entity/mod.rs`. The store reaches the kinds through them and names none.
+//! The entries of all kinds, from the list in `entity/kinds/mod.rs`. The store reaches the kinds through them and names none.
 
 use super::lifecycle::Lifecycle;
 use crate::{entity, store::KindEntry};

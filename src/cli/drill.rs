@@ -28,7 +28,7 @@ use crate::{
     config::{Config, Snapshots},
     controller,
     entity::plural,
-    maintenance::{self, closed},
+    maintenance::{self, offline, restore},
     store::Manifest,
 };
 
@@ -62,10 +62,10 @@ impl Drill {
         let aside = Aside::new(&parent)?;
         let data = aside.0.join("overkeep.redb");
         let passphrase = config.passphrase().map_err(Failure::of)?;
-        let restored = watched(|watch| closed::restore(&snapshot, &data, passphrase.as_ref(), Clock::system().now(), watch));
+        let restored = watched(|watch| restore::restore(&snapshot, &data, passphrase.as_ref(), Clock::system().now(), watch));
         let manifest = match restored.map_err(Failure::of)?.0 {
-            closed::Found { manifest: Some(manifest), report } if report.findings.is_empty() => manifest,
-            closed::Found { report, .. } => return Ok(found(&report)),
+            offline::CheckedFile { manifest: Some(manifest), report } if report.findings.is_empty() => manifest,
+            offline::CheckedFile { report, .. } => return Ok(found(&report)),
         };
         let config = alone(config, data);
         let running = controller::start(&config, Clock::system()).map_err(Failure::of)?;

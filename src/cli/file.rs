@@ -19,7 +19,10 @@ use crate::{
     clock::Clock,
     config::Config,
     controller,
-    maintenance::closed::{self, Failed, Found},
+    maintenance::{
+        offline::{self, CheckedFile, OfflineError},
+        restore, snapshot_proof,
+    },
     store::Unreadable,
 };
 
@@ -83,7 +86,7 @@ impl Snapshot {
         let to = path::absolute(&self.to).map_err(|e| format!("{}: {e}", self.to.display()))?;
         let command = Command::Snapshot { to: to.clone() };
         running(&config, &command, |data| {
-            let manifest = watched(|watch| closed::snapshot(data, &to, watch))?;
+            let manifest = watched(|watch| offline::snapshot(data, &to, watch))?;
             Ok(Outcome::Done(copied(&manifest, &to)))
         })
     }
@@ -98,7 +101,7 @@ impl Check {
         let config = self.which.config(environment)?;
         let look = |file: &Path| {
             let passphrase = config.passphrase()?;
-            watched(|watch| closed::check(file, passphrase.as_ref(), watch)).map(|seen| outcome(&seen))
+            watched(|watch| offline::check(file, passphrase.as_ref(), watch)).map(|seen| outcome(&seen))
         };
         match &self.file {
             Some(file) => judged(look(file)),
@@ -116,7 +119,7 @@ impl Repair {
         let config = self.which.config(environment)?;
         let repair = |unreadable| {
             let passphrase = config.passphrase()?;
-            Ok(found(&watched(|watch| closed::repair(&config.data, passphrase.as_ref(), unreadable, watch))?))
+            Ok(found(&watched(|watch| offline::repair(&config.data, passphrase.as_ref(), unreadable, watch))?))
         };
         if self.drop_unreadable {
             return judged_of(&config.data, repair(Unreadable::Goes));
@@ -134,7 +137,7 @@ impl Restore {
         let config = self.which.config(environment)?;
         let passphrase = config.passphrase().map_err(|e| e.to_string())?;
         if self.verify_only {
-            return judged(watched(|watch| closed::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| outcome(&seen)));
+            return judged(watched(|watch| snapshot_proof::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| outcome(&seen)));
         }
         let (data, now) = (config.data, Clock::system().now());
         // Also if its file was moved away: the controller still writes to that file.
@@ -142,7 +145,7 @@ impl Restore {
         if socket::answers(&beside) {
             return Err(format!("{} is in use by another process, which answers at {}", data.display(), beside.display()).into());
         }
-        judged(watched(|watch| closed::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)).map(|(seen, backup)| {
+        judged(watched(|watch| restore::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)).map(|(seen, backup)| {
             let mut lines = match outcome(&seen) {
                 Outcome::Done(lines) => lines,
                 problems @ Outcome::Problems(_) => return problems,
@@ -164,7 +167,7 @@ impl Compact {
         let data = self.which.config(environment)?.data;
         judged_of(
             &data,
-            closed::compact(&data).map(|(before, after)| Outcome::Done(vec![format!("{before} bytes before, {after} bytes now")])),
+            offline::compact(&data).map(|(before, after)| Outcome::Done(vec![format!("{before} bytes before, {after} bytes now")])),
         )
     }
 }
@@ -181,7 +184,7 @@ fn forget_password(data: &Path) -> Option<String> {
 }
 
 /// Runs a command in the running controller, or else the same work on its file.
-pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
+pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, OfflineError>) -> Acted {
     match asked(config, command) {
         Some(outcome) => Ok(outcome?),
         None => judged_of(&config.data, closed(&config.data)),
@@ -189,23 +192,23 @@ pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&P
 }
 
 /// Damage of the file is a finding, not a failure.
-pub(crate) fn judged(acted: Result<Outcome, Failed>) -> Acted {
+pub(crate) fn judged(acted: Result<Outcome, OfflineError>) -> Acted {
     match acted {
-        Err(Failed::Damaged(reason) | Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason])),
+        Err(OfflineError::Damaged(reason) | OfflineError::Pages(reason)) => Ok(Outcome::Problems(vec![reason])),
         other => Ok(other.map_err(|e| e.to_string())?),
     }
 }
 
 /// Like [`judged`], for the data file itself: adds what to do about the damage.
-pub(crate) fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
+pub(crate) fn judged_of(data: &Path, acted: Result<Outcome, OfflineError>) -> Acted {
     match acted {
-        Err(Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason, closed::remedy(data)])),
+        Err(OfflineError::Pages(reason)) => Ok(Outcome::Problems(vec![reason, offline::remedy(data)])),
         other => judged(other),
     }
 }
 
 /// The findings of a check of a closed file.
-fn outcome(seen: &Found) -> Outcome {
+fn outcome(seen: &CheckedFile) -> Outcome {
     let of = seen.manifest.as_ref().map(describe).into_iter().flatten();
     match found(&seen.report) {
         Outcome::Done(lines) => Outcome::Done(of.chain(lines).collect()),

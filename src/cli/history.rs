@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     admin_socket::{Command, verified_lines},
-    maintenance::closed,
+    maintenance::offline,
     store::Anchor,
 };
 
@@ -44,7 +44,7 @@ impl History {
     /// One line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let HistoryCommand::Verify { file, noted } = self.what;
-        let look = |file: &std::path::Path| closed::verify_history(file, noted.as_ref()).map(|verified| verified_lines(&verified));
+        let look = |file: &std::path::Path| offline::verify_history(file, noted.as_ref()).map(|verified| verified_lines(&verified));
         match &file {
             Some(file) => judged(look(file)),
             None => running(&self.which.config(environment)?, &Command::VerifyHistory { noted: noted.clone() }, look),

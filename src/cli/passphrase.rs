@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{admin::Which, failure::Acted, file::judged_of, progress::watched};
-use crate::{admin_socket::Outcome, config, maintenance::closed};
+use crate::{admin_socket::Outcome, config, maintenance::offline};
 
 /// Set, change or remove the passphrase that seals the keys in the data file; the controller must be stopped.
 #[derive(Args, Clone, Debug)]
@@ -46,7 +46,7 @@ impl Passphrase {
             None => format!("the keys in {} are not sealed any more", config.data.display()),
         };
         let hint = "copies that were made before, such as snapshots, are unchanged".to_owned();
-        let resealed = watched(|watch| closed::reseal(&config.data, now.as_ref(), next.as_ref(), watch));
+        let resealed = watched(|watch| offline::reseal(&config.data, now.as_ref(), next.as_ref(), watch));
         let left = |copy: PathBuf| {
             format!("so is {}, with which the previous release can be restored: delete it once you no longer need it", copy.display())
         };

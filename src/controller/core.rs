@@ -6,22 +6,23 @@ use arc_swap::ArcSwap;
 use uuid::Uuid;
 
 use super::{
-    built_in_router,
+    client_addresses::Addresses,
     data::Data,
     followers::Followers,
     metrics::Sources,
+    routers,
     running::NotStarted,
     settings::{context, files, limits},
-    sockets::Addresses,
 };
 use crate::{
     access::AccessAudit,
     admin_socket::{AdminContext, LinkMaker},
     authentication::{Codes, LoginLinks, Passwords, Refusals, Tokens},
+    built_in_router,
     change::{self, Certificates, Changes, SealedKeys},
     clock::Clock,
     config::Config,
-    control::{self, Control},
+    control_channel::{self, Control},
     enrollment::Reserved,
     entity::{Author, EdgeRouter, Id},
     expiring::ExpiryNotice,
@@ -29,7 +30,6 @@ use crate::{
     jobs::Jobs,
     maintenance::Maintenance,
     metrics::Metrics,
-    network,
     pki::Keystore,
     store::Store,
 };
@@ -134,14 +134,14 @@ impl Core {
     /// # Errors
     /// The file cannot be read, or no thread can be started.
     pub(super) fn start_control(&self) -> Result<Control, NotStarted> {
-        let rights = network::Rights {
+        let rights = built_in_router::Rights {
             store: self.store.clone(),
             access: self.followers.access.clone(),
             posture: self.followers.posture.clone(),
             sessions: self.followers.sessions.clone(),
             clock: self.clock.clone(),
         };
-        let parts = control::Parts {
+        let parts = control_channel::Parts {
             rights,
             changes: self.changes.clone(),
             refusals: self.refusals.clone(),
@@ -158,8 +158,8 @@ impl Core {
     ///
     /// # Errors
     /// The file cannot be read or written, or no thread can be started.
-    pub(super) fn start_router(&self) -> Result<network::Router, NotStarted> {
-        let parts = || network::Parts {
+    pub(super) fn start_router(&self) -> Result<built_in_router::Router, NotStarted> {
+        let parts = || built_in_router::Parts {
             id: Id::from_text(EdgeRouter::BUILT_IN),
             store: self.store.clone(),
             changes: self.changes.clone(),
@@ -170,11 +170,11 @@ impl Core {
             clock: self.clock.clone(),
             config: self.config.router.clone(),
         };
-        Ok(built_in_router::start(&self.config, &self.followers.feed, parts)?)
+        Ok(routers::start(&self.config, &self.followers.feed, parts)?)
     }
 
     /// What the gauges of the metrics are read from.
-    pub(super) fn metrics_sources(&self, router: &network::Router) -> Sources {
+    pub(super) fn metrics_sources(&self, router: &built_in_router::Router) -> Sources {
         Sources {
             metrics: self.metrics.clone(),
             store: self.store.clone(),
@@ -191,7 +191,7 @@ impl Core {
     pub(super) fn app_state(
         &self,
         interfaces: &Interfaces,
-        router: &network::Router,
+        router: &built_in_router::Router,
         control: &Control,
         last_hour: &Arc<LastHour>,
     ) -> Result<AppState, NotStarted> {

@@ -3,10 +3,10 @@
 use uuid::Uuid;
 
 use super::{
+    client_addresses::Addresses,
     followers::Followers,
     running::{ADMINISTRATOR, NotStarted, Password},
     settings::options,
-    sockets::Addresses,
 };
 use crate::{
     authentication::Passwords,
@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     config::Config,
     jobs::JobTrigger,
-    maintenance::{self, closed},
+    maintenance::{self, offline},
     metrics::StoreMetrics,
     store::{OpenError, Reader, Store},
 };
@@ -56,7 +56,7 @@ impl Data {
 /// Why a file cannot be opened, and what to do.
 pub(super) fn refused(error: OpenError) -> NotStarted {
     NotStarted(match &error {
-        OpenError::Damaged { path, .. } => format!("data: {error}; {}", closed::remedy(path)),
+        OpenError::Damaged { path, .. } => format!("data: {error}; {}", offline::remedy(path)),
         _ => format!("data: {error}"),
     })
 }

@@ -12,7 +12,7 @@ use crate::{
     store::{CommitFeed, OpenStore},
 };
 
-use super::built_in_router;
+use super::routers;
 
 /// What follows the store.
 pub(crate) struct Followers {
@@ -33,7 +33,7 @@ impl Followers {
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn of(store: &OpenStore, config: &Config, clock: &Clock, router: Option<&Address>, trigger: &JobTrigger) -> Result<Self> {
-        router.map_or(Ok(()), |address| built_in_router::follow(store, address))?;
+        router.map_or(Ok(()), |address| routers::follow(store, address))?;
         trigger.follow(store);
         let access = Access::following(store, clock.clone())?;
         let reviews = trigger.clone();

@@ -10,12 +10,12 @@ use std::{
 use actix_web::{dev::ServerHandle, rt::System};
 
 use crate::{
+    built_in_router::Router,
     change::Certificates,
     clock::Clock,
     entity::{ApiSession, EdgeRouter, Facts, Session},
     http::{MetricsFormat, metrics_listener},
     metrics::{KindLabel, Metrics},
-    network::Router,
     pki::Role,
     store::Store,
 };

@@ -4,16 +4,16 @@
 //! socket bound.
 
 mod announcement;
-mod built_in_router;
+mod client_addresses;
 mod core;
 mod data;
 mod followers;
 mod metrics;
 mod reload;
+mod routers;
 mod running;
 mod service_manager;
 mod settings;
-mod sockets;
 
 pub(crate) use announcement::password_file;
 pub use running::{Controller, NotStarted};
@@ -38,7 +38,7 @@ use crate::{
     expiring::ExpiryNotice,
     http::{self, Bounds, Dispatcher, Interfaces, LastHour, Patience, RestListener},
     jobs,
-    listener::{self, Listener, RouterSide, Shutdown},
+    listener::{self, Bound, Listener, RouterSide, Shutdown, Sockets},
     maintenance::{self, Background, Maintenance, Schedule, Scrub},
     metrics::StoreMetrics,
     pki,
@@ -46,12 +46,12 @@ use crate::{
 };
 
 use self::{
+    client_addresses::Addresses,
     core::Core,
     data::{Data, refused, sealed_keys},
     metrics::MetricsServer,
     reload::Reload,
     settings::{context, files, options},
-    sockets::{Addresses, Bound, Sockets},
 };
 
 /// Starts a controller in this process.
@@ -78,7 +78,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, core.admin_context(), dispatcher.clone());
     let (bound, control_bound) = (sockets.bound(), sockets.control.as_ref().map(|(_, bound)| *bound));
     let listener = sockets.listener(tls, &config.http);
-    let sides = (built_in_router::side(&router), built_in_router::control_side(&control));
+    let sides = (routers::side(&router), routers::control_side(&control));
     let (server, thread) = listen(listener, rest(dispatcher, &config.http), sides)?;
     let jobs = core.jobs().start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?;
     let expiry = core.expiry_notice();

@@ -8,13 +8,14 @@ use super::{metrics::MetricsServer, reload::Reload};
 use crate::{
     access::AccessAudit,
     admin_socket::socket,
+    built_in_router::Router,
     change,
-    control::Control,
+    control_channel::Control,
     error::Error,
     expiring::ExpiryNotice,
-    http, jobs, listener,
+    http, jobs,
+    listener::{self, SocketError},
     maintenance::{Background, Maintenance},
-    network::Router,
     pki,
     store::{Progress, Store},
 };
@@ -37,6 +38,12 @@ impl From<Error> for NotStarted {
         let done =
             "overkeep restore replaces the file by a snapshot, overkeep repair --drop-unreadable deletes records that cannot be read";
         Self(if let Error::Damaged { .. } = error { format!("{error}; {done}") } else { error.to_string() })
+    }
+}
+
+impl From<SocketError> for NotStarted {
+    fn from(error: SocketError) -> Self {
+        Self(error.to_string())
     }
 }
 

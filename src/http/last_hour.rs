@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    built_in_router::Router,
     clock::{Clock, Timestamp},
     maintenance::Background,
     metrics::{Counter, Family, MethodLabel, Metrics},
-    network::Router,
 };
 
 /// The length of a step.

@@ -2,8 +2,8 @@
 //! server.
 //!
 //! The protocol is what the ClientHello offers by ALPN: `ziti-edge` is for the router, `ziti-ctrl` is the control channel of routers
-//! elsewhere, `h2` and `http/1.1` are for REST. A client that offers nothing is told apart by the first byte it sends: a letter for HTTP, 3 for a router message. Not here: what is said on a
-//! connection (`http/`, `network/`, `control/`).
+//! elsewhere, `h2` and `http/1.1` are for REST. A client that offers nothing is told apart by the first byte it
+//! sends: a letter for HTTP, 3 for a router message. A socket is bound in `sockets.rs`. Not here: what is said on a connection (`http/`, `built_in_router/`, `control_channel/`).
 //!
 //! actix accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its handshake,
 //! while the accepting task waits for its end, so that the limits count all connections together. Start reading at [`serve`], then at
@@ -17,6 +17,7 @@ mod file_limit;
 mod plaintext;
 mod rewind;
 mod shutdown;
+mod sockets;
 
 use std::{io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::available_parallelism, time::Duration};
 
@@ -28,12 +29,12 @@ use actix_service::{
 };
 use tokio::{net::TcpStream, sync::Semaphore};
 
-pub(crate) use accept::Port;
-use accept::{Acceptor, Protocols};
+use accept::{Acceptor, Port, Protocols};
 pub(crate) use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
 use file_limit::room_for;
 pub(crate) use rewind::Rewind;
 pub(crate) use shutdown::{ConnectionGuard, Shutdown};
+pub(crate) use sockets::{Bound, SocketError, Sockets};
 
 /// How long running requests may take after the listener stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);

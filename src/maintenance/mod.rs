@@ -1,16 +1,19 @@
 //! Work on the file as a whole: snapshot, check, repair, restore.
 //!
-//! Here: that work while the controller runs. [`closed`] does it on a file that no controller has open; [`Schedule`]
+//! Here: that work while the controller runs. [`offline`] does it on a file that no controller has open; [`Schedule`]
 //! and [`Scrub`] run by themselves. Not here: the work itself (`store/`). Start at [`Maintenance`]. Invariants: only
 //! one check or repair at a time, and one snapshot; nothing is repaired before the file was copied.
 
 mod background;
-pub mod closed;
+
 pub(crate) mod doctor;
+mod file_check;
 mod off_site;
+pub mod offline;
+pub mod restore;
 mod schedule;
 mod scrub;
-mod soundness;
+pub mod snapshot_proof;
 mod upgrade;
 
 pub(crate) use background::Background;
@@ -229,15 +232,15 @@ impl Inner {
 
     fn report(&self, work: Work, progress: &Progress) -> Result<Report> {
         match work {
-            Work::Check => soundness::check(&self.store, Some(&self.sealed_keys), progress),
+            Work::Check => file_check::check(&self.store, Some(&self.sealed_keys), progress),
             Work::Repair => {
                 // A sound file needs no copy.
-                let checked = soundness::check(&self.store, Some(&self.sealed_keys), progress);
+                let checked = file_check::check(&self.store, Some(&self.sealed_keys), progress);
                 if checked.as_ref().is_ok_and(|report| report.findings.is_empty()) {
                     return checked;
                 }
                 self.store.snapshot(&beside(&self.data, ".before-repair"), progress)?;
-                soundness::repair(&self.store, Some(&self.sealed_keys), Unreadable::Stays, progress)
+                file_check::repair(&self.store, Some(&self.sealed_keys), Unreadable::Stays, progress)
             }
         }
     }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Background, Maintenance, soundness};
+use super::{Background, Maintenance, file_check};
 use crate::{
     clock::{Clock, Timestamp},
     config::Integrity,
@@ -111,7 +111,7 @@ impl Scrub {
                 (faults, next.map_or(Stage::Keys, Stage::Rows))
             }
             Stage::Keys => {
-                let checked = store.read(|read| soundness::check_keys(read, &self.maintenance.0.sealed_keys));
+                let checked = store.read(|read| file_check::check_keys(read, &self.maintenance.0.sealed_keys));
                 (checked.map_or_else(|error| vec![format!("the keys cannot be read: {error}")], |(faults, _)| faults), Stage::Over)
             }
         };

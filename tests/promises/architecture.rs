@@ -20,7 +20,7 @@ const FLOORS: [&[&str]; 13] = [
     &["access", "change"],
     &["authentication", "enrollment", "expiring", "explain", "maintenance", "posture"],
     &["listener"],
-    &["network", "control"],
+    &["built_in_router", "control_channel"],
     &["http"],
     &["jobs", "admin_socket"],
     &["controller"],
@@ -40,7 +40,7 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
 
 /// Files that need one another all the same, each circle with its reason.
 const CIRCLES: [(&[&str], &str); 1] = [(
-    &["network::binding", "network::channel", "network::circuit", "network::dialing"],
+    &["built_in_router::binding", "built_in_router::channel", "built_in_router::circuit", "built_in_router::dialing"],
     "The table of a channel leads from connection ids to circuits, bindings and dials, and each of these to the channels that it sends on: one \
      structure in memory that is followed both ways for every frame.",
 )];

@@ -13,7 +13,7 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     config::Config,
     controller::{self, Controller, NotStarted},
-    maintenance::closed::{self, Failed},
+    maintenance::{offline::OfflineError, restore},
     store::Progress,
 };
 use redb::{Database, TableDefinition};
@@ -245,8 +245,8 @@ fn flipped_bits_in_snapshots_are_found() {
         let at = if round % 4 == 0 { 4 + round * 3 % 320 } else { round * 1_000_003 % good.len() };
         let file = fs::OpenOptions::new().write(true).open(&bad).unwrap();
         file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64).unwrap();
-        match closed::restore(&bad, &restored, None, Timestamp::from_millis(0), &Progress::default()) {
-            Err(Failed::Damaged(_) | Failed::Pages(_) | Failed::Other(_)) => found += 1,
+        match restore::restore(&bad, &restored, None, Timestamp::from_millis(0), &Progress::default()) {
+            Err(OfflineError::Damaged(_) | OfflineError::Pages(_) | OfflineError::Other(_)) => found += 1,
             Ok((seen, _)) => {
                 assert!(seen.report.findings.is_empty(), "byte {at}: {seen:?}");
                 harmless += 1;

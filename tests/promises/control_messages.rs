@@ -8,7 +8,7 @@ use std::io::Read;
 use bytes::BytesMut;
 use flate2::read::GzDecoder;
 use overkeep::testing::{
-    control::message::{edge, fabric, metrics, model, tunnel},
+    control_channel::message::{edge, fabric, metrics, model, tunnel},
     frame::{Builder, Frame, Limits},
 };
 use prost::Message;

@@ -10,7 +10,7 @@ use std::{
 use overkeep::testing::{
     change::KINDS,
     config::Config,
-    maintenance::closed,
+    maintenance::offline,
     pki::Files,
     store::{Progress, Unreadable},
 };
@@ -98,7 +98,7 @@ fn repair_makes_a_new_copy() {
     let names = ["data.before-repair", "data.before-repair.unfinished"];
     unharmed(&kept.path(""), &names, "data.before-repair", || {
         fs::write(kept.path("data"), &broken).unwrap();
-        let report = closed::repair(&kept.path("data"), None, Unreadable::Stays, &Progress::default()).unwrap();
+        let report = offline::repair(&kept.path("data"), None, Unreadable::Stays, &Progress::default()).unwrap();
         assert!(!report.findings.is_empty(), "a sound file is not copied");
     });
 }

@@ -22,7 +22,7 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     config::Config,
     controller,
-    maintenance::closed,
+    maintenance::{offline, restore, snapshot_proof},
     store::{Progress, Unreadable},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
@@ -467,19 +467,19 @@ fn files_with_valid_checksums() {
         let (data, copy, restored) = (kept.path("data"), kept.path("copy"), kept.path("restored"));
         change_rows(&data, rng);
         let text = |what: &dyn std::fmt::Debug| format!("{what:?}");
-        sound(closed::check(&data, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
-        sound(closed::verify_history(&data, None).map(|found| text(&found.faults)).map_err(|error| error.to_string()));
+        sound(offline::check(&data, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
+        sound(offline::verify_history(&data, None).map(|found| text(&found.faults)).map_err(|error| error.to_string()));
         // The manifest of a snapshot of it matches the content.
-        let made = closed::snapshot(&data, &copy, &watch).map(|_| String::new());
+        let made = offline::snapshot(&data, &copy, &watch).map(|_| String::new());
         let is_made = made.is_ok();
         sound(made.map_err(|error| error.to_string()));
         if is_made {
-            sound(closed::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
-            let done = closed::restore(&copy, &restored, None, Timestamp::from_millis(0), &watch);
+            sound(snapshot_proof::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
+            let done = restore::restore(&copy, &restored, None, Timestamp::from_millis(0), &watch);
             sound(done.map(|(found, _)| text(&found)).map_err(|error| error.to_string()));
             // After a change it does not.
             change_rows(&copy, rng);
-            sound(closed::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
+            sound(snapshot_proof::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
         }
         let start = |file: &Path| {
             let mut config = Config { data: file.to_owned(), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
@@ -498,11 +498,11 @@ fn files_with_valid_checksums() {
         fs::copy(&data, &again).unwrap();
         sound(start(&again));
         let unreadable = if rng.percent(50) { Unreadable::Goes } else { Unreadable::Stays };
-        let mended = closed::repair(&data, None, unreadable, &watch);
+        let mended = offline::repair(&data, None, unreadable, &watch);
         let is_mended = mended.as_ref().is_ok_and(|report| report.findings.iter().all(|finding| finding.fixed));
         sound(mended.map(|report| text(&report)).map_err(|error| error.to_string()));
         if is_mended {
-            let found = closed::check(&data, None, &watch).unwrap();
+            let found = offline::check(&data, None, &watch).unwrap();
             assert!(found.report.findings.is_empty(), "the repaired file must be sound: {:?}", found.report);
             sound(start(&data));
         }

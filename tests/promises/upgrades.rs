@@ -17,7 +17,7 @@ use overkeep::testing::{
     config::{Config, Snapshots, Span},
     controller::{self, Controller},
     entity::{ApiSession, Id, Identity, Record, builtin},
-    maintenance::{Maintenance, Schedule, closed},
+    maintenance::{Maintenance, Schedule, offline, restore, snapshot_proof},
     pki::Passphrase,
     store::{NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside, index_code},
 };
@@ -56,7 +56,7 @@ fn scheduled_snapshots_are_rotated() {
         || Schedule::of(&settings, Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &data), clock.clone()).unwrap();
     let watch = Progress::default();
     let first = schedule().round(&watch).unwrap().unwrap();
-    assert!(closed::verify(&first, None, &watch).unwrap().report.findings.is_empty());
+    assert!(snapshot_proof::verify(&first, None, &watch).unwrap().report.findings.is_empty());
     let others =
         ["overkeep-2020.snapshot", "overkeep-20200101T000000.000Z.snapshot.mine", "overkeep-20209901T000000.000Z.snapshot", "notes"];
     others.iter().for_each(|name| fs::write(directory.join(name), "").unwrap());
@@ -196,22 +196,22 @@ fn opens_with_all_records(format: u32, passphrase: Option<&str>) {
         controller::start(&config, Clock::system()).unwrap()
     };
     let verified = |file: &Path| {
-        let manifest = closed::verify(file, key.as_ref(), &Progress::default()).unwrap();
+        let manifest = snapshot_proof::verify(file, key.as_ref(), &Progress::default()).unwrap();
         assert!(manifest.report.findings.is_empty(), "{:?}", manifest.report);
-        assert!(closed::verify_history(file, None).unwrap().faults.is_empty());
+        assert!(offline::verify_history(file, None).unwrap().faults.is_empty());
         manifest.manifest.unwrap().format
     };
     assert_eq!(verified(&data), format);
     let restored = directory.path().join("restored");
-    closed::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Progress::default()).unwrap();
+    restore::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Progress::default()).unwrap();
     let filled = |file: &Path| rows(file).into_iter().filter(|(_, rows)| !rows.is_empty()).collect::<BTreeMap<_, _>>();
     assert!(filled(&restored) == filled(&data), "the restored rows differ from the rows of the snapshot");
     let before = |file: &Path| beside(file, &format!(".before-{}", env!("CARGO_PKG_VERSION")));
-    closed::reseal(&restored, key.as_ref(), key.as_ref(), &Progress::default()).unwrap();
+    offline::reseal(&restored, key.as_ref(), key.as_ref(), &Progress::default()).unwrap();
     assert!(format == NEWEST || verified(&before(&restored)) == format, "the copy made before an upgrade has the old format");
     let repaired = directory.path().join("repaired");
     fs::copy(&data, &repaired).unwrap();
-    closed::repair(&repaired, key.as_ref(), Unreadable::Stays, &Progress::default()).unwrap();
+    offline::repair(&repaired, key.as_ref(), Unreadable::Stays, &Progress::default()).unwrap();
     let copy = beside(&repaired, ".before-repair");
     assert!(if format == NEWEST { !copy.exists() } else { verified(&copy) == format }, "a sound file of this release is not copied");
     for file in [&restored, &repaired] {
@@ -250,7 +250,7 @@ fn opens_with_all_records(format: u32, passphrase: Option<&str>) {
     assert_eq!(json!(signer), known, "a signer of an earlier release has defaults for the later members");
     running.stop();
     let copy = directory.path().join("copy");
-    closed::snapshot(&data, &copy, &Progress::default()).unwrap();
+    offline::snapshot(&data, &copy, &Progress::default()).unwrap();
     assert_eq!(verified(&copy), NEWEST);
     assert_eq!(before(&data).exists(), format < NEWEST);
     assert!(format == NEWEST || verified(&before(&data)) == format, "the copy made before an upgrade has the old format");
@@ -369,8 +369,8 @@ fn write_golden() {
     );
     let copy = directory.path().join("copy");
     running.stop();
-    closed::snapshot(&data, &copy, &Progress::default()).unwrap();
-    closed::reseal(&copy, None, Some(&Passphrase::new(PASSPHRASE)), &Progress::default()).unwrap();
+    offline::snapshot(&data, &copy, &Progress::default()).unwrap();
+    offline::reseal(&copy, None, Some(&Passphrase::new(PASSPHRASE)), &Progress::default()).unwrap();
     pack(NEWEST, &copy);
 }
 
@@ -442,7 +442,7 @@ impl Sessions {
         self.disk.read(0, &mut bytes).unwrap();
         fs::write(data, bytes).unwrap();
         let copy = data.with_extension("copy");
-        closed::snapshot(data, &copy, &Progress::default()).unwrap();
+        offline::snapshot(data, &copy, &Progress::default()).unwrap();
         (length(data), length(&copy))
     }
 }
@@ -471,7 +471,7 @@ fn session_churn_keeps_file_small() {
     println!("{cycles} sessions: {live} bytes live, {:.2} times that closed, {:.2} at most", times(grown), times(longest));
     assert!(half_way > 0 && longest <= half_way, "it grew from {half_way} to {longest} bytes with as many sessions in it");
     assert!(grown * 2 <= live * 5, "{grown} bytes for {live}");
-    assert!(closed::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
+    assert!(offline::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
 }
 
 #[test]
@@ -489,9 +489,9 @@ fn start_compacts_the_file() {
     opened(true);
     let after = length(&data);
     assert!(after * 2 <= live * 5, "{grown} bytes, then {after} for {live}");
-    let (before, compact) = closed::compact(&data).unwrap();
+    let (before, compact) = offline::compact(&data).unwrap();
     assert!(compact <= before && before == after, "{before} bytes, then {compact}");
-    assert!(closed::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
+    assert!(offline::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
 }
 
 /// A disk in memory that outlives the store: only space is measured here, and flushes would take time.

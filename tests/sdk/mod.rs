@@ -27,7 +27,7 @@ use tokio::{
 
 pub use conn::{Conn, Event};
 pub use host::Host;
-pub use overkeep::testing::network::{key, kind};
+pub use overkeep::testing::built_in_router::{key, kind};
 
 /// In [`key::FLAGS`]: the sender has finished.
 pub const FIN: u32 = 1;

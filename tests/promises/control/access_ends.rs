@@ -1,6 +1,6 @@
 //! Circuits and terminators end when the access that they depend on ends.
 
-use overkeep::testing::control::message::{content, edge, fabric};
+use overkeep::testing::control_channel::message::{content, edge, fabric};
 use serde_json::json;
 
 use super::{

@@ -1,7 +1,7 @@
 //! Certificates that a router gets over its connection, before the present ones end.
 
 use overkeep::testing::{
-    control::message::{content, edge},
+    control_channel::message::{content, edge},
     frame::Builder,
     pki::Certificate,
 };

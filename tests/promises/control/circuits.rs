@@ -2,7 +2,7 @@
 
 use overkeep::testing::{
     clock::Clock,
-    control::message::{
+    control_channel::message::{
         content,
         edge::{self, CreateTerminatorResult},
         fabric::{self, DestinationType, FaultSubject},

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use overkeep::testing::{
     clock::Clock,
-    control::message::{content, key},
+    control_channel::message::{content, key},
     frame::{Builder, content as common, key as common_key},
 };
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Links between routers, and circuits over them.
 
 use overkeep::testing::{
-    control::message::{
+    control_channel::message::{
         content,
         fabric::{self, DestinationType, FaultSubject, PeerState},
         key,

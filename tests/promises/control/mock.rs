@@ -8,7 +8,7 @@ use std::{
 
 use bytes::BytesMut;
 use overkeep::testing::{
-    control::message::{content, edge, fabric, key},
+    control_channel::message::{content, edge, fabric, key},
     frame::{Builder, Frame, HEAD, Head, Limits, content as common, key as common_key, value},
 };
 use prost::Message;

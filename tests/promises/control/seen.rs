@@ -3,7 +3,7 @@
 use std::thread;
 
 use overkeep::testing::{
-    control::message::{content, edge, fabric},
+    control_channel::message::{content, edge, fabric},
     frame::Builder,
 };
 use prost::Message;

@@ -2,7 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use overkeep::testing::{
-    control::message::{
+    control_channel::message::{
         content,
         model::{ChangeSet, KeyUsage, Model, PublicKey},
     },
@@ -34,7 +34,7 @@ fn a_router_can_verify_session_tokens() {
     run(async {
         let mut router = scene.router.connect(&scene.server).await;
         let hello = router.next_of(content::SERVER_HELLO).await;
-        assert!(hello.is_set(overkeep::testing::control::message::key::DATA_MODEL));
+        assert!(hello.is_set(overkeep::testing::control_channel::message::key::DATA_MODEL));
         router.answer_hello(&hello, true).await;
         let keys = keys(&mut router).await;
         let header = token.split('.').next().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use overkeep::testing::{
-    control::message::{content, edge},
+    control_channel::message::{content, edge},
     frame::Builder,
 };
 use prost::Message;

@@ -1,7 +1,7 @@
 //! Routers that host and dial services themselves.
 
 use overkeep::testing::{
-    control::message::{NumberedBytes, content, fabric::FaultSubject, tunnel},
+    control_channel::message::{NumberedBytes, content, fabric::FaultSubject, tunnel},
     frame::Builder,
 };
 use prost::Message;

@@ -132,7 +132,7 @@ impl TestServer {
     }
 
     /// The built-in edge router.
-    pub fn router(&self) -> &overkeep::testing::network::Router {
+    pub fn router(&self) -> &overkeep::testing::built_in_router::Router {
         self.controller.router()
     }
 

@@ -1,8 +1,8 @@
 //! Counters for monitoring: each event is counted once, and the gauges show what is open.
 
 use overkeep::testing::{
+    built_in_router::{Peer, TrafficInfo},
     frame::Builder,
-    network::{Peer, TrafficInfo},
 };
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;

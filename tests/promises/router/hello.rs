@@ -1,8 +1,8 @@
 //! How a channel is opened, who may open one, and what keeps it open.
 
 use overkeep::testing::{
+    built_in_router::Peer,
     frame::{Builder, Frame, content, key as common},
-    network::Peer,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::network::Peer;
+use overkeep::testing::built_in_router::Peer;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::json;
 use tokio::{io::DuplexStream, net::TcpStream, runtime::Runtime};

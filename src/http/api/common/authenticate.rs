@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::current::{SessionDetail, current};
+use super::current_session::{SessionDetail, current};
 use crate::{
     authentication::{
         Asker, Caller, Refused,

@@ -2,7 +2,7 @@
 
 pub(crate) mod authenticate;
 pub(crate) mod authenticator;
-pub(crate) mod current;
+pub(crate) mod current_session;
 pub(crate) mod in_memory_list;
 pub(crate) mod information;
 pub(crate) mod mfa;
@@ -46,11 +46,11 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .post("/authenticate/mfa", Partial, mfa::authenticate)
         .summary("Completes a session with a one-time code or a recovery code.")
         .refuses(&[409])
-        .get("/current-api-session", Partial, current::session)
+        .get("/current-api-session", Partial, current_session::session)
         .summary("The session of the request.")
-        .delete("/current-api-session", Partial, current::end_session)
+        .delete("/current-api-session", Partial, current_session::log_out)
         .summary("Ends the session of the request.")
-        .get("/current-identity", User, current::identity)
+        .get("/current-identity", User, current_session::identity)
         .summary("The identity of the session.")
         .get("/current-identity/mfa", Partial, mfa::detail)
         .summary("The caller's one-time codes: whether they are verified, and before that the data for an authenticator app.")

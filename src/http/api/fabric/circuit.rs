@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    built_in_router::CircuitInfo,
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Service, Tags, Terminator},
     error::{Error, Result},
     http::{
@@ -18,7 +19,6 @@ use crate::{
         list_body::Joined,
         listing::Listing,
     },
-    network::CircuitInfo,
     query::{Type, Value},
     store::Read,
 };

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    control::Control,
+    built_in_router::{LinkInfo, UNMEASURED},
+    control_channel::Control,
     entity::{EntityRef, Facts, Id, Links},
     error::{Error, Result},
     http::{
@@ -17,7 +18,6 @@ use crate::{
         list_body::Joined,
         listing::Listing,
     },
-    network::{LinkInfo, UNMEASURED},
     query::{Type, Value},
     store::Read,
 };

@@ -1,7 +1,7 @@
 //! The fabric interface: routers, services, terminators, links and circuits as listed by operator tools. For administrators only. It
 //! changes no records, which are managed in the management interface; it can end circuits and links, and copy the data file.
 //!
-//! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers (`network/`).
+//! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers (`built_in_router/`).
 
 mod circuit;
 mod inspection;

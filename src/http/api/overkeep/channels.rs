@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::names::{Named, Names};
 use crate::{
+    built_in_router::ChannelInfo,
     clock::Timestamp,
     error::Result,
     http::{
@@ -14,7 +15,6 @@ use crate::{
         list_body::Joined,
         listing::Listing,
     },
-    network::ChannelInfo,
     query::{Type, Value},
     store::Read,
 };

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::names::{Named, Names};
 use crate::{
+    built_in_router::{ChannelEndInfo, CircuitInfo, EndInfo},
     clock::Timestamp,
     entity::Id,
     error::{Error, Result},
@@ -19,7 +20,6 @@ use crate::{
         list_body::Joined,
         listing::Listing,
     },
-    network::{ChannelEndInfo, CircuitInfo, EndInfo},
     query::{Type, Value},
     store::Read,
 };

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::names::{Named, Names};
 use crate::{
+    built_in_router::LinkInfo,
     clock::Timestamp,
-    control::Control,
+    control_channel::Control,
     entity::Id,
     error::{Error, Result},
     http::{
@@ -19,7 +20,6 @@ use crate::{
         list_body::Joined,
         listing::Listing,
     },
-    network::LinkInfo,
     query::{Type, Value},
     store::Read,
 };

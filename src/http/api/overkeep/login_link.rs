@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::Opened,
-        api::common::{authenticate::welcome, current::SessionDetail},
+        api::common::{authenticate::welcome, current_session::SessionDetail},
         call::Call,
         extractor::Body,
     },

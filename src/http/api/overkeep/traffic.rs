@@ -1,9 +1,9 @@
 //! The counters and gauges of the built-in router.
 
 use crate::{
+    built_in_router::TrafficInfo,
     error::Result,
     http::{answer::Shown, call::Call},
-    network::TrafficInfo,
 };
 
 /// GET /traffic

@@ -1,0 +1,276 @@
+//! Terminators of SDKs that host at a router: created, updated, removed and validated at the router's request.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use parking_lot::Mutex;
+use prost::Message;
+use tokio::time::sleep;
+
+use super::{
+    answers::{body, error, result},
+    connection::RouterConnection,
+    core::Core,
+    hosted_terminator::HostedTerminator,
+    message::{
+        content,
+        edge::{self, CreateTerminatorResult as Outcome},
+        fabric,
+    },
+    sessions::{Found, SdkCredentials},
+};
+use crate::{
+    access::Right,
+    authentication::{BIND, Refused},
+    built_in_router::{DynamicCost, EDGE, Failure, Grant, Holder, NewTerminator, Reason, Weight, unreadable},
+    entity::{Id, Precedence, Service, Terminator},
+    frame::{Builder, Frame},
+};
+
+/// Maximum length of a terminator id, in bytes.
+const MAX_ID: usize = 64;
+/// Maximum length of an instance id, in bytes.
+const MAX_INSTANCE: usize = 256;
+/// Maximum length of an instance secret, in bytes.
+const MAX_SECRET: usize = 256;
+/// Maximum length of all peer data of a terminator, in bytes.
+pub(crate) const MAX_PEER_DATA: usize = 8 << 10;
+/// Terminators in one validation message.
+pub(crate) const VALIDATION_CHUNK: usize = 500;
+
+/// Why a terminator is not created.
+pub(crate) struct Refusal {
+    outcome: Outcome,
+    pub failure: Failure,
+    service: Option<Id<Service>>,
+    identity: Option<String>,
+}
+
+impl Refusal {
+    fn other(text: impl Into<String>) -> Self {
+        Self { outcome: Outcome::FailedOther, failure: Failure::internal(text), service: None, identity: None }
+    }
+
+    fn of(failure: Failure) -> Self {
+        let outcome = match failure.reason {
+            Reason::Session | Reason::ApiSession | Reason::Policy | Reason::Posture => Outcome::FailedInvalidSession,
+            _ => Outcome::FailedOther,
+        };
+        Self { outcome, failure, service: None, identity: None }
+    }
+}
+
+/// Creates a terminator for an SDK that hosts.
+pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(request_body) = body::<edge::CreateTerminator>(connection, &frame) else { return };
+    let Some(request) = connection.begin_request() else {
+        return connection.send(answer(&frame, &request_body.address, Outcome::FailedBusy, "too many requests at the same time"));
+    };
+    let (core, connection) = (core.clone(), connection.clone());
+    tokio::spawn(async move {
+        match host(&core, &connection, &request_body).await {
+            Ok(()) => connection.send(answer(&frame, &request_body.address, Outcome::Success, "")),
+            Err(refusal) => {
+                tracing::debug!(router = %connection.router, reason = %refusal.failure.text, "bind refused");
+                // The delay limits SDKs that repeat a refused bind immediately, thousands of times a second.
+                sleep(core.times.refusal).await;
+                connection.send(answer(&frame, &request_body.address, refusal.outcome, &refusal.failure.text));
+                count_refusal(&core, refusal).await;
+            }
+        }
+        drop(request);
+    });
+}
+
+fn answer(to: &Frame, id: &str, outcome: Outcome, text: &str) -> Frame {
+    let id: String = id.chars().take(MAX_ID).collect();
+    let answer = edge::CreateTerminatorResponse { terminator_id: id, result: outcome.into(), text: text.to_owned() };
+    Builder::reply(content::CREATE_TERMINATOR_RESPONSE, to).body(&answer.encode_to_vec())
+}
+
+async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::CreateTerminator) -> Result<(), Refusal> {
+    let credentials = SdkCredentials {
+        token: &request_body.session_token,
+        api_session_token: Some(request_body.api_session_token.as_str()).filter(|token| !token.is_empty()),
+        fingerprints: request_body.fingerprints.iter().map(String::as_str).collect(),
+    };
+    let found = core.session_of(&credentials).map_err(Refusal::of)?;
+    connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
+    host_for(core, connection, request_body, &found, EDGE).await
+}
+
+/// Creates a terminator for a session, whose tokens in the request are ignored.
+///
+/// # Errors
+/// The session has no right to it, or the request exceeds a limit.
+pub(crate) async fn host_for(
+    core: &Core,
+    connection: &RouterConnection,
+    request_body: &edge::CreateTerminator,
+    found: &Found,
+    binding: &'static str,
+) -> Result<(), Refusal> {
+    let weight = check(request_body)?;
+    let spec = &found.session.spec;
+    let named =
+        |refusal: Refusal| Refusal { service: Some(spec.service_id.clone()), identity: Some(spec.identity_id.to_string()), ..refusal };
+    let judge = || -> Result<Grant, Refusal> {
+        let holder = Holder { api_session: &found.api_session.id, token: &found.api_session.spec.token };
+        let judged = core.parts.rights.judge(holder, &found.session, Right::Bind, &connection.router);
+        judged.map_err(unreadable).flatten().map_err(|failure| named(Refusal::of(failure)))
+    };
+    let grant = judge()?;
+    let id = Id::<Terminator>::from_text(request_body.address.as_str());
+    if let Some(known) = core.hosted.find(&request_body.address) {
+        let is_same = known.router == connection.router && known.service == spec.service_id && known.identity == spec.identity_id;
+        if is_same && known.session == found.session.id && known.is_listed() {
+            core.records.update(id, weight).await;
+            return Ok(());
+        }
+        if !is_same {
+            return Err(named(Refusal { outcome: Outcome::FailedIdConflict, ..Refusal::other("another terminator has this id") }));
+        }
+        core.hosted.remove(&known);
+    }
+    if core.hosted.count(&connection.router) >= core.parts.routers.max_terminators {
+        return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("too many terminators at this router") }));
+    }
+    let hosted = Arc::new(HostedTerminator {
+        id: id.clone(),
+        router: connection.router.clone(),
+        binding,
+        service: spec.service_id.clone(),
+        identity: spec.identity_id.clone(),
+        session: found.session.id.clone(),
+        api_session: found.api_session.id.clone(),
+        token: found.api_session.spec.token.clone(),
+        peer_data: request_body.peer_data.clone(),
+        load: DynamicCost::default(),
+        weight: Mutex::new(weight),
+        is_listed: AtomicBool::new(false),
+    });
+    if !core.hosted.add(&hosted) {
+        return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("a terminator with this id is being created") }));
+    }
+    // From here on a change that removes the right finds the terminator; the second check covers changes before.
+    let new = NewTerminator {
+        id,
+        router: connection.router.clone(),
+        service: spec.service_id.clone(),
+        weight,
+        instance: request_body.instance_id.clone(),
+        secret: if request_body.instance_id.is_empty() { Vec::new() } else { request_body.instance_secret.clone() },
+        host: grant.identity.id.clone(),
+        binding,
+    };
+    let written = match judge() {
+        Ok(_) => core.records.add(new).await.map_err(|failure| named(Refusal::of(failure))),
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = written {
+        core.hosted.remove(&hosted);
+        return Err(refusal);
+    }
+    if core.hosted.find(hosted.id.as_str()).is_none() {
+        core.records.remove([hosted.id.clone()]);
+        return Err(named(Refusal::of(Failure::invalid_session())));
+    }
+    tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");
+    Ok(())
+}
+
+/// Checks the limits of a request.
+fn check(request_body: &edge::CreateTerminator) -> Result<Weight, Refusal> {
+    let is_id = |id: &str| !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    if !is_id(&request_body.address) {
+        return Err(Refusal::other(format!("address: 1 to {MAX_ID} letters, digits, '-', '_' and '.' are allowed")));
+    }
+    if request_body.instance_id.len() > MAX_INSTANCE || request_body.instance_secret.len() > MAX_SECRET {
+        return Err(Refusal::of(Failure::instance(format!("an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}"))));
+    }
+    let bytes: usize = request_body.peer_data.iter().map(|entry| 8 + entry.value.as_ref().map_or(0, Vec::len)).sum();
+    if bytes > MAX_PEER_DATA {
+        return Err(Refusal::other(format!("peerData: {bytes} bytes; at most {MAX_PEER_DATA} are allowed")));
+    }
+    let cost = u16::try_from(request_body.cost).map_err(|_| Refusal::other("cost: at most 65535 is allowed"))?;
+    let precedence = precedence(request_body.precedence).ok_or_else(|| Refusal::other("precedence: 0, 1 and 2 are allowed"))?;
+    Ok(Weight { precedence, cost, ..Weight::default() })
+}
+
+fn precedence(number: i32) -> Option<Precedence> {
+    Some(match fabric::TerminatorPrecedence::try_from(number).ok()? {
+        fabric::TerminatorPrecedence::Default => Precedence::Default,
+        fabric::TerminatorPrecedence::Required => Precedence::Required,
+        fabric::TerminatorPrecedence::Failed => Precedence::Failed,
+    })
+}
+
+/// Counts a refusal for lack of a right, for the history.
+pub(crate) async fn count_refusal(core: &Core, refusal: Refusal) {
+    let Some(reason) = refusal.failure.reason.text() else { return };
+    let service = refusal.service.map(|service| service.to_string());
+    let refused = Refused { what: BIND, identity: refusal.identity, address: None, service, reason };
+    core.parts.refusals.note(&core.parts.rights.store, refused, core.parts.rights.clock.now()).await;
+}
+
+/// Changes cost or precedence of a terminator.
+pub(crate) fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(request_body) = body::<edge::UpdateTerminator>(connection, &frame) else { return };
+    change(core, connection, frame, &request_body, content::UPDATE_TERMINATOR_RESPONSE);
+}
+
+/// Changes cost or precedence of a terminator and answers with a message of the type `answer`.
+pub(crate) fn change(
+    core: &Arc<Core>,
+    connection: &Arc<RouterConnection>,
+    frame: Frame,
+    request_body: &edge::UpdateTerminator,
+    answer: i32,
+) {
+    let Some(request) = connection.begin_request() else { return };
+    let own = core.hosted.find(&request_body.terminator_id).filter(|hosted| hosted.router == connection.router);
+    let Some(hosted) = own else { return connection.send(error(&frame, 8, "invalid terminator")) };
+    let known = hosted.weight();
+    let cost = if request_body.update_cost { u16::try_from(request_body.cost).ok() } else { Some(known.cost) };
+    let precedence = if request_body.update_precedence { precedence(request_body.precedence) } else { Some(known.precedence) };
+    let (Some(cost), Some(precedence)) = (cost, precedence) else {
+        return connection.send(error(&frame, if cost.is_none() { 10 } else { 9 }, "invalid cost or precedence"));
+    };
+    let (core, connection) = (core.clone(), connection.clone());
+    tokio::spawn(async move {
+        core.records.update(hosted.id.clone(), Weight { precedence, cost, ..Weight::default() }).await;
+        connection.send(Builder::reply(answer, &frame).empty());
+        drop(request);
+    });
+}
+
+/// Removes terminators. Ids of other routers are acknowledged and ignored.
+pub(crate) fn remove(core: &Core, connection: &RouterConnection, frame: &Frame) {
+    let Some(request_body) = body::<fabric::RemoveTerminators>(connection, frame) else { return };
+    let own = request_body.terminator_ids.iter().filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
+    own.for_each(|hosted| core.end_hosted(&hosted));
+    connection.send(result(frame, true, ""));
+}
+
+/// A request to validate terminators.
+pub(crate) fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
+    let of = |hosted: &Arc<HostedTerminator>| fabric::Terminator {
+        id: hosted.id.to_string(),
+        binding: hosted.binding.into(),
+        address: hosted.id.to_string(),
+        marker: 1,
+    };
+    let validation = fabric::ValidateTerminators { terminators: hosted.iter().map(of).collect(), fix_invalid: true, post_create: false };
+    Builder::new(content::VALIDATE_TERMINATORS).body(&validation.encode_to_vec())
+}
+
+/// Handles the answer to a validation: terminators that the router does not know are removed.
+pub(crate) fn validated(core: &Core, connection: &RouterConnection, frame: &Frame) {
+    let Some(answer) = body::<fabric::ValidateTerminatorsResponse>(connection, frame) else { return };
+    let is_invalid = |entry: &fabric::TerminatorStateEntry| entry.value.as_ref().is_some_and(|state| !state.valid);
+    let invalid: HashSet<String> = answer.states.into_iter().filter(is_invalid).filter_map(|entry| entry.key).collect();
+    let own = invalid.iter().filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
+    own.for_each(|hosted| core.end_hosted(&hosted));
+}

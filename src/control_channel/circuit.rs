@@ -1,0 +1,360 @@
+//! Circuits over routers with a control channel: what each depends on, and how it ends.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::{hosted_terminator::HostedTerminator, members::Members, paths::Path};
+use crate::{
+    built_in_router::{Basis, BasisIndex, CircuitInfo, EndInfo, Failure, Shares},
+    clock::Timestamp,
+    config,
+    entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
+    frame::Frame,
+};
+
+/// Maximum ended circuits remembered for a router that is not connected.
+const MAX_ENDED: usize = 10_000;
+
+/// A circuit over one or several routers.
+pub(crate) struct Circuit {
+    pub id: String,
+    /// The router where the client is.
+    pub router: String,
+    pub client: Id<Identity>,
+    pub session: Record<Session>,
+    pub api_session: Id<ApiSession>,
+    /// The token of the API session.
+    pub token: String,
+    pub service: Id<Service>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Option<Waiting>,
+    /// The routers that have received its route.
+    path: Arc<Path>,
+    /// Its addresses at the client's router and at the host's router.
+    ends: [String; 2],
+    /// Where it ends; none before it was established.
+    end: Option<Established>,
+    is_rerouting: bool,
+}
+
+/// The host's end of an established circuit.
+#[derive(Clone)]
+pub(crate) struct Established {
+    pub since: Timestamp,
+    pub terminator: Id<Terminator>,
+    /// None for a terminator that was created over REST.
+    pub host: Option<Arc<HostedTerminator>>,
+}
+
+/// The routers whose answers to a route are awaited.
+struct Waiting {
+    attempt: u32,
+    routers: HashSet<String>,
+    answers: mpsc::UnboundedSender<(String, Frame)>,
+}
+
+/// A circuit at the start of a dial.
+pub(crate) struct NewCircuit {
+    pub id: String,
+    pub router: String,
+    pub session: Record<Session>,
+    pub api_session: Id<ApiSession>,
+    pub token: String,
+}
+
+impl Circuit {
+    pub(crate) fn new(new: NewCircuit) -> Self {
+        let NewCircuit { id, router, session, api_session, token } = new;
+        let (client, service) = (session.spec.identity_id.clone(), session.spec.service_id.clone());
+        Self { id, router, client, session, api_session, token, service, state: Mutex::default() }
+    }
+
+    /// The terminator at the host's end. None for a terminator that was created over REST, or before it is known.
+    pub(crate) fn host(&self) -> Option<Arc<HostedTerminator>> {
+        self.state.lock().end.as_ref()?.host.clone()
+    }
+
+    /// The routers that have received its route; none before the first one.
+    pub(crate) fn path(&self) -> Arc<Path> {
+        self.state.lock().path.clone()
+    }
+
+    /// Its addresses at the client's router and at the host's router.
+    pub(crate) fn ends(&self) -> [String; 2] {
+        self.state.lock().ends.clone()
+    }
+
+    pub(crate) fn set_ends(&self, ends: [String; 2]) {
+        self.state.lock().ends = ends;
+    }
+
+    /// Whether it was established.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.lock().end.is_some()
+    }
+
+    /// The circuit as administrators see it; none until it was established.
+    pub(crate) fn info(&self) -> Option<CircuitInfo> {
+        let state = self.state.lock();
+        let Established { since, terminator, host } = state.end.clone()?;
+        let end = |identity: &Id<Identity>, api_session: &Id<ApiSession>, session: &Id<Session>| EndInfo {
+            identity_id: identity.to_string(),
+            api_session_id: api_session.to_string(),
+            session_id: session.to_string(),
+            channel: None,
+        };
+        Some(CircuitInfo {
+            id: self.id.clone(),
+            service_id: self.service.to_string(),
+            terminator_id: terminator.into_text(),
+            since,
+            routers: state.path.routers.clone(),
+            links: state.path.links.clone(),
+            client: end(&self.client, &self.api_session, &self.session.id),
+            host: host.map(|host| end(&host.identity, &host.api_session, &host.session)),
+        })
+    }
+
+    /// Notes that it is being rerouted. Returns whether it was not before.
+    pub(crate) fn begin_reroute(&self) -> bool {
+        let mut state = self.state.lock();
+        let begins = state.end.is_some() && !state.is_rerouting;
+        state.is_rerouting |= begins;
+        begins
+    }
+
+    pub(crate) fn end_reroute(&self) {
+        self.state.lock().is_rerouting = false;
+    }
+
+    /// Waits for the answers of routers to an attempt, one of each.
+    pub(crate) fn expect(&self, attempt: u32, routers: &[String]) -> mpsc::UnboundedReceiver<(String, Frame)> {
+        let (answers, receiver) = mpsc::unbounded_channel();
+        self.state.lock().waiting = Some(Waiting { attempt, routers: routers.iter().cloned().collect(), answers });
+        receiver
+    }
+
+    /// Passes the answer of a router to the task that waits for it.
+    pub(crate) fn answered(&self, router: &str, attempt: u32, frame: Frame) {
+        let mut state = self.state.lock();
+        let Some(waiting) = state.waiting.as_mut().filter(|waiting| waiting.attempt == attempt) else { return };
+        if waiting.routers.remove(router) {
+            // The task may have given up.
+            drop(waiting.answers.send((router.to_owned(), frame)));
+        }
+    }
+
+    /// Gives up the attempt that waits for a router or goes over a link that was lost.
+    pub(crate) fn give_up(&self) {
+        self.state.lock().waiting = None;
+    }
+
+    /// Drops the receiver of an expected answer. Returns the host's end if the circuit was established.
+    pub(crate) fn close(&self) -> Option<Arc<HostedTerminator>> {
+        let mut state = self.state.lock();
+        state.waiting = None;
+        state.end.as_ref()?.host.clone()
+    }
+
+    fn bases(&self) -> Vec<Basis> {
+        vec![
+            Basis::Session(self.session.id.to_string()),
+            Basis::ApiSession(self.api_session.to_string()),
+            Basis::Identity(self.client.to_string()),
+            Basis::Service(self.service.to_string()),
+        ]
+    }
+}
+
+/// What a circuit depends on at its host's end.
+fn bases_of_host(host: &HostedTerminator) -> Vec<Basis> {
+    vec![
+        Basis::Session(host.session.to_string()),
+        Basis::ApiSession(host.api_session.to_string()),
+        Basis::Identity(host.identity.to_string()),
+    ]
+}
+
+/// All circuits.
+pub(crate) struct Circuits {
+    max: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    /// By the identity that dials.
+    by_identity: Shares,
+    by_id: HashMap<String, Arc<Circuit>>,
+    by_basis: BasisIndex<String>,
+    by_router: Members,
+    by_link: Members,
+    /// Circuits that ended while their router was not connected, by router.
+    ended: HashMap<String, Vec<String>>,
+}
+
+impl Circuits {
+    pub(crate) fn new(config: &config::Router) -> Self {
+        let open = Open { by_identity: Shares::new(config.max_circuits_per_identity), ..Open::default() };
+        Self { max: config.max_circuits, open: Mutex::new(open) }
+    }
+
+    /// Sets the routers of a circuit. Returns its former path, and `None` if the circuit has ended.
+    pub(crate) fn set_path(&self, circuit: &Arc<Circuit>, path: &Arc<Path>) -> Option<Arc<Path>> {
+        let mut open = self.open.lock();
+        open.by_id.get(&circuit.id)?;
+        let before = std::mem::replace(&mut circuit.state.lock().path, path.clone());
+        open.by_router.remove(&before.routers, &circuit.id);
+        open.by_link.remove(&before.links, &circuit.id);
+        open.by_router.add(&path.routers, &circuit.id);
+        open.by_link.add(&path.links, &circuit.id);
+        Some(before)
+    }
+
+    /// The number of circuits over a link.
+    pub(crate) fn count_of_link(&self, link: &str) -> usize {
+        self.open.lock().by_link.count(link)
+    }
+
+    /// The circuits over a link.
+    pub(crate) fn of_link(&self, link: &str) -> Vec<Arc<Circuit>> {
+        let open = self.open.lock();
+        open.by_link.of(link, &open.by_id).collect()
+    }
+
+    /// Adds a circuit.
+    ///
+    /// # Errors
+    /// There are too many, in all or of the identity that dials.
+    pub(crate) fn add(&self, circuit: &Arc<Circuit>) -> Result<(), Failure> {
+        let mut open = self.open.lock();
+        if open.by_id.len() >= self.max {
+            return Err(Failure::busy("too many circuits are open: router.max-circuits limits them"));
+        }
+        if !open.by_identity.take(circuit.client.as_str(), 1) {
+            return Err(Failure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
+        }
+        open.by_id.insert(circuit.id.clone(), circuit.clone());
+        open.by_basis.add(circuit.id.clone(), circuit.bases());
+        Ok(())
+    }
+
+    /// Records the host's end of a circuit, and calls `answer`, which queues the answer for the router of the client. Returns whether the
+    /// circuit still exists. This holds the lock: who ends the circuit finds the answer queued, so that a router hears of no end before it.
+    pub(crate) fn establish(&self, circuit: &Arc<Circuit>, end: Established, answer: impl FnOnce()) -> bool {
+        let mut open = self.open.lock();
+        if !open.by_id.contains_key(&circuit.id) {
+            return false;
+        }
+        if let Some(host) = &end.host {
+            open.by_basis.add(circuit.id.clone(), bases_of_host(host));
+        }
+        circuit.state.lock().end = Some(end);
+        answer();
+        true
+    }
+
+    /// Removes a circuit. Returns whether it was there.
+    pub(crate) fn remove(&self, circuit: &Circuit) -> bool {
+        let mut open = self.open.lock();
+        if open.by_id.remove(&circuit.id).is_none() {
+            return false;
+        }
+        open.by_identity.give_back(circuit.client.as_str(), 1);
+        open.by_basis.remove(&circuit.id, circuit.bases());
+        let state = circuit.state.lock();
+        open.by_router.remove(&state.path.routers, &circuit.id);
+        open.by_link.remove(&state.path.links, &circuit.id);
+        if let Some(host) = state.end.as_ref().and_then(|end| end.host.as_ref()) {
+            open.by_basis.remove(&circuit.id, bases_of_host(host));
+        }
+        true
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Circuit>> {
+        self.open.lock().by_id.get(id).cloned()
+    }
+
+    pub(crate) fn of_router(&self, router: &str) -> Vec<Arc<Circuit>> {
+        let open = self.open.lock();
+        open.by_router.of(router, &open.by_id).collect()
+    }
+
+    pub(crate) fn depending_on(&self, basis: &Basis) -> Vec<Arc<Circuit>> {
+        let open = self.open.lock();
+        open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Circuit>> {
+        self.open.lock().by_id.values().cloned().collect()
+    }
+
+    /// Remembers a circuit that ended while its router was not connected.
+    pub(crate) fn note_ended(&self, circuit: &Circuit, router: &str) {
+        let mut open = self.open.lock();
+        let ended = open.ended.entry(router.to_owned()).or_default();
+        if ended.len() < MAX_ENDED {
+            ended.push(circuit.id.clone());
+        }
+    }
+
+    /// Takes the circuits that ended while a router was not connected.
+    pub(crate) fn take_ended(&self, router: &str) -> Vec<String> {
+        self.open.lock().ended.remove(router).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc::channel, thread, time::Duration};
+
+    use super::*;
+    use crate::{clock::Clock, config::Config, entity::PolicyType};
+
+    fn circuit() -> Arc<Circuit> {
+        let session = Session {
+            token: "token".into(),
+            api_session_id: Id::from_text("api-session"),
+            identity_id: Id::from_text("identity"),
+            service_id: Id::from_text("service"),
+            policy_type: PolicyType::Dial,
+            service_policies: Vec::new(),
+        };
+        Arc::new(Circuit::new(NewCircuit {
+            id: "circuit".into(),
+            router: "router".into(),
+            session: Record::new(Id::from_text("session"), Clock::system().now(), session),
+            api_session: Id::from_text("api-session"),
+            token: "token".into(),
+        }))
+    }
+
+    fn established() -> Established {
+        Established { since: Clock::system().now(), terminator: Id::from_text("terminator"), host: None }
+    }
+
+    #[test]
+    fn no_circuit_ends_before_its_answer() {
+        let (circuits, circuit) = (Circuits::new(&Config::default().router), circuit());
+        circuits.add(&circuit).unwrap();
+        let (ended, end) = channel();
+        thread::scope(|scope| {
+            let answer = || {
+                scope.spawn(|| ended.send(circuits.remove(&circuit)));
+                assert!(end.recv_timeout(Duration::from_millis(100)).is_err(), "the circuit ended before it was answered");
+            };
+            assert!(circuits.establish(&circuit, established(), answer));
+            assert!(end.recv().unwrap(), "it ends after the answer");
+        });
+        assert!(!circuits.establish(&circuit, established(), || panic!("a circuit that has ended is not answered")));
+    }
+}

@@ -1,0 +1,153 @@
+//! State shared by all control channels.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use super::{
+    circuit::Circuits,
+    hosted_terminator::HostedTerminators,
+    links::{Links, Loss},
+    paths::{Edge, Graph, Path, Paths},
+    registry::Registry,
+    sync_queue::Sync,
+};
+use crate::{
+    authentication::{Passwords, Refusals},
+    built_in_router::{Numbers, Rights, TerminatorRecords},
+    change::Changes,
+    config,
+    enrollment::Reserved,
+    frame::Frame,
+    online::Online,
+    pki::Keystore,
+};
+
+/// The parts of the controller that the control channel uses.
+pub struct Parts {
+    pub rights: Rights,
+    pub changes: Changes,
+    pub refusals: Refusals,
+    pub keystore: Arc<Keystore>,
+    /// The bounds of circuits, which routers elsewhere and the built-in router have in common.
+    pub config: config::Router,
+    pub routers: config::Routers,
+    pub passwords: Passwords,
+    /// The names that routers may not have.
+    pub(crate) reserved: Reserved,
+}
+
+/// Time limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    /// Until a hello arrives.
+    pub hello: Duration,
+    /// Between two heartbeats to a router.
+    pub heartbeat: Duration,
+    /// Without an answer to a heartbeat, until the connection is closed.
+    pub silence: Duration,
+    /// Without a byte within a message.
+    pub stall: Duration,
+    /// Until a router answers a route or a question.
+    pub route: Duration,
+    /// Delay of a refused bind: SDKs repeat binds immediately.
+    pub refusal: Duration,
+    /// How long circuits and terminators of a disconnected router are kept.
+    pub absence: Duration,
+    /// How long a router may be disconnected without a row in the history.
+    pub disconnected: Duration,
+    /// How long a router has to end a circuit after it was told that the session has ended.
+    pub ending: Duration,
+    /// How long another path is looked for after a link was lost.
+    pub reroute: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            hello: seconds(5),
+            heartbeat: seconds(10),
+            silence: seconds(30),
+            stall: seconds(30),
+            route: seconds(10),
+            refusal: seconds(1),
+            absence: seconds(120),
+            disconnected: seconds(10),
+            ending: Duration::from_millis(500),
+            reroute: seconds(2),
+        }
+    }
+}
+
+impl Times {
+    /// Those that are configured.
+    pub(crate) fn of(config: &config::Routers) -> Self {
+        Self { absence: config.forget_after.duration(), reroute: config.reroute_timeout.duration(), ..Self::default() }
+    }
+}
+
+/// The controller's side of all control channels.
+pub(crate) struct Core {
+    pub parts: Parts,
+    pub times: Times,
+    pub registry: Registry,
+    /// The routers whose last row in the history says that they are connected.
+    pub noted: Mutex<HashSet<String>>,
+    pub sync: Sync,
+    pub hosted: HostedTerminators,
+    pub circuits: Circuits,
+    pub links: Links,
+    pub paths: Paths,
+    pub records: TerminatorRecords,
+    pub numbers: Numbers,
+}
+
+impl Core {
+    pub(crate) fn new(parts: Parts, times: Times) -> Self {
+        Self {
+            records: TerminatorRecords::new(parts.changes.clone()),
+            circuits: Circuits::new(&parts.config),
+            times,
+            registry: Registry::default(),
+            noted: Mutex::default(),
+            sync: Sync::default(),
+            hosted: HostedTerminators::default(),
+            links: Links::new(parts.rights.store.online().clone()),
+            paths: Paths::default(),
+            numbers: Numbers::default(),
+            parts,
+        }
+    }
+
+    pub(crate) fn online(&self) -> &Online {
+        self.parts.rights.store.online()
+    }
+
+    /// The loss of a link now.
+    pub(crate) fn loss<'l>(&self, reason: &'l str) -> Loss<'l> {
+        Loss { reason, at: self.parts.rights.clock.now() }
+    }
+
+    /// Sends a message to a router if it is connected. Returns whether it is.
+    pub(crate) fn send(&self, router: &str, frame: Frame) -> bool {
+        let connection = self.registry.find(router);
+        connection.inspect(|connection| connection.send(frame)).is_some()
+    }
+
+    /// The cheapest paths from a router, by the router where each ends.
+    pub(crate) fn paths_from(&self, router: &str) -> Arc<HashMap<String, Arc<Path>>> {
+        self.paths.from(router, || {
+            let edge = |link: super::links::Link| Edge { cost: link.cost(), link: link.id, ends: [link.source, link.destination] };
+            Graph::new(self.registry.nodes(), self.links.all().into_iter().map(edge).collect())
+        })
+    }
+
+    pub(crate) fn is_connected(&self, router: &str) -> bool {
+        self.registry.find(router).is_some()
+    }
+}

@@ -1,0 +1,286 @@
+//! Dials of SDKs at a router: checks, the choice of a terminator, the route and its answer.
+
+use std::sync::Arc;
+
+use super::{
+    answers::{error, unroute},
+    candidates::{self, Candidate, Wanted},
+    circuit::{self, Circuit, NewCircuit},
+    connection::RouterConnection,
+    core::Core,
+    hosted_terminator::HostedTerminator,
+    message::{NumberedBytes, content, fabric, key},
+    reroute,
+    route::{self, RouteFailure},
+    sessions::{Found, SdkCredentials},
+};
+use crate::{
+    access::Right,
+    authentication::{DIAL, Refused},
+    built_in_router::{Failure, Grant, Holder, Retry, Strategy, unreadable},
+    frame::{Builder, Frame, value},
+};
+
+/// Terminators that are tried for one dial.
+const ATTEMPTS: u32 = 2;
+/// Maximum bytes of the data of an SDK that are passed on to the host with a route.
+const MAX_PEER_DATA: usize = 32 << 10;
+/// What number and length of an entry of this data add to its bytes.
+const PEER_DATA_HEAD: usize = 8;
+/// Highest code that routers of every version know.
+const MAX_CODE: u32 = 11;
+
+/// A dial request.
+pub(crate) struct DialRequest<'f> {
+    /// Where the answer goes.
+    pub connection: &'f RouterConnection,
+    /// The instance id; empty for none.
+    pub instance: &'f str,
+    pub peer_data: Vec<NumberedBytes>,
+    /// Makes the answer.
+    pub answer: &'f (dyn Fn(&Circuit, &Opened<'_>) -> Frame + Sync),
+}
+
+/// What the answer to a dial tells of a circuit.
+pub(crate) struct Opened<'o> {
+    /// The address of the client's end at its router.
+    pub address: &'o str,
+    pub peer_data: &'o [(u32, Vec<u8>)],
+    pub tags: [(&'static str, String); 3],
+}
+
+/// The dial of an SDK, as its router passes it on.
+struct SdkDial<'f> {
+    credentials: SdkCredentials<'f>,
+    instance: &'f str,
+    peer_data: Vec<NumberedBytes>,
+}
+
+impl<'f> SdkDial<'f> {
+    fn of(frame: &'f Frame) -> Result<Self, Failure> {
+        let malformed = |what: &str| Failure::internal(format!("{what}: the header cannot be read"));
+        let text = |key, what| match frame.header(key) {
+            Some(value) => std::str::from_utf8(value).map(Some).map_err(|_| malformed(what)),
+            None => Ok(None),
+        };
+        let token = text(key::SESSION_TOKEN, "session token")?.ok_or_else(|| malformed("session token"))?;
+        let fingerprints = value::texts(frame.header(key::FINGERPRINTS).unwrap_or_default()).map_err(|_| malformed("fingerprints"))?;
+        let api_session_token = text(key::API_SESSION_TOKEN, "API session token")?.filter(|token| !token.is_empty());
+        let peer_data = value::bytes_by_number(frame.header(key::PEER_DATA).unwrap_or_default()).map_err(|_| malformed("peer data"))?;
+        Ok(Self {
+            credentials: SdkCredentials { token, api_session_token, fingerprints },
+            instance: text(key::INSTANCE, "instance id")?.unwrap_or_default(),
+            peer_data: peer_data.into_iter().map(|(number, bytes)| NumberedBytes::new(number, bytes)).collect(),
+        })
+    }
+}
+
+impl DialRequest<'_> {
+    fn has_public_key(&self) -> bool {
+        self.peer_data.iter().any(|entry| entry.key == Some(key::PUBLIC_KEY))
+    }
+
+    /// The terminator that a sticky service should return to.
+    fn sticky(&self) -> Option<&[u8]> {
+        self.peer_data.iter().find(|entry| entry.key == Some(key::STICKINESS)).and_then(|entry| entry.value.as_deref())
+    }
+}
+
+/// Handles a dial.
+pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(counted) = connection.begin_request() else {
+        return connection.send(error(&frame, 1, "too many requests at the same time"));
+    };
+    let (core, connection) = (core.clone(), connection.clone());
+    tokio::spawn(async move {
+        if let Err(failure) = establish(&core, &connection, &frame).await {
+            tracing::debug!(router = %connection.router, reason = %failure.text, "dial failed");
+            connection.send(error(&frame, if failure.code <= MAX_CODE { failure.code } else { 1 }, &failure.text));
+        }
+        drop(counted);
+    });
+}
+
+/// Opens a circuit and answers the dial, unless it fails.
+async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<(), Failure> {
+    let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
+    let found = core.session_of(&credentials)?;
+    connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
+    let answer = |circuit: &Circuit, opened: &Opened<'_>| answer(frame, circuit, opened);
+    dial(core, found, &DialRequest { connection, instance, peer_data, answer: &answer }).await
+}
+
+/// Dials for a session, and answers unless it fails.
+///
+/// # Errors
+/// The session has no right to it, its data for the host are too long, or no host can be reached.
+pub(crate) async fn dial(core: &Arc<Core>, found: Found, request: &DialRequest<'_>) -> Result<(), Failure> {
+    let bytes: usize = request.peer_data.iter().map(|entry| PEER_DATA_HEAD + entry.value.as_ref().map_or(0, Vec::len)).sum();
+    if bytes > MAX_PEER_DATA {
+        let text = format!("the data for the host has {bytes} bytes; at most {MAX_PEER_DATA} are passed on");
+        return Err(Failure::new(1, Retry::Never, text));
+    }
+    let router = &request.connection.router;
+    let circuit = Arc::new(Circuit::new(NewCircuit {
+        id: core.numbers.circuit_id().to_string(),
+        router: router.clone(),
+        api_session: found.api_session.id.clone(),
+        token: found.api_session.spec.token.clone(),
+        session: found.session,
+    }));
+    // From here on a change that removes the right finds the circuit; the check covers changes before.
+    core.circuits.add(&circuit)?;
+    permitted(core, &circuit, request).await.inspect_err(|failure| core.end_circuit(&circuit, true, &failure.text))
+}
+
+async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<(), Failure> {
+    let holder = Holder { api_session: &circuit.api_session, token: &circuit.token };
+    let judged = core.parts.rights.judge(holder, &circuit.session, Right::Dial, &circuit.router).map_err(unreadable)?;
+    let grant = match judged {
+        Ok(grant) => grant,
+        Err(failure) => {
+            count_refusal(core, circuit, &failure).await;
+            return Err(failure);
+        }
+    };
+    if grant.service.spec.encryption_required && !request.has_public_key() {
+        return Err(Failure::encryption("encryption required on service, initiator did not send public header"));
+    }
+    let (mut tried, mut last) = (Vec::new(), None);
+    for attempt in 0..ATTEMPTS {
+        let wanted = Wanted { instance: request.instance, sticky: request.sticky(), tried: &tried };
+        let candidate = match candidates::choose(core, circuit, &grant, &wanted)? {
+            Ok(candidate) => candidate,
+            // The failure of an attempt is more specific.
+            Err(none) => return Err(last.unwrap_or(none)),
+        };
+        match route(core, circuit, request, &grant, &candidate, attempt).await {
+            Ok(()) => return Ok(()),
+            Err(failed) => {
+                let is_over = core.circuits.find(&circuit.id).is_none();
+                if let Some(host) = candidate.host.as_ref().filter(|_| failed.is_of_host && !is_over) {
+                    host.load.dial_failed();
+                    core.show_cost(host);
+                }
+                if let Some(host) = candidate.host.as_ref().filter(|_| failed.is_invalid_terminator) {
+                    core.end_hosted(host);
+                }
+                // A path that failed is left by the next attempt only if its router or link was lost.
+                if failed.is_of_host || candidate.path.links.is_empty() {
+                    tried.push(candidate.record.id.to_string());
+                }
+                last = Some(failed.failure);
+                if is_over {
+                    break;
+                }
+            }
+        }
+    }
+    let reason = last.map_or_else(String::new, |failure: Failure| failure.text);
+    Err(Failure::internal(format!("exceeded maximum [{ATTEMPTS}] retries creating circuit [c/{}]: {reason}", circuit.id)))
+}
+
+/// Sends the route of a circuit to a terminator, waits for the answers of the routers, and answers the dial.
+async fn route(
+    core: &Arc<Core>,
+    circuit: &Arc<Circuit>,
+    request: &DialRequest<'_>,
+    grant: &Grant,
+    candidate: &Candidate,
+    attempt: u32,
+) -> Result<(), RouteFailure> {
+    // A router reuses an address that it knows without dialling, so that each attempt has its own.
+    let [ingress, egress] = ["i", "e"].map(|end| format!("{}.{end}{attempt}", circuit.id));
+    circuit.set_ends([ingress.clone(), egress.clone()]);
+    let spec = &candidate.record.spec;
+    let (binding, destination, peer_data) = (spec.binding.clone(), spec.address.clone(), request.peer_data.clone());
+    let egress = fabric::Egress { binding, address: egress, destination, peer_data };
+    let tags = tags(circuit, candidate.host.as_deref());
+    let answer = route::send(core, circuit, &candidate.path, attempt, Some(egress), &tags).await?;
+    accept(core, circuit, request, grant, candidate, &ingress, &answer).map_err(|failure| {
+        candidate.path.routers.iter().for_each(|router| core.unroute(circuit, router, true));
+        RouteFailure { failure, is_of_host: true, is_invalid_terminator: false }
+    })?;
+    tracing::debug!(circuit = %circuit.id, router = %circuit.router, attempt, client = %circuit.client, service = %circuit.service, "circuit");
+    Ok(())
+}
+
+/// Processes the answer of the host's router, and answers the dial. `address` is the client's end at its router.
+fn accept(
+    core: &Arc<Core>,
+    circuit: &Arc<Circuit>,
+    request: &DialRequest<'_>,
+    grant: &Grant,
+    candidate: &Candidate,
+    address: &str,
+    result: &Frame,
+) -> Result<(), Failure> {
+    let mut peer_data: Vec<(u32, Vec<u8>)> = Vec::new();
+    let stored = candidate.host.iter().flat_map(|host| &host.peer_data).filter_map(|entry| Some((entry.key?, entry.value.clone()?)));
+    let received = result.headers().filter_map(|(key, value)| Some((u32::try_from(key).ok()?, value.to_vec())));
+    for (key, value) in stored.chain(received.filter(|(key, _)| is_peer_data(*key))) {
+        peer_data.retain(|(known, _)| *known != key);
+        peer_data.push((key, value));
+    }
+    if grant.service.spec.encryption_required && !peer_data.iter().any(|(number, _)| *number == key::PUBLIC_KEY) {
+        return Err(Failure::encryption("encryption required on service, terminator did not send public header"));
+    }
+    if Strategy::named(&grant.service.spec.terminator_strategy) == Strategy::Sticky {
+        peer_data.push((key::STICKINESS, candidate.record.id.as_str().into()));
+    }
+    let host = candidate.host.as_deref();
+    let answer = (request.answer)(circuit, &Opened { address, peer_data: &peer_data, tags: tags(circuit, host) });
+    let (since, terminator) = (core.parts.rights.clock.now(), candidate.record.id.clone());
+    let end = circuit::Established { since, terminator, host: candidate.host.clone() };
+    if !core.circuits.establish(circuit, end, || request.connection.send(answer)) {
+        return Err(Failure::access_denied("the circuit has ended in the meantime"));
+    }
+    if candidate.path.links.iter().any(|link| core.links.find(link).is_none()) {
+        reroute::begin(core, vec![circuit.clone()], "its link was lost");
+    }
+    if let Some(host) = host {
+        host.load.dial_succeeded();
+        core.show_cost(host);
+    }
+    Ok(())
+}
+
+/// Whether a header of a result is for the dialling SDK and not for the controller.
+fn is_peer_data(key: u32) -> bool {
+    !(1..=999).contains(&key) && key != 0 && !(1100..=1104).contains(&key) && !(1110..=1114).contains(&key)
+}
+
+fn tags(circuit: &Circuit, host: Option<&HostedTerminator>) -> [(&'static str, String); 3] {
+    let host = host.map_or_else(String::new, |host| host.identity.to_string());
+    [("serviceId", circuit.service.to_string()), ("clientId", circuit.client.to_string()), ("hostId", host)]
+}
+
+fn answer(to: &Frame, circuit: &Circuit, opened: &Opened<'_>) -> Frame {
+    Builder::reply(content::CREATE_CIRCUIT_RESPONSE, to)
+        .text(key::CIRCUIT_ID, &circuit.id)
+        .text(key::INGRESS_ADDRESS, opened.address)
+        .bytes(key::PEER_DATA, &value::of_bytes_by_number(opened.peer_data))
+        .bytes(key::TAGS, &value::of_texts_by_text(&opened.tags))
+        .empty()
+}
+
+/// The answer of a router to a route. A circuit that no dial waits for is removed again.
+pub(crate) fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
+    let Ok(id) = std::str::from_utf8(frame.body()).map(str::to_owned) else { return };
+    let attempt = frame.u32(key::ROUTE_ATTEMPT).unwrap_or_default();
+    let own = core.circuits.find(&id).filter(|circuit| circuit.path().has_router(&connection.router));
+    let is_success = frame.is_set(key::ROUTE_SUCCESS);
+    match own {
+        Some(circuit) => circuit.answered(&connection.router, attempt, frame),
+        None if is_success => connection.send(unroute(&id, true)),
+        None => {}
+    }
+}
+
+/// Counts a dial that was refused for lack of a right, for the history.
+async fn count_refusal(core: &Core, circuit: &Circuit, failure: &Failure) {
+    let Some(reason) = failure.reason.text() else { return };
+    let (identity, service) = (Some(circuit.client.to_string()), Some(circuit.service.to_string()));
+    let refused = Refused { what: DIAL, identity, address: None, service, reason };
+    core.parts.refusals.note(&core.parts.rights.store, refused, core.parts.rights.clock.now()).await;
+}

@@ -1,0 +1,309 @@
+//! The first message of a router: identifies it by its certificate and decides whether it may connect.
+
+use std::{sync::Arc, time::Instant};
+
+use prost::Message;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
+    time::interval,
+};
+
+use super::{
+    answers::unroute,
+    bind::{VALIDATION_CHUNK, validation},
+    certificates,
+    connection::{Opened, RouterConnection, RouterKind},
+    core::Core,
+    message::{content, edge, fabric, key},
+    public_keys,
+    receive::Receiver,
+};
+use crate::{
+    built_in_router::{Peer, Stop, begin, fill},
+    entity::{EdgeRouter, FactsExt, Id, RouterLink, TransitRouter, VersionInfo, edge_router::State},
+    error::Result,
+    frame::{Builder, Frame, Limits, content as common, key as common_key},
+    pki::Certificate,
+};
+
+/// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
+const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
+/// Maximum length of a version member that is stored, in characters.
+const MAX_VERSION_LENGTH: usize = 64;
+
+/// The controller's capabilities, as bits of the protocol.
+mod capability {
+    /// Routers send version 2 of requests for terminators.
+    pub(crate) const CREATE_TERMINATOR_V2: u8 = 1 << 1;
+    /// The router that has dialled a link reports it, and not the other one.
+    pub(crate) const SINGLE_LINK_SOURCE: u8 = 1 << 2;
+    /// Routers send version 2 of requests for circuits.
+    pub(crate) const CREATE_CIRCUIT_V2: u8 = 1 << 3;
+    /// Routers take public keys, and verify the tokens of sessions with them.
+    pub(crate) const DATA_MODEL: u8 = 1 << 4;
+    /// The tokens of sessions are JWTs. Required by routers of version 2.
+    pub(crate) const JWT_SESSIONS: u8 = 1 << 6;
+}
+
+/// The capabilities offered to a router. Routers of versions 1.3 to 1.6 require the whole data model once it is offered, so it is not.
+fn capabilities(is_grouped: bool, version: &str) -> u8 {
+    let mut numbers = version.trim_start_matches('v').split('.').map(|number| number.parse::<u32>().ok());
+    let wants_whole_model = matches!((numbers.next(), numbers.next()), (Some(Some(1)), Some(Some(3..=6))));
+    let mut all = capability::CREATE_TERMINATOR_V2 | capability::SINGLE_LINK_SOURCE | capability::CREATE_CIRCUIT_V2;
+    if !wants_whole_model {
+        all |= capability::DATA_MODEL;
+    }
+    if is_grouped {
+        all |= capability::JWT_SESSIONS;
+    }
+    all
+}
+
+/// A router identified by its certificate.
+struct Known {
+    id: String,
+    kind: RouterKind,
+    is_disabled: bool,
+    /// Its cost and `noTraversal`.
+    weight: (u16, bool),
+    /// Whether it has two certificates, because it has not yet connected with the newer one.
+    has_two: bool,
+}
+
+/// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
+pub(crate) async fn serve(
+    core: Arc<Core>,
+    mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    peer: Peer,
+    place: impl Send + 'static,
+) {
+    let hello = match tokio::time::timeout(core.times.hello, read(&mut stream, &core)).await {
+        Ok(Ok(hello)) => hello,
+        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello"),
+        Err(_) => return tracing::debug!(address = ?peer.address, "a router sent no hello in time"),
+    };
+    let connection = match welcome(&core, &hello, &peer) {
+        Ok(connection) => connection,
+        Err(reason) => {
+            tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
+            let refusal = first(Builder::reply(common::RESULT, &hello).flag(common_key::SUCCESS, false).body(reason.as_bytes()));
+            let refused = async {
+                stream.write_all(refusal.as_bytes()).await?;
+                stream.shutdown().await
+            };
+            // A router that does not read the answer is disconnected without it.
+            drop(tokio::time::timeout(core.times.hello, refused).await);
+            return;
+        }
+    };
+    let answer = answer(&hello, &connection);
+    drop((hello, place));
+    run(core, connection, answer, stream).await;
+}
+
+async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result::Result<Frame, Stop> {
+    let mut hello = begin(stream, LIMITS, core.times.hello).await?;
+    fill(stream, &mut hello, core.times.hello).await?;
+    Ok(hello)
+}
+
+fn body_text(hello: &Frame) -> String {
+    String::from_utf8_lossy(hello.body()).chars().filter(|c| !c.is_control()).take(MAX_VERSION_LENGTH).collect()
+}
+
+/// Opens a connection for the sender of a hello. The error is the reason of the rejection, which the router logs.
+fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
+    if hello.content_type() != common::HELLO {
+        return Err("the first message must be a hello");
+    }
+    let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
+    let known = identify(core, hello, &leaf).map_err(|error| {
+        tracing::warn!(%error, "a router cannot be looked up");
+        "the router cannot be looked up at the moment"
+    })??;
+    if known.is_disabled {
+        return Err("the router is disabled");
+    }
+    let version = hello.text(common_key::VERSION).map(version).ok_or("a hello must carry the version of the router")?;
+    let listeners = listeners(hello);
+    let opened = Opened {
+        number: core.numbers.next(),
+        router: known.id.clone(),
+        kind: known.kind,
+        address: peer.address,
+        link: RouterLink { since: Some(core.parts.rights.clock.now()), ..link(known.kind, version, &listeners) },
+        listeners,
+        weight: known.weight,
+    };
+    let connection = Arc::new(RouterConnection::new(opened));
+    let is_reconnect =
+        hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && hello.header(common_key::IS_GROUPED).is_none();
+    core.registry.add(&connection, is_reconnect, core.online())?;
+    core.paths.changed();
+    // A change between the first look-up and the registration reached nobody, so that the record is read again.
+    let still = identify(core, hello, &leaf);
+    if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
+        connection.close();
+        core.registry.remove(&connection, core.online(), core.parts.rights.clock.now());
+        return Err("the router has been changed meanwhile");
+    }
+    if known.has_two {
+        certificates::used(core, &connection, leaf.fingerprint());
+    }
+    if is_reconnect {
+        core.circuits.take_ended(&connection.router).into_iter().for_each(|id| connection.send(unroute(&id, true)));
+    } else {
+        core.forget(&connection.router, "its router was started anew");
+        core.circuits.take_ended(&connection.router);
+    }
+    tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
+    Ok(connection)
+}
+
+/// The router that a certificate belongs to; the inner error is why it belongs to none.
+fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<Known, &'static str>> {
+    let parts = &core.parts;
+    let now = parts.rights.clock.now();
+    if !parts.keystore.authority().issued(leaf) {
+        return Ok(Err("the client certificate was not issued by this controller"));
+    }
+    if !leaf.valid_at(now.seconds()) {
+        return Ok(Err("the client certificate has expired, or is not valid yet"));
+    }
+    let (Ok(name), fingerprint) = (std::str::from_utf8(hello.body()), leaf.fingerprint()) else {
+        return Ok(Err("the id of a router must be UTF-8"));
+    };
+    let known = |kind, is_disabled, weight| Known { id: name.to_owned(), kind, is_disabled, weight, has_two: false };
+    let found = parts.rights.store.read(|tx| {
+        if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
+            let EdgeRouter { cost, no_traversal, disabled, .. } = router.spec;
+            return Ok(Some((known(RouterKind::Edge, disabled, (cost, no_traversal)), router.state)));
+        }
+        let transit = tx.find(&Id::<TransitRouter>::from_text(name))?;
+        Ok(transit.map(|router| {
+            let TransitRouter { cost, no_traversal, disabled, .. } = router.spec;
+            (known(RouterKind::Transit, disabled, (cost, no_traversal)), router.state)
+        }))
+    })?;
+    Ok(match found {
+        None => Err("there is no router with this id: it was deleted, or is of another controller"),
+        Some((_, State { is_verified: false, .. })) => Err("the router is not enrolled: enroll it with its enrollment token"),
+        Some((known, state)) if state.has_fingerprint(&fingerprint) => {
+            Ok(Known { has_two: state.unverified_fingerprint.is_some(), ..known })
+        }
+        Some(_) => Err("the client certificate is not the one that the router has now: it was enrolled again or its certificate extended"),
+    })
+}
+
+/// Parses version, revision, build date, system and architecture.
+fn version(text: &str) -> VersionInfo {
+    let mut parts = text.split('|').map(|part| part.chars().filter(|c| !c.is_control()).take(MAX_VERSION_LENGTH).collect::<String>());
+    let mut next = || parts.next().unwrap_or_default();
+    VersionInfo { version: next(), revision: next(), build_date: next(), os: next(), arch: next() }
+}
+
+/// The link shown on the record of a router that has just said hello.
+fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::Listener]) -> RouterLink {
+    let sync_status = if kind == RouterKind::Edge { "SYNC_NEW" } else { "SYNC_UNKNOWN" };
+    let listeners = listeners.iter().map(|listener| (listener.address.clone(), listener.protocol.clone())).collect();
+    RouterLink { sync_status: sync_status.into(), version, listeners, ..RouterLink::default() }
+}
+
+/// Where a router accepts links, of which other routers are told. The length of a hello limits them.
+fn listeners(hello: &Frame) -> Vec<fabric::Listener> {
+    let key = if hello.header(common_key::IS_GROUPED).is_some() { key::HELLO_LISTENERS_V2 } else { key::HELLO_LISTENERS };
+    let listeners = hello.header(key).and_then(|listeners| fabric::Listeners::decode(listeners).ok());
+    listeners.unwrap_or_default().listeners
+}
+
+/// The answer to an accepted hello. Keys above 9 differ for routers of version 2, which mark their hello as one of a group
+/// of connections.
+fn answer(hello: &Frame, connection: &RouterConnection) -> Frame {
+    let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    let answer = Builder::reply(common::RESULT, hello)
+        .flag(common_key::SUCCESS, true)
+        .text(common_key::CONNECTION_ID, &connection.number.to_string())
+        .text(common_key::VERSION, &version)
+        .text(common_key::ID, "overkeep");
+    let is_grouped = hello.header(common_key::IS_GROUPED).is_some();
+    let capabilities = [capabilities(is_grouped, &connection.link.lock().version.version)];
+    let answer = if is_grouped {
+        answer.text(key::GROUP_SECRET, &connection.number.to_string()).bytes(key::CAPABILITIES_V2, &capabilities)
+    } else {
+        answer.bytes(key::CAPABILITIES, &capabilities)
+    };
+    first(answer.empty())
+}
+
+/// The first message of a connection has sequence number -1.
+fn first(mut frame: Frame) -> Frame {
+    frame.set_sequence(-1);
+    frame
+}
+
+/// The message to an edge router after the hello.
+fn server_hello() -> Frame {
+    let text = super::message::TextEntry::new;
+    let hello = edge::ServerHello {
+        version: format!("v{}", env!("CARGO_PKG_VERSION")),
+        data: vec![text("instant", "true"), text("routerModel", "true")],
+    };
+    Builder::new(content::SERVER_HELLO).flag(key::DATA_MODEL, true).body(&hello.encode_to_vec())
+}
+
+/// Reads and writes until the connection ends.
+async fn run(
+    core: Arc<Core>,
+    connection: Arc<RouterConnection>,
+    answer: Frame,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) {
+    let (read, mut write) = split(stream);
+    let writing = tokio::spawn({
+        let connection = connection.clone();
+        async move {
+            let written = async {
+                write.write_all(answer.as_bytes()).await?;
+                connection.outbox.write(&mut write).await
+            };
+            if let Err(error) = written.await {
+                tracing::debug!(router = %connection.router, %error, "writing to a router failed");
+            }
+            // Messages read from now on could not be answered.
+            connection.close();
+        }
+    });
+    core.note_connected(&connection);
+    if connection.kind == RouterKind::Edge {
+        connection.send(server_hello());
+        core.registry.update_link(&connection, core.online(), |link| link.sync_status = "SYNC_HELLO".into());
+    }
+    core.hosted.of_router(&connection.router).chunks(VALIDATION_CHUNK).for_each(|some| connection.send(validation(some)));
+    let reason = tokio::select! {
+        stop = Receiver::new(core.clone(), connection.clone(), read).run() => stop.to_string(),
+        () = connection.closed() => "it was cut off".into(),
+        () = beat(&core, &connection) => "it answered no heartbeats".into(),
+    };
+    connection.close();
+    writing.abort();
+    drop(writing.await);
+    connection.presence.close(core.online());
+    tracing::info!(router = %connection.router, address = ?connection.address, reason, "router disconnected");
+    tokio::spawn(async move { core.left(&connection, &reason).await });
+}
+
+/// Sends heartbeats until the router has not answered any for too long.
+async fn beat(core: &Core, connection: &Arc<RouterConnection>) {
+    let mut ticks = interval(core.times.heartbeat);
+    let began = Instant::now();
+    loop {
+        ticks.tick().await;
+        if connection.last_answer().elapsed() > core.times.silence {
+            return;
+        }
+        let clock = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
+        connection.presence.expire(core.online());
+        public_keys::tell(core, connection);
+    }
+}

@@ -1,0 +1,191 @@
+//! The links between routers, as routers report them. A link belongs to the router that has dialled it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use super::message::fabric;
+use crate::{built_in_router::UNMEASURED, clock::Timestamp, online::Online};
+
+/// Maximum links that one router has dialled.
+const MAX_LINKS: usize = 2000;
+/// Maximum length of an id, a protocol and an address, in bytes.
+const MAX_TEXT: usize = 255;
+/// The cost of a link without latency.
+pub(crate) const STATIC_COST: u32 = 1;
+
+/// A link between two routers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub id: String,
+    /// The router that has dialled it.
+    pub source: String,
+    /// The router that has accepted it.
+    pub destination: String,
+    pub protocol: String,
+    /// Grows when the same link is dialled again.
+    pub iteration: u32,
+    /// When it was first reported.
+    pub since: Timestamp,
+    /// As measured by the source and by the destination.
+    pub measured: [Option<Duration>; 2],
+}
+
+impl Link {
+    /// The cost in a path: the latencies in whole milliseconds and [`STATIC_COST`].
+    pub(crate) fn cost(&self) -> u32 {
+        let millis = self.measured.map(|latency| u32::try_from(latency.unwrap_or(UNMEASURED).as_millis()).unwrap_or(u32::MAX));
+        millis.into_iter().fold(STATIC_COST, u32::saturating_add)
+    }
+
+    /// The router at the other end.
+    pub(crate) fn other_end(&self, router: &str) -> &str {
+        if self.source == router { &self.destination } else { &self.source }
+    }
+
+    fn has_end(&self, router: &str) -> bool {
+        self.source == router || self.destination == router
+    }
+}
+
+/// The outcome of a report.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reported {
+    Added,
+    Known,
+    /// Of another router, of too many, or malformed.
+    Refused,
+}
+
+/// Why and when a link is lost.
+#[derive(Clone, Copy)]
+pub(crate) struct Loss<'l> {
+    pub reason: &'l str,
+    pub at: Timestamp,
+}
+
+/// All links. They are also published in [`Online`].
+pub(crate) struct Links {
+    links: Mutex<HashMap<String, Link>>,
+    online: Online,
+}
+
+impl Links {
+    pub(crate) fn new(online: Online) -> Self {
+        Self { links: Mutex::default(), online }
+    }
+
+    /// Takes in a link that `source` reports. A link with a higher iteration replaces one with the same id.
+    pub(crate) fn report(&self, source: &str, reported: fabric::RouterLink, now: Timestamp) -> Reported {
+        let fabric::RouterLink { id, destination_router_id: destination, protocol, iteration, .. } = reported;
+        let is_text =
+            |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(|c: char| c.is_control() || c.is_whitespace());
+        if ![&id, &destination, &protocol].into_iter().all(|text| is_text(text)) || source == destination {
+            return Reported::Refused;
+        }
+        let mut links = self.links.lock();
+        match links.get(&id) {
+            Some(known) if known.source != source => return Reported::Refused,
+            Some(known) if iteration <= known.iteration && known.destination == destination => return Reported::Known,
+            Some(_) => {}
+            None if links.values().filter(|link| link.source == source).count() >= MAX_LINKS => return Reported::Refused,
+            None => {}
+        }
+        let (source, measured) = (source.to_owned(), [None; 2]);
+        let link = Link { id: id.clone(), source, destination, protocol, iteration, since: now, measured };
+        self.online.link_opened(&id, [link.source.clone(), link.destination.clone()]);
+        links.insert(id, link);
+        Reported::Added
+    }
+
+    /// Removes a link that a router at one of its ends has lost. A report about an older iteration is ignored.
+    pub(crate) fn lose(&self, id: &str, router: &str, iteration: u32, loss: Loss<'_>) -> Option<Link> {
+        let mut links = self.links.lock();
+        let is_older = |link: &Link| iteration != 0 && link.iteration != 0 && iteration < link.iteration;
+        links.get(id).filter(|link| link.has_end(router) && !is_older(link))?;
+        self.online.link_lost(id, loss.reason, loss.at);
+        links.remove(id)
+    }
+
+    /// Removes the links that a router has dialled, except those with these ids.
+    pub(crate) fn lose_dialled(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<Link> {
+        self.extract(loss, |link| link.source == source && !except.contains(link.id.as_str()))
+    }
+
+    /// Removes the links of a router.
+    pub(crate) fn lose_all(&self, router: &str, loss: Loss<'_>) -> Vec<Link> {
+        self.extract(loss, |link| link.has_end(router))
+    }
+
+    fn extract(&self, loss: Loss<'_>, is_lost: impl Fn(&Link) -> bool) -> Vec<Link> {
+        let mut links = self.links.lock();
+        let lost: Vec<Link> = links.extract_if(|_, link| is_lost(link)).map(|(_, link)| link).collect();
+        lost.iter().for_each(|link| self.online.link_lost(&link.id, loss.reason, loss.at));
+        lost
+    }
+
+    /// Stores the latency that a router at one end has measured. Returns whether the cost of the link has changed.
+    pub(crate) fn measured(&self, id: &str, router: &str, latency: Duration) -> bool {
+        let mut links = self.links.lock();
+        let Some(link) = links.get_mut(id).filter(|link| link.has_end(router)) else { return false };
+        let before = link.cost();
+        let [source, destination] = &mut link.measured;
+        *(if link.source == router { source } else { destination }) = Some(latency);
+        link.cost() != before
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<Link> {
+        self.links.lock().get(id).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Link> {
+        self.links.lock().values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOSS: Loss<'static> = Loss { reason: "a test", at: Timestamp::from_millis(0) };
+
+    fn report(links: &Links, source: &str, id: &str, destination: &str, iteration: u32) -> Reported {
+        let (id, destination_router_id, protocol) = (id.into(), destination.into(), "tls".into());
+        let reported = fabric::RouterLink { id, destination_router_id, protocol, iteration, ..fabric::RouterLink::default() };
+        links.report(source, reported, Timestamp::from_millis(0))
+    }
+
+    #[test]
+    fn links_belong_to_their_dialler() {
+        let links = Links::new(Online::default());
+        assert_eq!(report(&links, "a", "l", "b", 1), Reported::Added);
+        assert_eq!(report(&links, "a", "l", "b", 1), Reported::Known);
+        assert_eq!(report(&links, "c", "l", "b", 9), Reported::Refused, "of another router");
+        assert_eq!(report(&links, "a", "self", "a", 1), Reported::Refused);
+        assert_eq!(report(&links, "a", &"x".repeat(MAX_TEXT + 1), "b", 1), Reported::Refused);
+        assert_eq!(report(&links, "a", "l", "b", 2), Reported::Added, "dialled again");
+        assert!(links.lose("l", "c", 2, LOSS).is_none(), "no end of it");
+        assert!(links.lose("l", "b", 1, LOSS).is_none(), "an older iteration");
+        assert!(links.lose("l", "b", 2, LOSS).is_some() && links.all().is_empty());
+        for number in 0..MAX_LINKS {
+            assert_eq!(report(&links, "a", &number.to_string(), "b", 1), Reported::Added);
+        }
+        assert_eq!(report(&links, "a", "one more", "b", 1), Reported::Refused);
+    }
+
+    #[test]
+    fn latencies_of_both_sides_count() {
+        let links = Links::new(Online::default());
+        report(&links, "a", "l", "b", 1);
+        assert_eq!(links.find("l").unwrap().cost(), 130_001);
+        assert!(links.measured("l", "a", Duration::from_micros(1900)));
+        assert_eq!(links.find("l").unwrap().cost(), 65_002);
+        assert!(links.measured("l", "b", Duration::from_millis(2)));
+        assert_eq!(links.find("l").unwrap().cost(), 4);
+        assert!(!links.measured("l", "b", Duration::from_micros(2500)), "the same cost");
+        assert!(!links.measured("l", "c", Duration::ZERO) && !links.measured("unknown", "a", Duration::ZERO));
+    }
+}

@@ -1,0 +1,207 @@
+//! Routers in other processes: the control channel that unmodified Go routers connect to, and its messages.
+//!
+//! Not here: sockets and TLS (`listener/`), the encoding of messages (`frame/`), the built-in router (`built_in_router/`), enrollment of routers
+//! (`enrollment/`). Rights are checked by the same functions as for the built-in router (`built_in_router/rights.rs`).
+//!
+//! A connection begins with a hello ([`hello`]) and is then a [`RouterConnection`](connection::RouterConnection) in the [`registry`].
+//! `receive.rs` reads its messages and dispatches them: `sync.rs` reports API sessions to it, `bind.rs` creates terminators of SDKs that
+//! host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits and terminators without a right, `certificates.rs`
+//! renews its certificates.
+//!
+//! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input is
+//! bounded in bytes and cannot make a task panic. A listed circuit is one that both of its identities may have now.
+
+mod absence;
+mod answers;
+mod bind;
+mod candidates;
+mod certificates;
+mod circuit;
+mod connection;
+mod core;
+mod dial;
+mod ends;
+mod fault;
+mod hello;
+mod hosted_terminator;
+mod inspect;
+mod link_reports;
+mod links;
+mod members;
+pub mod message;
+mod outbox;
+mod paths;
+mod presence;
+mod public_keys;
+mod receive;
+mod registry;
+mod reroute;
+mod review;
+mod route;
+mod router_history;
+mod sessions;
+mod sync;
+mod sync_queue;
+mod tunnel;
+mod tunnel_services;
+mod tunneler;
+
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicUsize, atomic::Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::{self, Runtime},
+};
+
+pub(crate) use self::core::Parts;
+use self::core::Times;
+use self::{core::Core, inspect::Inspection};
+use crate::{
+    built_in_router::{Basis, CircuitInfo, LinkInfo, PendingReviews},
+    store::CommitFeed,
+};
+
+/// How long tasks may take to end when the controller stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why a link is lost that an administrator closes.
+const CLOSED: &str = "an administrator closed the link";
+
+/// The controller's side of all control channels. Cheap to clone.
+#[derive(Clone)]
+pub struct Control(Arc<Inner>);
+
+struct Inner {
+    core: Arc<Core>,
+    runtime: Mutex<Option<Runtime>>,
+    handle: runtime::Handle,
+}
+
+impl Control {
+    /// Starts it. Deletes terminators that earlier runs created for connections to routers: routers report again what they host.
+    /// Call it after everything that its checks read follows the store. Blocks.
+    ///
+    /// # Errors
+    /// The store cannot be read or written, or the system provides no threads.
+    pub fn start(parts: Parts, feed: &CommitFeed) -> crate::error::Result<Self> {
+        let times = Times::of(&parts.routers);
+        let core = Arc::new(Core::new(parts, times));
+        ends::clear(&core)?;
+        let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the control channel: {e}")))?;
+        let handle = runtime.handle().clone();
+        let reviews = Arc::<PendingReviews>::default();
+        let pending = reviews.clone();
+        feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
+        handle.spawn(review::run(core.clone(), reviews));
+        handle.spawn(sync::run(core.clone()));
+        let removing = core.clone();
+        handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
+        handle.spawn(ends::forgive(core.clone()));
+        Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle })))
+    }
+
+    /// The runtime of its tasks. A stream that it serves should be created there.
+    pub fn handle(&self) -> &runtime::Handle {
+        &self.0.handle
+    }
+
+    /// Serves a connection of a router until it ends. Poll it on the runtime of [`Control::handle`]. Drops `place` as soon as the router is
+    /// authenticated.
+    pub fn serve<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
+        &self,
+        stream: S,
+        peer: crate::built_in_router::Peer,
+        place: P,
+    ) -> impl Future<Output = ()> + Send + use<S, P> {
+        hello::serve(self.0.core.clone(), stream, peer, place)
+    }
+
+    /// The ids of the routers of a circuit that a session dialled; none if it has no circuit over these routers.
+    pub(crate) fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
+        let circuits = self.0.core.circuits.depending_on(&Basis::Session(session.to_owned()));
+        let dialled = circuits.into_iter().find(|circuit| circuit.session.id.as_str() == session);
+        dialled.map(|circuit| circuit.path().routers.clone())
+    }
+
+    /// Passes the open circuits to `each`, in no particular order.
+    ///
+    /// # Errors
+    /// The first one of `each`.
+    pub fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
+        self.0.core.circuits.all().iter().filter_map(|circuit| circuit.info()).try_for_each(each)
+    }
+
+    /// An open circuit.
+    pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
+        self.0.core.circuits.find(id)?.info()
+    }
+
+    /// Ends a circuit at all its routers. Returns whether it existed.
+    pub fn close_circuit(&self, id: &str) -> bool {
+        let found = self.0.core.circuits.find(id);
+        found.inspect(|circuit| self.0.core.end_circuit(circuit, true, "an administrator ended the circuit")).is_some()
+    }
+
+    /// Asks the connected routers that `is_meant` selects by their id for values by name.
+    pub async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String]) -> Inspection {
+        inspect::inspect(&self.0.core, is_meant, names).await
+    }
+
+    /// The links between routers, oldest id first.
+    pub fn links(&self) -> Vec<LinkInfo> {
+        let core = &self.0.core;
+        let mut links = core.links.all();
+        links.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        links.into_iter().map(|link| shown(core, link)).collect()
+    }
+
+    /// A link.
+    pub fn link(&self, id: &str) -> Option<LinkInfo> {
+        self.0.core.links.find(id).map(|link| shown(&self.0.core, link))
+    }
+
+    /// Has both routers of a link close it; they dial it again. Returns whether it existed.
+    pub(crate) fn close_link(&self, id: &str) -> bool {
+        let core = &self.0.core;
+        let Some(link) = core.links.find(id).and_then(|link| core.links.lose(id, &link.source, 0, core.loss(CLOSED))) else { return false };
+        [&link.source, &link.destination].into_iter().for_each(|router| link_reports::tell_lost(core, router, &link));
+        let _guard = self.0.handle.enter();
+        link_reports::gone(core, &link, CLOSED);
+        true
+    }
+
+    /// Stops its threads and closes all connections. Blocks.
+    pub fn stop(&self) {
+        if let Some(runtime) = self.0.runtime.lock().take() {
+            runtime.shutdown_timeout(STOP_TIMEOUT);
+        }
+    }
+}
+
+fn shown(core: &Core, link: links::Link) -> LinkInfo {
+    LinkInfo {
+        is_usable: core.is_connected(&link.source) && core.is_connected(&link.destination),
+        circuits: core.circuits.count_of_link(&link.id),
+        cost: link.cost(),
+        id: link.id,
+        protocol: link.protocol,
+        source_id: link.source,
+        destination_id: link.destination,
+        since: link.since,
+        static_cost: links::STATIC_COST,
+        measured: link.measured,
+        iteration: link.iteration,
+    }
+}
+
+/// Its own threads, so that many routers connecting at once do not delay REST requests or traffic.
+fn threads() -> io::Result<Runtime> {
+    let count = AtomicUsize::new(0);
+    let name = move || format!("control-{}", count.fetch_add(1, Ordering::Relaxed));
+    runtime::Builder::new_multi_thread().worker_threads(2).thread_name_fn(name).enable_all().build()
+}

@@ -1,0 +1,122 @@
+//! Reads the messages of a control channel one after the other and dispatches them. Nothing blocks here.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use tokio::io::AsyncRead;
+
+use super::{
+    answers::{body, result},
+    bind, certificates,
+    connection::RouterConnection,
+    core::Core,
+    dial, fault, inspect, link_reports,
+    message::{content, edge, key},
+    public_keys, sync, tunnel,
+};
+use crate::{
+    built_in_router::{Stop, begin, fill},
+    frame::{Builder, Frame, Limits, content as common, key as common_key},
+};
+
+/// Maximum lengths of the sections of a message, in bytes. Metrics of a router with thousands of circuits fit.
+const LIMITS: Limits = Limits { headers: 64 << 10, body: 4 << 20 };
+/// Maximum listeners of a router.
+const MAX_LISTENERS: usize = 16;
+/// Maximum length of names and addresses that a router reports, in bytes.
+const MAX_NAME: usize = 255;
+
+/// The reader of one connection.
+pub(crate) struct Receiver<S> {
+    core: Arc<Core>,
+    connection: Arc<RouterConnection>,
+    stream: S,
+}
+
+impl<S: AsyncRead + Unpin> Receiver<S> {
+    pub(crate) fn new(core: Arc<Core>, connection: Arc<RouterConnection>, stream: S) -> Self {
+        Self { core, connection, stream }
+    }
+
+    /// Reads until the connection ends, and returns why it ended.
+    pub(crate) async fn run(mut self) -> Stop {
+        loop {
+            let stall = self.core.times.stall;
+            let read = async {
+                let mut frame = begin(&mut self.stream, LIMITS, stall).await?;
+                fill(&mut self.stream, &mut frame, stall).await?;
+                Ok(frame)
+            };
+            match read.await {
+                Ok(frame) => self.dispatch(frame),
+                Err(stop) => return stop,
+            }
+        }
+    }
+
+    fn dispatch(&self, frame: Frame) {
+        let (core, connection) = (&self.core, &self.connection);
+        if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
+            connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty());
+        }
+        if frame.u64(common_key::HEARTBEAT_ECHO).is_some() {
+            connection.heartbeat_answered();
+        }
+        match frame.content_type() {
+            common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),
+            content::VERIFY_ROUTER => self.blocking(frame, link_reports::verify),
+            content::ROUTER_LINKS => link_reports::links(core, connection, &frame),
+            content::METRICS => link_reports::metrics(core, connection, &frame),
+            content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
+            content::CLIENT_HELLO => client_hello(core, connection, &frame),
+            content::API_SESSION_HEARTBEAT => self.blocking(frame, sync::heartbeat),
+            content::CONNECT_EVENTS => self.blocking(frame, sync::connect_events),
+            content::REQUEST_RESYNC => core.sync.resync(connection),
+            content::VALIDATE_SESSIONS => self.blocking(frame, sync::validate),
+            content::EXTEND_ENROLLMENT => certificates::extend(core, connection, &frame),
+            content::EXTEND_ENROLLMENT_VERIFY => certificates::confirm(core, connection, frame),
+            content::CREATE_TERMINATOR => bind::create(core, connection, frame),
+            content::UPDATE_TERMINATOR => bind::update(core, connection, frame),
+            content::REMOVE_TERMINATORS => bind::remove(core, connection, &frame),
+            content::VALIDATE_TERMINATORS_RESPONSE => bind::validated(core, connection, &frame),
+            content::CREATE_CIRCUIT => dial::create(core, connection, frame),
+            content::TUNNEL_API_SESSION => tunnel::open(core, connection, frame),
+            content::TUNNEL_LIST_SERVICES => self.blocking(frame, tunnel::list_services),
+            content::TUNNEL_TERMINATOR => tunnel::host(core, connection, frame),
+            content::TUNNEL_UPDATE_TERMINATOR => tunnel::update(core, connection, frame),
+            content::TUNNEL_REMOVE_TERMINATOR => tunnel::unhost(core, connection, &frame),
+            content::TUNNEL_CIRCUIT => tunnel::dial(core, connection, frame),
+            content::INSPECT_RESPONSE => inspect::answered(connection, frame),
+            content::ROUTE_RESULT => dial::result(core, connection, frame),
+            content::FAULT => fault::fault(core, connection, &frame),
+            content::CIRCUIT_CONFIRMATION => fault::confirm(core, connection, &frame),
+            other => tracing::trace!(router = %connection.router, content_type = other, "a message of an unsupported type is ignored"),
+        }
+    }
+
+    /// Processes a message on a thread that may wait for the disk.
+    fn blocking(&self, frame: Frame, work: fn(&Core, &Arc<RouterConnection>, &Frame)) {
+        let Some(request) = self.connection.begin_request() else { return };
+        let (core, connection) = (self.core.clone(), self.connection.clone());
+        tokio::task::spawn_blocking(move || {
+            work(&core, &connection, &frame);
+            drop(request);
+        });
+    }
+}
+
+/// Stores what a router reports about itself and starts its full state.
+fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+    let Some(hello) = body::<edge::ClientHello>(connection, frame) else { return };
+    let is_name = |text: &str| !text.is_empty() && text.len() <= MAX_NAME && !text.contains(|c: char| c.is_control() || c.is_whitespace());
+    let advertised = hello.listeners.into_iter().take(MAX_LISTENERS).filter_map(|listener| listener.advertise);
+    let usable = advertised.filter(|at| is_name(&at.protocol) && is_name(&at.hostname) && (1..=65_535).contains(&at.port));
+    let protocols = usable.map(|at| (at.protocol.clone(), format!("{}://{}:{}", at.protocol, at.hostname, at.port))).collect();
+    core.registry.update_link(connection, core.online(), |link| {
+        link.protocols = protocols;
+        link.hostname = if is_name(&hello.hostname) { hello.hostname } else { String::new() };
+        link.sync_status = "SYNC_QUEUED".into();
+    });
+    connection.has_data_model.store(frame.is_set(key::DATA_MODEL), Ordering::Release);
+    public_keys::tell(core, connection);
+    core.sync.begin(connection);
+}

@@ -1,0 +1,169 @@
+//! Loss of access: after each commit, reviews the circuits and terminators that depend on the changed records and ends those without a
+//! right.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::time::sleep;
+
+use super::{circuit::Circuit, core::Core, ends, hosted_terminator::HostedTerminator, sync};
+use crate::{
+    access::Right,
+    built_in_router::{Failure, Holder, PendingReviews, PendingSet, ReviewTrigger},
+    entity::{ApiSession, EdgeRouter, Entity, FactsExt, Id, Record, Session, TransitRouter, edge_router::State},
+    error::Result,
+    store::Event,
+};
+
+/// Pause after a failed review, for example when the disk cannot be read.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Records what a committed change affects. Runs on the writer's thread.
+pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
+    ends::follow(core, event);
+    sync::on_commit(core, event);
+    if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
+        close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
+        set_weight(core, old.id.as_str(), new.map(|router| (router.spec.cost, router.spec.no_traversal)));
+    }
+    if let Some((Some(old), new)) = event.of::<TransitRouter>() {
+        set_weight(core, old.id.as_str(), new.map(|router| (router.spec.cost, router.spec.no_traversal)));
+        close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
+    }
+    reviews.on_commit(event, |router| router != EdgeRouter::BUILT_IN);
+}
+
+/// Closes the connection of a router that was deleted, disabled, re-enrolled or given another certificate.
+fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new: Option<&Record<E>>, is_enabled: bool) {
+    let is_same = new.is_some_and(|new| {
+        let fingerprint = new.state.fingerprint.as_deref().unwrap_or_default();
+        new.state.is_verified && old.state.has_fingerprint(fingerprint)
+    });
+    if is_same && is_enabled {
+        return;
+    }
+    if new.is_none() {
+        core.registry.tell_deleted(old.id.as_str());
+        core.links.lose_all(old.id.as_str(), core.loss("its router was deleted"));
+        core.paths.changed();
+    }
+    if let Some(connection) = core.registry.find(old.id.as_str()) {
+        connection.is_deleted.store(new.is_none(), Ordering::SeqCst);
+        tracing::info!(router = %connection.router, "the router was deleted, disabled or enrolled again; its connection is closed");
+        connection.close();
+    }
+}
+
+/// Takes the cost and the `noTraversal` of a changed record.
+fn set_weight(core: &Core, router: &str, weight: Option<(u16, bool)>) {
+    let (Some((cost, is_end_only)), Some(connection)) = (weight, core.registry.find(router)) else { return };
+    connection.set_weight(cost, is_end_only);
+    core.paths.changed();
+}
+
+/// Reviews what was recorded. Never ends.
+pub(crate) async fn run(core: Arc<Core>, reviews: Arc<PendingReviews>) {
+    loop {
+        let pending = reviews.take().await;
+        let reviewing = core.clone();
+        let outcome = tokio::task::spawn_blocking(move || review(&reviewing, pending)).await;
+        match outcome {
+            Ok(Ok(ended)) if ended.is_empty() => {}
+            Ok(Ok(ended)) => drop(tokio::spawn(end_soon(core.clone(), ended))),
+            failed => {
+                tracing::warn!(?failed, "a review of access failed and is repeated");
+                sleep(RETRY).await;
+                reviews.record(ReviewTrigger::Everything);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Circuit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Circuit").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Ends circuits whose session is gone. Their routers were told that the session has ended, and close both ends at once; a router of
+/// version 1.1 that is told to remove a circuit before that leaves them open for half a minute.
+async fn end_soon(core: Arc<Core>, circuits: Vec<Arc<Circuit>>) {
+    sleep(core.times.ending).await;
+    circuits.iter().for_each(|circuit| core.end_circuit(circuit, true, "its session has ended"));
+}
+
+/// Ends everything without a right. Returns the circuits to end soon.
+fn review(core: &Core, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
+    let (hosted, circuits) = if pending.everything {
+        (core.hosted.all(), core.circuits.all())
+    } else {
+        let some = || pending.some.iter();
+        (
+            some().flat_map(|basis| core.hosted.depending_on(basis)).collect(),
+            some().flat_map(|basis| core.circuits.depending_on(basis)).collect(),
+        )
+    };
+    let (mut pass, mut soon) = (Review { core, known: HashMap::new() }, Vec::new());
+    for hosted in &hosted {
+        if pass.of_host(hosted)?.is_some() {
+            core.end_hosted(hosted);
+        }
+    }
+    for circuit in circuits {
+        let mut problem = pass.problem(&circuit.session.id, (&circuit.api_session, &circuit.token), Right::Dial, &circuit.router)?;
+        if let (None, Some(host)) = (&problem, circuit.host()) {
+            problem = pass.of_host(&host)?;
+        }
+        match problem {
+            Some(Problem::Gone) => soon.push(circuit),
+            Some(Problem::Denied(failure)) => core.end_circuit(&circuit, true, &failure.text),
+            None => {}
+        }
+    }
+    Ok(soon)
+}
+
+/// Why a circuit or terminator must end.
+#[derive(Clone)]
+enum Problem {
+    /// The session has ended, which routers are told.
+    Gone,
+    Denied(Failure),
+}
+
+/// One review, in which each session is judged once.
+struct Review<'c> {
+    core: &'c Core,
+    /// The problem by session, right and router.
+    known: HashMap<(String, Right, String), Option<Problem>>,
+}
+
+impl Review<'_> {
+    fn of_host(&mut self, hosted: &HostedTerminator) -> Result<Option<Problem>> {
+        self.problem(&hosted.session, (&hosted.api_session, &hosted.token), Right::Bind, &hosted.router)
+    }
+
+    fn problem(
+        &mut self,
+        session: &Id<Session>,
+        (api_session, token): (&Id<ApiSession>, &str),
+        right: Right,
+        router: &str,
+    ) -> Result<Option<Problem>> {
+        let key = (session.to_string(), right, router.to_owned());
+        if let Some(known) = self.known.get(&key) {
+            return Ok(known.clone());
+        }
+        let rights = &self.core.parts.rights;
+        let (found, holder) = rights.store.read(|tx| Ok((tx.find(session)?, tx.find(api_session)?)))?;
+        let problem = match (found, holder) {
+            (Some(session), Some(_)) => rights.judge(Holder { api_session, token }, &session, right, router)?.err().map(Problem::Denied),
+            _ => Some(Problem::Gone),
+        };
+        self.known.insert(key, problem.clone());
+        Ok(problem)
+    }
+}

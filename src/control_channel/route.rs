@@ -1,0 +1,131 @@
+//! The route of a circuit: what each router of its path is told, and the answers of the routers.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::time::timeout;
+
+use super::{
+    answers::unroute,
+    circuit::Circuit,
+    core::Core,
+    message::{TextEntry, content, fabric, fabric::DestinationType, key},
+    paths::Path,
+};
+use crate::{
+    built_in_router::Failure,
+    frame::{Builder, Frame},
+};
+
+/// The attempt number of routes for circuits that are established. Later failures of such a route do not end the circuit at a router.
+pub(crate) const REROUTE: u32 = 99_969_996;
+/// The router does not know the terminator.
+const INVALID_TERMINATOR: u8 = 1;
+/// Maximum length of a router's failure text that is passed on, in characters.
+const MAX_TEXT: usize = 1024;
+
+/// A route that did not succeed.
+pub(crate) struct RouteFailure {
+    pub failure: Failure,
+    /// Whether the router of the host reported it, so that another host may be reached over the same path.
+    pub is_of_host: bool,
+    pub is_invalid_terminator: bool,
+}
+
+impl RouteFailure {
+    fn of_path(text: impl Into<String>) -> Self {
+        Self { failure: Failure::internal(text), is_of_host: false, is_invalid_terminator: false }
+    }
+}
+
+/// Tells the routers of a path to forward a circuit, and waits until all have answered. Returns the answer of the last one. After a failure
+/// every router has been told to remove the circuit, unless it is a reroute.
+///
+/// # Errors
+/// A router is not connected, does not answer in time, or refuses.
+pub(crate) async fn send(
+    core: &Core,
+    circuit: &Arc<Circuit>,
+    path: &Arc<Path>,
+    attempt: u32,
+    egress: Option<fabric::Egress>,
+    tags: &[(&'static str, String)],
+) -> Result<Frame, RouteFailure> {
+    let Some(before) = core.circuits.set_path(circuit, path) else {
+        return Err(RouteFailure { failure: Failure::access_denied("the circuit has ended in the meantime"), ..RouteFailure::of_path("") });
+    };
+    before.routers.iter().filter(|router| !path.has_router(router)).for_each(|router| core.unroute(circuit, router, true));
+    let outcome = ask(core, circuit, path, attempt, egress, tags).await;
+    if outcome.is_err() && attempt != REROUTE {
+        path.routers.iter().for_each(|router| core.unroute(circuit, router, true));
+    }
+    outcome
+}
+
+async fn ask(
+    core: &Core,
+    circuit: &Arc<Circuit>,
+    path: &Path,
+    attempt: u32,
+    mut egress: Option<fabric::Egress>,
+    tags: &[(&'static str, String)],
+) -> Result<Frame, RouteFailure> {
+    let mut answers = circuit.expect(attempt, &path.routers);
+    let last = path.routers.len().saturating_sub(1);
+    for (place, router) in path.routers.iter().enumerate() {
+        let message = fabric::Route {
+            circuit_id: circuit.id.clone(),
+            attempt,
+            egress: if place == last { egress.take() } else { None },
+            forwards: forwards(path, place, &circuit.ends()),
+            context: None,
+            timeout: u64::try_from(core.times.route.as_nanos()).unwrap_or(u64::MAX),
+            tags: tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect(),
+        };
+        if !core.send(router, Builder::new(content::ROUTE).body(&message.encode_to_vec())) {
+            return Err(RouteFailure::of_path(format!("router {router} is not connected")));
+        }
+    }
+    let all = async {
+        let mut of_host = None;
+        for _ in &path.routers {
+            let lost = || RouteFailure::of_path("a router or link of the path was lost, or the circuit has ended");
+            let (router, answer) = answers.recv().await.ok_or_else(lost)?;
+            let is_of_host = path.routers.last() == Some(&router);
+            if !answer.is_set(key::ROUTE_SUCCESS) {
+                let text: String = answer.text(key::ROUTE_ERROR).unwrap_or("the router refused the route").chars().take(MAX_TEXT).collect();
+                let is_invalid_terminator = is_of_host && answer.header(key::ROUTE_ERROR_CODE) == Some(&[INVALID_TERMINATOR]);
+                return Err(RouteFailure { failure: Failure::internal(text), is_of_host, is_invalid_terminator });
+            }
+            if is_of_host {
+                of_host = Some(answer);
+            }
+        }
+        of_host.ok_or_else(|| RouteFailure::of_path("the path is empty"))
+    };
+    timeout(core.times.route, all).await.unwrap_or_else(|_| Err(RouteFailure::of_path("a router did not answer in time")))
+}
+
+/// The entries of the forwarding table of one router of a path, both directions.
+fn forwards(path: &Path, place: usize, [ingress, egress]: &[String; 2]) -> Vec<fabric::Forward> {
+    let before = place.checked_sub(1).and_then(|before| path.links.get(before));
+    let [before, after] = [
+        before.map_or((ingress, DestinationType::Start), |link| (link, DestinationType::Link)),
+        path.links.get(place).map_or((egress, DestinationType::End), |link| (link, DestinationType::Link)),
+    ];
+    let forward = |(source, _): (&String, DestinationType), (destination, kind): (&String, DestinationType)| fabric::Forward {
+        source: source.clone(),
+        destination: destination.clone(),
+        destination_type: kind.into(),
+    };
+    vec![forward(before, after), forward(after, before)]
+}
+
+impl Core {
+    /// Tells one router to remove a circuit; on its next connection if it is not connected.
+    pub(crate) fn unroute(&self, circuit: &Circuit, router: &str, now: bool) {
+        if !self.send(router, unroute(&circuit.id, now)) {
+            self.circuits.note_ended(circuit, router);
+        }
+    }
+}

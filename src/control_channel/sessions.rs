@@ -1,0 +1,76 @@
+//! Finds the session of an SDK at a router, by its token and by the certificates that the SDK presented there.
+
+use super::core::Core;
+use crate::{
+    authentication::holds_fingerprint,
+    built_in_router::{Failure, unreadable},
+    entity::{ApiSession, FactsExt, Id, Record, Session},
+    error::Result,
+    pki::jwt::claimed_id,
+    store::Read,
+};
+
+/// Maximum certificates of an SDK that are checked: its own and its authorities.
+const MAX_CERTIFICATES: usize = 8;
+
+/// The credentials of an SDK, as a router reports them.
+pub(crate) struct SdkCredentials<'s> {
+    pub token: &'s str,
+    /// Absent in some messages of some versions.
+    pub api_session_token: Option<&'s str>,
+    /// SHA-1 of the certificates, in lower-case hex.
+    pub fingerprints: Vec<&'s str>,
+}
+
+/// A session with its API session.
+pub(crate) struct Found {
+    pub session: Record<Session>,
+    pub api_session: Record<ApiSession>,
+}
+
+impl Core {
+    /// The session with this token, if one of the certificates belongs to its API session.
+    ///
+    /// # Errors
+    /// There is none, or the store cannot be read.
+    pub(crate) fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<Found, Failure> {
+        let found = self.parts.rights.store.read(|tx| self.find_session(tx, credentials)).map_err(unreadable)?;
+        found.ok_or_else(Failure::invalid_session)
+    }
+
+    fn find_session(&self, tx: &Read<'_>, credentials: &SdkCredentials<'_>) -> Result<Option<Found>> {
+        let Some(session) = named(tx, credentials.token)? else { return Ok(None) };
+        let matches_token =
+            |api_session: &Record<ApiSession>| credentials.api_session_token.is_none_or(|token| token == api_session.spec.token);
+        let Some(api_session) = tx.find(&session.spec.api_session_id)?.filter(matches_token) else { return Ok(None) };
+        for fingerprint in credentials.fingerprints.iter().take(MAX_CERTIFICATES) {
+            if holds_fingerprint(tx, &api_session, fingerprint)? {
+                return Ok(Some(Found { session, api_session }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The ids of the sessions among these, given by token or id, that do not exist.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn ended_sessions(&self, asked: Vec<String>) -> Result<Vec<String>> {
+        self.parts.rights.store.read(|tx| {
+            let mut ended = Vec::new();
+            for text in asked {
+                let id = claimed_id(&text).unwrap_or(text);
+                if tx.find_readable(&Id::<Session>::from_text(id.as_str()))?.is_none() {
+                    ended.push(id);
+                }
+            }
+            Ok(ended)
+        })
+    }
+}
+
+/// The session with a token.
+fn named(tx: &Read<'_>, token: &str) -> Result<Option<Record<Session>>> {
+    let Some(id) = claimed_id(token) else { return Ok(None) };
+    Ok(tx.find(&Id::<Session>::from_text(id))?.filter(|session| session.spec.token == token))
+}

@@ -1,0 +1,299 @@
+//! Requests of routers that dial and host services themselves, as the identity that has the id and the name of the router.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::time::sleep;
+
+use super::{
+    answers::{body, error},
+    bind,
+    circuit::Circuit,
+    connection::RouterConnection,
+    core::Core,
+    dial::{self, DialRequest, Opened},
+    message::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
+    sessions::Found,
+    tunnel_services,
+    tunneler::Tunneler,
+};
+use crate::{
+    access::Right,
+    authentication::login::{self, ClientInfo},
+    built_in_router::{Failure, Reason, unreadable},
+    change::{Change, Lifecycle},
+    entity::{
+        ApiSession, ConfigType, EdgeRouter, EnvInfo, FactsExt, Id, Identity, PolicyType, Precedence, Record, SdkInfo, Service, Session,
+    },
+    error::{Error, Result},
+    frame::{Builder, Frame},
+    posture::Permission,
+};
+
+/// The `binding` of the terminators of such a router.
+const BINDING: &str = "tunnel";
+/// The code of a refusal because a router may not do this.
+const NOT_ENABLED: u32 = 7;
+/// The code of a refusal because there is no such terminator.
+const INVALID_TERMINATOR: u32 = 8;
+/// Maximum config types that a router asks for.
+const MAX_CONFIG_TYPES: usize = 1000;
+/// Maximum length of what a router reports about itself, in characters.
+const MAX_TEXT: usize = 253;
+
+type Answer<T> = std::result::Result<T, Failure>;
+
+/// Answers a request in a task of its own, with the body that `work` returns or with an error.
+fn answer<M, W>(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame, kind: i32, work: W)
+where
+    M: Message,
+    W: Future<Output = Answer<M>> + Send + 'static,
+{
+    let Some(request) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
+    let (core, connection) = (core.clone(), connection.clone());
+    tokio::spawn(async move {
+        match work.await {
+            Ok(message) => connection.send(Builder::reply(kind, &frame).body(&message.encode_to_vec())),
+            Err(failure) => refuse(&core, &connection, &frame, &failure).await,
+        }
+        drop(request);
+    });
+}
+
+/// Answers with an error after a pause, because routers repeat refused requests at once.
+async fn refuse(core: &Core, connection: &RouterConnection, frame: &Frame, failure: &Failure) {
+    tracing::debug!(router = %connection.router, reason = %failure.text, "a request of a tunneler is refused");
+    sleep(core.times.refusal).await;
+    connection.send(error(frame, failure.code, &failure.text));
+}
+
+/// Opens an API session of the router, or finds the one that it has.
+pub(crate) fn open(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(asked) = body::<tunnel::CreateApiSession>(connection, &frame) else { return };
+    let (at, of) = (core.clone(), connection.clone());
+    answer(core, connection, frame, content::TUNNEL_API_SESSION_RESPONSE, async move {
+        let (identity, api_session) = session_of_router(&at, &of, &asked).await?;
+        let config_types = at.parts.rights.store.read(|tx| {
+            let wanted = asked.config_types.iter().take(MAX_CONFIG_TYPES);
+            let found = wanted.map(|name| Ok(tx.find_named::<ConfigType>(name)?.map(|found| found.id)));
+            Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        });
+        let config_types = config_types.map_err(unreadable)?;
+        let opened = opened(&at, &identity, &api_session);
+        of.presence.seen(&api_session.id, &identity.id, at.online());
+        *of.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types }));
+        Ok(opened)
+    });
+}
+
+async fn session_of_router(
+    core: &Core,
+    connection: &RouterConnection,
+    asked: &tunnel::CreateApiSession,
+) -> Answer<(Record<Identity>, Record<ApiSession>)> {
+    let (rights, router) = (&core.parts.rights, connection.router.as_str());
+    let (id, now) = (Id::<Identity>::from_text(router), rights.clock.now());
+    let found = rights.store.read(|tx| {
+        let is_enabled = tx.find(&Id::<EdgeRouter>::from_text(router))?.is_some_and(|router| router.spec.is_tunneler_enabled);
+        let sessions = tx.linked::<ApiSession>("identity", router)?.into_iter().filter(|session| session.spec.authenticator_id.is_empty());
+        Ok((is_enabled, sessions.max_by_key(|session| session.created_at)))
+    });
+    let (is_enabled, known) = found.map_err(unreadable)?;
+    if !is_enabled {
+        let text = "tunneling not enabled: set isTunnelerEnabled of the edge router";
+        return Err(Failure { code: NOT_ENABLED, ..Failure::internal(text) });
+    }
+    let known = known.map(|session| rights.sessions.resolve(&rights.store, &session.spec.token, now)).transpose().map_err(unreadable)?;
+    if let Some(caller) = known.flatten() {
+        return Ok((caller.identity.clone(), caller.session.clone()));
+    }
+    let refused = |error: Error| Failure::internal(format!("no API session can be opened: {error}"));
+    let place = rights.sessions.admit(&id).map_err(refused)?;
+    let cut = |text: &str| text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect::<String>();
+    let info = ClientInfo {
+        env_info: asked.env_info.as_ref().map(|info| EnvInfo {
+            arch: cut(&info.arch),
+            os: cut(&info.os),
+            os_release: cut(&info.os_release),
+            os_version: cut(&info.os_version),
+            hostname: cut(&info.hostname),
+            domain: cut(&info.domain),
+        }),
+        sdk_info: asked.sdk_info.as_ref().map(|info| SdkInfo {
+            app_id: cut(&info.app_id),
+            app_version: cut(&info.app_version),
+            branch: cut(&info.branch),
+            revision: cut(&info.revision),
+            r#type: cut(&info.kind),
+            version: cut(&info.version),
+        }),
+        config_types: asked.config_types.iter().take(MAX_CONFIG_TYPES).cloned().collect(),
+        address: connection.address.map(|address| address.ip().to_string()).unwrap_or_default(),
+    };
+    let caller = login::open_for_router(&core.parts.changes, id, info, place).await.map_err(refused)?;
+    Ok((caller.identity, caller.session))
+}
+
+/// What the router is told about its API session.
+fn opened(core: &Core, identity: &Record<Identity>, session: &Record<ApiSession>) -> tunnel::CreateApiSessionResponse {
+    let Identity { name, default_hosting_cost, default_hosting_precedence, app_data, .. } = &identity.spec;
+    let (costs, precedences) = (&identity.spec.service_hosting_costs, &identity.spec.service_hosting_precedences);
+    tunnel::CreateApiSessionResponse {
+        session_id: session.id.to_string(),
+        token: session.spec.token.clone(),
+        // A little earlier than the session ends.
+        refresh_interval_seconds: u32::try_from(core.parts.rights.sessions.timeout().as_secs().saturating_sub(10)).unwrap_or(u32::MAX),
+        identity_id: identity.id.to_string(),
+        identity_name: name.clone(),
+        default_hosting_precedence: number(*default_hosting_precedence),
+        default_hosting_cost: (*default_hosting_cost).into(),
+        app_data_json: if app_data.0.is_empty() { String::new() } else { serde_json::to_string(app_data).unwrap_or_default() },
+        service_precedences: precedences
+            .iter()
+            .map(|(service, value)| tunnel::PrecedenceEntry { key: Some(service.to_string()), value: Some(number(*value)) })
+            .collect(),
+        service_costs: costs
+            .iter()
+            .map(|(service, cost)| tunnel::CostEntry { key: Some(service.to_string()), value: Some((*cost).into()) })
+            .collect(),
+    }
+}
+
+fn number(precedence: Precedence) -> i32 {
+    match precedence {
+        Precedence::Default => TerminatorPrecedence::Default.into(),
+        Precedence::Required => TerminatorPrecedence::Required.into(),
+        Precedence::Failed => TerminatorPrecedence::Failed.into(),
+    }
+}
+
+/// Sends the services of the router if they differ from those that it knows. Counts as activity of its API session.
+pub(crate) fn list_services(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+    let Some(tunneler) = connection.tunneler.lock().clone() else { return };
+    let rights = &core.parts.rights;
+    let is_valid = rights.sessions.resolve(&rights.store, &tunneler.api_session.spec.token, rights.clock.now());
+    if !matches!(is_valid, Ok(Some(_))) {
+        return;
+    }
+    connection.presence.seen(&tunneler.api_session.id, &tunneler.identity, core.online());
+    match tunnel_services::list(core, &tunneler) {
+        Ok(list) if list.last_update == frame.body() => {}
+        Ok(list) => connection.send(Builder::new(content::TUNNEL_SERVICES).body(&list.encode_to_vec())),
+        Err(error) => tracing::warn!(router = %connection.router, %error, "the services of a tunneler cannot be listed"),
+    }
+}
+
+/// The session of the router for a service: the one that it has, or a new one.
+async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<Found> {
+    let tunneler = connection.tunneler.lock().clone().ok_or_else(Failure::invalid_api_session)?;
+    let rights = &core.parts.rights;
+    let api_session = tunneler.api_session.clone();
+    let policy_type = if right == Right::Dial { PolicyType::Dial } else { PolicyType::Bind };
+    let found = rights.store.read(|tx| {
+        let Some(service) = tx.find_by::<Service>("name", service)? else { return Ok(None) };
+        let known = tx.find_by::<Session>("key", &Session::key(&api_session.id, &service.id, policy_type))?;
+        Ok(Some((service, known)))
+    });
+    let (service, known) = found.map_err(unreadable)?.ok_or_else(Failure::no_service)?;
+    if let Some(session) = known {
+        return Ok(Found { session, api_session });
+    }
+    let identity = rights.store.read(|tx| tx.get(&tunneler.identity)).map_err(unreadable)?;
+    let permission = rights.posture.permission(&identity, &api_session.id, service.id.as_str(), right).map_err(unreadable)?;
+    let service_policies = match permission {
+        Permission::Granted(policies) => policies,
+        Permission::Missing | Permission::Blocked(..) => return Err(Failure::not_permitted(Reason::Policy)),
+    };
+    let id = Id::<Session>::from_text(Session::new_id());
+    let mut session = Session {
+        token: String::new(),
+        api_session_id: api_session.id.clone(),
+        identity_id: tunneler.identity.clone(),
+        service_id: service.id,
+        policy_type,
+        service_policies,
+    };
+    let refused = |error: Error| Failure::internal(format!("no session can be opened: {error}"));
+    session.token = core.parts.changes.session_token(&id, &session, rights.clock.now()).map_err(refused)?;
+    let place = rights.sessions.admit_service(&tunneler.identity).map_err(refused)?;
+    // The slot is released when the session counts itself.
+    let open = move |change: &Change<'_, '_>| change.insert(Record::new(id, change.now(), session)).map(|record| (record, place));
+    let (session, _) = core.parts.changes.run(open).await.map_err(refused)?;
+    Ok(Found { session, api_session })
+}
+
+/// What the router is told of a session, with every answer: it ends without that. It is told of the end of a session by its id, so that the
+/// id stands for the token as well.
+fn told(session: &Record<Session>) -> Option<tunnel::CreateSessionResponse> {
+    Some(tunnel::CreateSessionResponse { session_id: session.id.to_string(), token: session.id.to_string() })
+}
+
+/// Creates a terminator at the router itself.
+pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(asked) = body::<tunnel::CreateTerminator>(connection, &frame) else { return };
+    let (at, of) = (core.clone(), connection.clone());
+    answer(core, connection, frame, content::TUNNEL_TERMINATOR_RESPONSE, async move {
+        let tunnel::CreateTerminator { service_name, address, peer_data, cost, precedence, start_time, .. } = asked;
+        let tunnel::CreateTerminator { instance_id, instance_secret, .. } = asked;
+        let found = session(&at, &of, &service_name, Right::Bind).await?;
+        let wanted = edge::CreateTerminator { address, peer_data, cost, precedence, instance_id, instance_secret, ..Default::default() };
+        if let Err(refusal) = bind::host_for(&at, &of, &wanted, &found, BINDING).await {
+            let failure = refusal.failure.clone();
+            bind::count_refusal(&at, refusal).await;
+            return Err(failure);
+        }
+        let session = told(&found.session);
+        Ok(tunnel::CreateTerminatorResponse { api_session: None, session, terminator_id: wanted.address, start_time })
+    });
+}
+
+/// Changes cost or precedence of a terminator.
+pub(crate) fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(asked) = body::<tunnel::UpdateTerminator>(connection, &frame) else { return };
+    let tunnel::UpdateTerminator { terminator_id, cost, precedence, update_precedence, update_cost } = asked;
+    let wanted = edge::UpdateTerminator { terminator_id, cost, precedence, update_precedence, update_cost, ..Default::default() };
+    bind::change(core, connection, frame, &wanted, content::TUNNEL_UPDATE_TERMINATOR_RESPONSE);
+}
+
+/// Removes a terminator.
+pub(crate) fn unhost(core: &Core, connection: &RouterConnection, frame: &Frame) {
+    let id = String::from_utf8_lossy(frame.body());
+    match core.hosted.find(&id).filter(|hosted| hosted.router == connection.router) {
+        Some(hosted) => {
+            core.end_hosted(&hosted);
+            connection.send(Builder::reply(content::TUNNEL_REMOVE_TERMINATOR_RESPONSE, frame).empty());
+        }
+        None => connection.send(error(frame, INVALID_TERMINATOR, "invalid terminator: not found")),
+    }
+}
+
+/// Dials a service.
+pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(asked) = body::<tunnel::CreateCircuit>(connection, &frame) else { return };
+    let Some(counted) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
+    let (core, connection) = (core.clone(), connection.clone());
+    tokio::spawn(async move {
+        if let Err(failure) = circuit(&core, &connection, &frame, asked).await {
+            refuse(&core, &connection, &frame, &failure).await;
+        }
+        drop(counted);
+    });
+}
+
+async fn circuit(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame, asked: tunnel::CreateCircuit) -> Answer<()> {
+    let found = session(core, connection, &asked.service_name, Right::Dial).await?;
+    let session = told(&found.session);
+    let answer = |circuit: &Circuit, opened: &Opened<'_>| {
+        let message = tunnel::CreateCircuitResponse {
+            api_session: None,
+            session: session.clone(),
+            circuit_id: circuit.id.clone(),
+            address: opened.address.to_owned(),
+            peer_data: opened.peer_data.iter().map(|(key, value)| NumberedBytes::new(*key, value.clone())).collect(),
+            tags: opened.tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect(),
+        };
+        Builder::reply(content::TUNNEL_CIRCUIT_RESPONSE, frame).body(&message.encode_to_vec())
+    };
+    let (instance, peer_data) = (asked.terminator_instance_id.as_str(), asked.peer_data);
+    dial::dial(core, found, &DialRequest { connection, instance, peer_data, answer: &answer }).await
+}

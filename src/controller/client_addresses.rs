@@ -1,0 +1,30 @@
+//! The addresses that clients are told.
+
+use super::routers;
+use crate::{
+    config::{Address, Config},
+    listener::Sockets,
+};
+
+/// The addresses that clients are told.
+pub(super) struct Addresses {
+    /// Of the controller; at least one.
+    pub clients: Vec<Address>,
+    /// Of the built-in router, if it is enabled.
+    pub router: Option<Address>,
+}
+
+impl Addresses {
+    /// Those of a configuration and its sockets.
+    pub(super) fn of(config: &Config, sockets: &Sockets) -> Self {
+        let bound = sockets.bound();
+        let of_router = sockets.router.as_ref().map(|(_, bound)| *bound);
+        let router = bound.first().and_then(|first| routers::address(config, *first, of_router));
+        Self { clients: config.advertised(&bound), router }
+    }
+
+    /// The address of the controller that new enrollments get.
+    pub(super) fn first(&self) -> String {
+        self.clients.first().map(ToString::to_string).unwrap_or_default()
+    }
+}

@@ -1,0 +1,91 @@
+//! The routers in the composition: the record of the built-in router (its address, whether it is online), and what the listener passes to
+//! the built-in router and to the control channel.
+
+use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
+
+use crate::{
+    built_in_router::{Parts, Peer, Router},
+    config::{Address, Config},
+    control_channel::Control,
+    entity::{EdgeRouter, FactsExt, Id, Record, RouterLink, VersionInfo},
+    error::Result,
+    listener::{RouterSide, Stream, Unauthenticated},
+    store::{CommitFeed, OpenStore, Phase},
+};
+
+/// The address of the built-in router for clients, if it is enabled; `own` is the router's separate socket, if it has
+/// one.
+pub(crate) fn address(config: &Config, bound: SocketAddr, own: Option<SocketAddr>) -> Option<Address> {
+    config.router.enabled.then(|| config.router_address(bound, own))
+}
+
+/// Shows the router as online as long as its record exists and is not disabled.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn follow(store: &OpenStore, address: &Address) -> Result<()> {
+    let (online, link) = (store.online().clone(), link(address));
+    let show = move |router: Option<&Record<EdgeRouter>>| {
+        let is_online = router.is_some_and(|router| !router.spec.disabled);
+        online.set_router(EdgeRouter::BUILT_IN, is_online.then(|| link.clone()));
+    };
+    let built_in = Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN);
+    show(store.read(|tx| tx.find(&built_in))?.as_ref());
+    store.subscribe(Phase::Update, move |events| {
+        let of_built_in = events.iter().filter(|event| event.id == EdgeRouter::BUILT_IN);
+        of_built_in.filter_map(|event| event.of::<EdgeRouter>()).for_each(|(_, new)| show(new));
+    });
+    Ok(())
+}
+
+/// Starts the router, if it is enabled.
+///
+/// # Errors
+/// The file cannot be read or written, or no thread can be started.
+pub(crate) fn start(config: &Config, feed: &CommitFeed, parts: impl FnOnce() -> Parts) -> Result<Router> {
+    if config.router.enabled { Router::start(parts(), feed) } else { Ok(Router::default()) }
+}
+
+/// The function to which the listener passes connections for the router, if it is enabled.
+pub(crate) fn side(router: &Router) -> Option<RouterSide> {
+    let (runtime, router) = (router.handle()?.clone(), router.clone());
+    let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let peer = peer(&stream);
+        match router.channel(stream, peer, place) {
+            Some(channel) => Box::pin(channel),
+            None => Box::pin(std::future::ready(())),
+        }
+    });
+    Some(RouterSide { runtime, serve })
+}
+
+/// The control channel of routers elsewhere as the listener hands connections to it.
+pub(crate) fn control_side(control: &Control) -> RouterSide {
+    let (runtime, control) = (control.handle().clone(), control.clone());
+    let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let peer = peer(&stream);
+        Box::pin(control.serve(stream, peer, place))
+    });
+    RouterSide { runtime, serve }
+}
+
+fn peer(stream: &Stream) -> Peer {
+    let (socket, tls) = stream.stream.get_ref();
+    let leaf = tls.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
+    Peer { address: socket.stream.peer_addr().ok(), leaf }
+}
+
+fn link(address: &Address) -> RouterLink {
+    RouterLink {
+        hostname: address.host().to_owned(),
+        protocols: BTreeMap::from([("tls".to_owned(), format!("tls://{address}"))]),
+        sync_status: "SYNC_DONE".into(),
+        version: VersionInfo {
+            arch: std::env::consts::ARCH.into(),
+            os: std::env::consts::OS.into(),
+            version: concat!("v", env!("CARGO_PKG_VERSION")).into(),
+            ..VersionInfo::default()
+        },
+        ..RouterLink::default()
+    }
+}

@@ -1,0 +1,93 @@
+//! Posture checks: requirements on the endpoint of an identity for a service policy to grant anything.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use crate::entity::posture_demand::Demand;
+use crate::entity::{Amount, Disk, Entity, Facts, Field, Kind, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
+use crate::{
+    error::{Error, Result},
+    query::{Type, Value},
+};
+
+/// A requirement on endpoints. The members besides `name` and `roleAttributes` depend on `typeId`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PostureCheck {
+    pub name: String,
+    /// Names by which policies find the check.
+    #[serde(default)]
+    pub role_attributes: Roles,
+    #[serde(flatten)]
+    pub demand: Demand,
+}
+
+/// A posture check in responses.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureCheckDetail")]
+pub struct View {
+    name: String,
+    role_attributes: Roles,
+    /// Always 1.
+    version: i64,
+    #[serde(flatten)]
+    demand: Demand,
+}
+
+impl Stateful for PostureCheck {
+    type State = ();
+}
+
+impl Entity for PostureCheck {
+    const KIND: Kind = Kind { name: "postureCheck", path: "posture-checks", noun: "posture check" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::every("name", |r| (&r.spec.name).into()),
+        Field::plain("promptOnUnlock", Type::Bool, |r| match r.spec.demand {
+            Demand::Mfa { prompt_on_unlock, .. } => prompt_on_unlock.into(),
+            _ => Value::Null,
+        }),
+        Field::plain("promptOnWake", Type::Bool, |r| match r.spec.demand {
+            Demand::Mfa { prompt_on_wake, .. } => prompt_on_wake.into(),
+            _ => Value::Null,
+        }),
+        Field::inner("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
+    ];
+    const DISK: Disk = Disk::Text;
+    const VERSION: u8 = 2;
+    type View = View;
+
+    fn tidy(&mut self) {
+        self.demand.tidy();
+    }
+
+    /// Lists of version 1 may contain duplicates. They are normalized as if they were sent now.
+    fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, ())> {
+        if version != 1 {
+            return Err(unreadable(version));
+        }
+        let (mut spec, state) = old.read::<Self, ()>(Self::DISK)?;
+        spec.tidy();
+        Ok((spec, state))
+    }
+
+    fn check(&self, _: &dyn Facts) -> Result<()> {
+        if self.role_attributes.entries().contains("") {
+            return Err(Error::invalid("roleAttributes", "must not be blank", ""));
+        }
+        let Demand::Os { operating_systems } = &self.demand else { return Ok(()) };
+        match operating_systems.iter().flat_map(|os| &os.versions).find(|text| VersionRange::parse(text).is_none()) {
+            Some(bad) => Err(Error::invalid("operatingSystems", "must be a version range, such as >=10.0.0 or 1.x", bad)),
+            None => Ok(()),
+        }
+    }
+
+    fn amounts(&self) -> Vec<(&'static str, Amount)> {
+        vec![("roleAttributes", self.role_attributes.amount())]
+    }
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let Self { name, role_attributes, demand } = record.spec.clone();
+        Ok(View { name, role_attributes, version: 1, demand })
+    }
+}

@@ -1,0 +1,117 @@
+//! Sessions: the right to dial or host one service, which clients show to edge routers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::entity::{
+    ApiSession, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, PolicyType, Record, Reference, Service,
+    ServicePolicy, Stateful,
+};
+use crate::{error::Result, pki::jwt::claimed_id, query::Type};
+
+/// The right of one API session to dial or bind one service. Requests do not write it directly, and it has no `Debug`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Session {
+    /// The signed token that a client shows to the edge router; it names the session, and is a secret. Random text in records of earlier versions.
+    pub token: String,
+    pub api_session_id: Id<ApiSession>,
+    pub identity_id: Id<Identity>,
+    pub service_id: Id<Service>,
+    pub policy_type: PolicyType,
+    /// The policies that granted it when it was made, with their posture checks passed.
+    pub service_policies: Vec<Id<ServicePolicy>>,
+}
+
+impl Session {
+    /// The unique key of a session: its API session, its service and its right.
+    pub fn key(api_session: &Id<ApiSession>, service: &Id<Service>, right: PolicyType) -> String {
+        format!("{api_session}/{service}/{}", right.as_str())
+    }
+
+    /// The session of an API session with this token.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn with_token(token: &str, api_session: &Id<ApiSession>, facts: &dyn Facts) -> Result<Option<Record<Self>>> {
+        let is_meant = |session: &Record<Self>| session.spec.token == token && session.spec.api_session_id == *api_session;
+        if let Some(id) = claimed_id(token) {
+            return Ok(facts.find(&Id::<Self>::from_text(id))?.filter(is_meant));
+        }
+        // A token of an earlier version, which names no session.
+        for id in facts.ids(Self::KIND, "apiSession", api_session.as_str())? {
+            if let Some(session) = facts.find(&Id::<Self>::from_text(id))?.filter(is_meant) {
+                return Ok(Some(session));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The ids of an identity's sessions in ascending order, without duplicates. They are found by its API sessions, of
+    /// which there may be very many.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn ids_of(identity: &str, facts: &dyn Facts) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        for api_session in facts.ids(ApiSession::KIND, "identity", identity)? {
+            ids.extend(facts.ids(Self::KIND, "apiSession", &api_session)?);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+}
+
+/// A session in responses, without the edge routers, which depend on policies.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SessionMembers")]
+pub struct View {
+    token: String,
+    #[serde(rename = "type")]
+    policy_type: PolicyType,
+    api_session: EntityRef,
+    api_session_id: Id<ApiSession>,
+    identity_id: Id<Identity>,
+    service: EntityRef,
+    service_id: Id<Service>,
+}
+
+impl Stateful for Session {
+    type State = ();
+}
+
+impl Entity for Session {
+    const KIND: Kind = Kind { name: "session", path: "sessions", noun: "session" };
+    const FIELDS: &'static [Field<Self>] = &[
+        // A filter on it is rare and reads all sessions. It is random, so that it needs no check for uniqueness.
+        Field::plain("token", Type::Text, |r| (&r.spec.token).into()),
+        Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
+        Field::indexed("service", Type::Text, |r| r.spec.service_id.as_str().into()),
+        Field::plain("type", Type::Text, |r| r.spec.policy_type.as_str().into()),
+        Field::inner_unique("key", Type::Text, |r| Self::key(&r.spec.api_session_id, &r.spec.service_id, r.spec.policy_type).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade),
+        Reference::to::<Service>("service", |r| vec![r.spec.service_id.as_str()], OnDelete::Cascade),
+    ];
+    const ENDS_BY: &'static [&'static str] = &["apiSession", "service"];
+    const LINKS: &'static [&'static str] = &["route-path"];
+    const LOGGED: Logged = Logged::Nothing;
+    const MADE_BY_CLIENTS: bool = true;
+    type View = View;
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { token, api_session_id, identity_id, service_id, policy_type, .. } = record.spec.clone();
+        let (api_session, service) = (facts.get(&api_session_id)?, facts.get(&service_id)?);
+        Ok(View {
+            token,
+            policy_type,
+            api_session: EntityRef::of(&api_session, ""),
+            api_session_id,
+            identity_id,
+            service: EntityRef::of(&service, &service.spec.name),
+            service_id,
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! The sockets of a controller, one set for each key of the configuration that names an address.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+};
+
+use super::{Listener, Port};
+use crate::config::{self, Config};
+
+/// A socket, and its address with the real port.
+pub(crate) type Bound = (TcpListener, SocketAddr);
+
+/// The sockets, which accept nothing yet.
+pub(crate) struct Sockets {
+    /// Of `listen`; at least one.
+    pub all: Vec<Bound>,
+    /// Of `router.listen`.
+    pub router: Option<Bound>,
+    /// Of `routers.listen`.
+    pub control: Option<Bound>,
+    /// Of `metrics.listen`.
+    pub metrics: Option<Bound>,
+}
+
+/// Why a socket cannot be bound. The text begins with the key of the configuration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SocketError {
+    #[error("listen: must name at least one address")]
+    NoAddress,
+    #[error("{key}: {place}: {reason}")]
+    Unusable { key: String, place: SocketAddr, reason: io::Error },
+}
+
+impl Sockets {
+    /// Binds every address of the configuration.
+    ///
+    /// # Errors
+    /// An address cannot be used.
+    pub(crate) fn bind(config: &Config) -> Result<Self, SocketError> {
+        let of = |key: &str, place: Option<SocketAddr>| place.map(|place| bind(key, place)).transpose();
+        let all: Vec<Bound> = config.listen.addresses().iter().map(|place| bind("listen", *place)).collect::<Result<_, _>>()?;
+        if all.is_empty() {
+            return Err(SocketError::NoAddress);
+        }
+        Ok(Self {
+            all,
+            router: of("router.listen", config.router.listen.filter(|_| config.router.enabled))?,
+            control: of("routers.listen", config.routers.listen)?,
+            metrics: of("metrics.listen", config.metrics.listen)?,
+        })
+    }
+
+    /// The addresses of `listen`, with their real ports.
+    pub(crate) fn bound(&self) -> Vec<SocketAddr> {
+        self.all.iter().map(|(_, bound)| *bound).collect()
+    }
+
+    /// The listener of everything but metrics.
+    pub(crate) fn listener(self, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
+        let all = self.all.into_iter().map(|bound| (Port::All, bound));
+        let router = self.router.map(|bound| (Port::Router, bound));
+        let control = self.control.map(|bound| (Port::Control, bound));
+        Listener {
+            sockets: all.chain(router).chain(control).map(|(port, (socket, _))| (port, socket)).collect(),
+            tls,
+            workers: http.workers,
+            handshake_timeout: http.handshake_timeout.duration(),
+            connections: http.max_connections,
+            handshakes: http.max_handshakes,
+        }
+    }
+}
+
+fn bind(key: &str, place: SocketAddr) -> Result<Bound, SocketError> {
+    let bound = TcpListener::bind(place).and_then(|socket| socket.local_addr().map(|bound| (socket, bound)));
+    bound.map_err(|reason| SocketError::Unusable { key: key.to_owned(), place, reason })
+}
