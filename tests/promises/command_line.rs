@@ -49,11 +49,11 @@ impl Ran {
 
 /// The program with a home directory of its own and no variables.
 pub fn program(home: &Path) -> Command {
-    of(Command::new(env!("CARGO_BIN_EXE_overkeep")), home)
+    isolated(Command::new(env!("CARGO_BIN_EXE_overkeep")), home)
 }
 
 /// A command with an environment without variables of the program.
-fn of(mut command: Command, home: &Path) -> Command {
+pub fn isolated(mut command: Command, home: &Path) -> Command {
     std::env::vars().filter(|(name, _)| name.starts_with("OVERKEEP_")).for_each(|(name, _)| {
         command.env_remove(name);
     });
@@ -335,49 +335,6 @@ fn large_and_foreign_requests_are_refused() {
     assert_eq!(ask(LocalRequest { headers: header, ..get("/edge/management/v1/services") }).0, 400);
     assert!(request::ask(&socket, post("x".repeat(17 << 20)), &mut |_| Ok(())).unwrap().is_err());
     assert_eq!(ask(get("/edge/management/v1/services")).0, 200);
-}
-
-/// The text of a page in `docs/`.
-fn page(name: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)).unwrap()
-}
-
-/// The examples in a text.
-fn examples(text: &str) -> Vec<&str> {
-    text.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
-}
-
-/// A section of `docs/operating.md`.
-fn section<'p>(page: &'p str, heading: &str) -> &'p str {
-    page.split(&format!("\n## {heading}\n")).nth(1).unwrap().split("\n## ").next().unwrap()
-}
-
-/// Runs the examples in a text, one after the other.
-fn run_examples(server: &TestServer, text: &str, directory: &Path) {
-    let blocks = examples(text);
-    assert!(!blocks.is_empty());
-    let script = format!("set -euo pipefail\n{}", blocks.join("\n"))
-        .replace("https://controller.example:1280", &format!("https://{}", server.bound()));
-    std::fs::write(directory.join("password"), &server.password).unwrap();
-    let binaries = Path::new(env!("CARGO_BIN_EXE_overkeep")).parent().unwrap();
-    let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
-    let mut bash = of(Command::new("bash"), directory);
-    let output = bash.args(["-c", &script]).env("PATH", path).env("OVERKEEP_DATA", server.data()).output().unwrap();
-    Ran::of(script, output).good();
-}
-
-#[test]
-fn documented_examples_work() {
-    let directory = tempfile::TempDir::new().unwrap();
-    run_examples(&TestServer::start(), section(&page("operating.md"), "The command line"), directory.path());
-    assert!(directory.path().join("alice.jwt").metadata().unwrap().len() > 100);
-}
-
-#[test]
-fn documented_network_is_applied() {
-    let (server, directory) = (TestServer::start(), tempfile::TempDir::new().unwrap());
-    run_examples(&server, section(&page("operating.md"), "The network as a file"), directory.path());
-    assert_eq!(server.admin.get("/services?filter=name%3D%22wiki%22").expect(200).each("name"), ["wiki"]);
 }
 
 #[test]

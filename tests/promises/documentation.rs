@@ -68,7 +68,7 @@ fn configuration_page_matches_controller_toml() {
 }
 
 /// The documentation pages with their text.
-fn pages() -> Vec<(std::path::PathBuf, String)> {
+pub fn pages() -> Vec<(std::path::PathBuf, String)> {
     let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let pages = docs.chain(["README.md", "CHANGELOG.md"].map(|name| root().join(name)));
     pages

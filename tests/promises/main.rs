@@ -34,6 +34,7 @@ mod crud;
 mod damage;
 mod declared;
 mod documentation;
+mod documented_examples;
 mod end_to_end;
 mod engine;
 mod enrollment_refusals;
