@@ -4,7 +4,8 @@
 //!
 //! All rooms are private. [`main`] is the program, and [`testing`] names what tests, benches and examples use.
 //!
-//! A room (top-level module) imports only from rooms below it; `tests/promises/architecture.rs` fails on an import that points up.
+//! A room (top-level module) imports only from rooms below it and, without a circle, on its own floor;
+//! `tests/promises/architecture.rs` fails on any other import.
 //!
 //! | floor | rooms |
 //! |---|---|
@@ -28,7 +29,7 @@
 //! # A policy change, until a client sees it
 //!
 //! `PATCH /service-policies/{id}` is `http/crud.rs`: the body is checked against the schema that the kind's struct derives, and merged into
-//! the stored draft. `change/mod.rs` runs the kind's rules and passes the record to the store, whose one writer thread commits it together
+//! the stored draft. `change/records.rs` runs the kind's rules and passes the record to the store, whose one writer thread commits it together
 //! with other waiting writes (`store/tx/writer.rs`). After the fsync the writer calls its listeners in order: `access/feed.rs` changes a
 //! few bits of the engine. Only then is the caller answered. The next `GET /current-api-session/service-updates` of an identity compares
 //! its present services with those of its last request; if they differ, the client fetches its services again. In the background

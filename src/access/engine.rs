@@ -1,4 +1,4 @@
-//! The engine's state and the changes to it. Queries are in `questions.rs`.
+//! The engine's state and the changes to it. Queries are in `engine_queries.rs`.
 
 use super::{
     Policy, PolicyKind, Rights, Subject,

@@ -13,7 +13,7 @@
 //! (rights, and reachable edge routers, each shared by all with the same roles); a cache is cleared as a whole when a
 //! policy or member that it may depend on changes.
 //!
-//! Start at `roles.rs` (the rule), then `role_index.rs` (the two directions), then `questions.rs`. A preview changes
+//! Start at `roles.rs` (the rule), then `role_index.rs` (the two directions), then `engine_queries.rs`. A preview changes
 //! the same engine temporarily (`what_if`) and computes the difference (`preview`). The access that changes gave and
 //! took is written to the history by a separate engine that follows the history (`history_rows.rs`, `access_audit.rs`).
 //!

@@ -1,9 +1,10 @@
-//! The end of an API session: its record is deleted, and everything that rests on it follows that commit.
+//! The end of API sessions: log-out, and sessions that are idle for too long. Both delete the record. An idle session is refused before its
+//! record is deleted (`sessions.rs`).
 //!
-//! Here: log-out, and sessions that were idle for too long. Administrators delete sessions as they delete every record (`http/crud.rs`), and
-//! the session ends with its identity or its authenticator by references (`entity/kinds/api_session.rs`). A service session also ends when
-//! its right is lost (`posture/session_review.rs`). What follows the commit: the session's entry in memory (`sessions.rs`), its channels and
-//! circuits (`built_in_router/review.rs`, `control_channel/review.rs`).
+//! Other ends: an administrator deletes a session as every record (`http/crud.rs`); a session ends with its identity, authenticator or CA by
+//! references (`entity/kinds/api_session.rs`), when its identity is disabled (`change/identity.rs`), and when a password is set
+//! (`change/authenticator.rs`). A service session ends with its API session, and when its right is lost (`posture/session_review.rs`). What
+//! follows the commit: the entry in memory (`sessions.rs`), channels and circuits (`built_in_router/review.rs`, `control_channel/review.rs`).
 
 use super::Sessions;
 use crate::{
@@ -20,10 +21,10 @@ pub(crate) async fn log_out(changes: &Changes, session: Id<ApiSession>) -> Resul
     changes.run(move |change| change.delete(&session)).await
 }
 
-/// Ends the sessions that were idle for longer than the timeout, `batch` of them in one transaction. Blocks.
+/// Ends the sessions that were idle for longer than the timeout, `batch` of them in one transaction. Blocks the thread.
 ///
 /// # Errors
-/// The file cannot be read or written. Batches before the failed one are ended.
+/// The file cannot be read or written. Sessions of earlier batches stay deleted.
 pub(crate) fn end_idle(sessions: &Sessions, changes: &Changes, batch: usize) -> Result<()> {
     for over in sessions.over().chunks(batch) {
         let over = over.to_vec();
@@ -37,6 +38,7 @@ pub(crate) fn end_idle(sessions: &Sessions, changes: &Changes, batch: usize) -> 
             }
             Ok(gone)
         })?;
+        // Without a record, only the entry in memory is left.
         gone.iter().for_each(|id| sessions.forget(id.as_str()));
     }
     Ok(())

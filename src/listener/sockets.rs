@@ -1,4 +1,7 @@
-//! The sockets of a controller, one set for each key of the configuration that names an address.
+//! The TCP sockets of a controller: one or more for `listen`, at most one each for `router.listen`, `routers.listen` and `metrics.listen`.
+//!
+//! A further one is a key in `config/`, a line in [`Sockets::bind`], and a use in `controller/mod.rs`. Not here: the socket for commands on the
+//! host (`admin_socket/socket.rs`).
 
 use std::{
     io,
@@ -14,7 +17,7 @@ pub(crate) type Bound = (TcpListener, SocketAddr);
 /// The sockets, which accept nothing yet.
 pub(crate) struct Sockets {
     /// Of `listen`; at least one.
-    pub all: Vec<Bound>,
+    pub main: Vec<Bound>,
     /// Of `router.listen`.
     pub router: Option<Bound>,
     /// Of `routers.listen`.
@@ -44,7 +47,7 @@ impl Sockets {
             return Err(SocketError::NoAddress);
         }
         Ok(Self {
-            all,
+            main: all,
             router: of("router.listen", config.router.listen.filter(|_| config.router.enabled))?,
             control: of("routers.listen", config.routers.listen)?,
             metrics: of("metrics.listen", config.metrics.listen)?,
@@ -53,12 +56,12 @@ impl Sockets {
 
     /// The addresses of `listen`, with their real ports.
     pub(crate) fn bound(&self) -> Vec<SocketAddr> {
-        self.all.iter().map(|(_, bound)| *bound).collect()
+        self.main.iter().map(|(_, bound)| *bound).collect()
     }
 
-    /// The listener of everything but metrics.
+    /// Builds the TLS listener. Metrics have a server of their own (`http/metrics_listener.rs`).
     pub(crate) fn listener(self, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
-        let all = self.all.into_iter().map(|bound| (Port::All, bound));
+        let all = self.main.into_iter().map(|bound| (Port::All, bound));
         let router = self.router.map(|bound| (Port::Router, bound));
         let control = self.control.map(|bound| (Port::Control, bound));
         Listener {

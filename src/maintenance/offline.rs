@@ -1,6 +1,6 @@
 //! Check, snapshot, repair and compaction of a data file that no controller has open. [`check`] and [`snapshot`] leave the file unchanged.
 //!
-//! Not here: whether a snapshot is complete and sound (`snapshot_proof.rs`), and its way back (`restore.rs`).
+//! Not here: the proof of a snapshot (`snapshot_proof.rs`), and its way back (`restore.rs`).
 
 use std::{
     fs::{self, File},

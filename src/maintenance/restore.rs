@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    offline::{CheckedFile, OfflineError, copy, failed, inspect, open_read_only, resolved},
-    snapshot_proof::manifest_of,
+    offline::{CheckedFile, OfflineError, copy, failed, open_read_only, resolved},
+    snapshot_proof::{Proven, prove},
 };
 use crate::{
     clock::Timestamp,
@@ -51,19 +51,18 @@ fn replace(
     now: Timestamp,
     progress: &Progress,
 ) -> Result<(CheckedFile, Option<PathBuf>), OfflineError> {
-    let (converted, found) = inspect(snapshot, passphrase, progress)?;
-    let manifest = manifest_of(&found, snapshot)?;
-    if !found.report.findings.is_empty() {
-        return Ok((found, None));
+    let Proven { store: converted, manifest, checked } = prove(snapshot, passphrase, progress)?;
+    if !checked.report.findings.is_empty() {
+        return Ok((checked, None));
     }
     let store = if manifest.format == NEWEST { converted } else { open_read_only(snapshot)?.start()? };
     let backup = held.map(|_| back_up(file, now)).transpose()?;
-    let restored = store.restore(manifest, file, progress);
+    let restored = store.restore(&manifest, file, progress);
     if let (Err(_), Some(held), Some(backup)) = (&restored, held, &backup) {
         remove_backup(backup, held, file);
     }
     restored?;
-    Ok((found, backup))
+    Ok((checked, backup))
 }
 
 /// Removes the second name of a file, if it still has its first one.

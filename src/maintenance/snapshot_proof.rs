@@ -1,27 +1,40 @@
 //! The proof of a snapshot: the file is complete, as its manifest says, and what it holds is sound.
 //!
-//! Not here: the comparison of a copy with its original when it is made (`store/file/snapshot.rs`), and the start of a controller on a
-//! restored copy (`cli/drill.rs`).
+//! What it is made of: the sum over all rows (`store/file/manifest.rs`), the checks of every record and index (`store/integrity/`), and of keys
+//! and certificates (`file_check.rs`). A restore begins with it. Not here: the comparison of a copy with its original when it is made
+//! (`store/file/snapshot.rs`), and the start of a controller on a restored copy (`cli/drill.rs`).
 
 use std::path::Path;
 
-use super::offline::{CheckedFile, OfflineError, check};
+use super::offline::{CheckedFile, OfflineError, inspect};
 use crate::{
     pki::Passphrase,
-    store::{Manifest, Progress},
+    store::{Manifest, Progress, Store},
 };
 
-/// Checks that a snapshot is complete and sound.
-///
-/// # Errors
-/// It is damaged or not a snapshot, or cannot be read; the passphrase is wrong.
-pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<CheckedFile, OfflineError> {
-    let found = check(snapshot, passphrase, progress)?;
-    manifest_of(&found, snapshot)?;
-    Ok(found)
+/// A snapshot that is complete.
+pub(super) struct Proven {
+    /// It, opened read-only and converted to the current format in memory.
+    pub store: Store,
+    pub manifest: Manifest,
+    pub checked: CheckedFile,
 }
 
-pub(super) fn manifest_of<'f>(found: &'f CheckedFile, snapshot: &Path) -> Result<&'f Manifest, OfflineError> {
+/// Reads a snapshot and compares it with its manifest. Faults of what it holds are in the findings: it is sound if there are none.
+///
+/// # Errors
+/// It is damaged, not a snapshot, or cannot be read; the passphrase is wrong.
+pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<CheckedFile, OfflineError> {
+    prove(snapshot, passphrase, progress).map(|proven| proven.checked)
+}
+
+/// As [`verify`], with the opened file.
+///
+/// # Errors
+/// As [`verify`].
+pub(super) fn prove(snapshot: &Path, passphrase: Option<&Passphrase>, progress: &Progress) -> Result<Proven, OfflineError> {
+    let (store, checked) = inspect(snapshot, passphrase, progress)?;
     let missing = || OfflineError::Other(format!("{} is a data file, not a snapshot: it has no manifest", snapshot.display()));
-    found.manifest.as_ref().ok_or_else(missing)
+    let manifest = checked.manifest.clone().ok_or_else(missing)?;
+    Ok(Proven { store, manifest, checked })
 }

@@ -310,6 +310,17 @@ fn picture() -> String {
 }
 
 #[test]
+fn the_table_names_every_room() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")).unwrap();
+    let table = page.split("| floor | rooms |\n|---|---|\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let rows: Vec<&str> = table.lines().rev().collect();
+    assert_eq!(rows.len(), FLOORS.len(), "one row for each floor");
+    for (row, rooms) in rows.iter().zip(FLOORS) {
+        rooms.iter().for_each(|room| assert!(row.contains(&format!("`{room}`")), "`{room}` is not in {row}"));
+    }
+}
+
+#[test]
 fn the_picture_shows_the_sources() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
     let text = fs::read_to_string(&page).unwrap();

@@ -1,9 +1,10 @@
-//! The list of kinds. A new kind is a file here and a line in this list.
+//! The list of kinds. A new kind is a file here, a line in this list, a row in a route table and a sample in the tests
+//! (docs/contributing.md, "A kind").
 
 /// The list of kinds. It declares the file and the type of each, and `every_kind!`, which gives the list to another macro.
 ///
-/// `written` says that nothing else happens when records of the kind change. What happens with those of another kind is the
-/// `impl Lifecycle` in `change/`. Kinds with neither are created by code alone.
+/// `written` gives the kind the default `Lifecycle`. A kind without it has an `impl Lifecycle` in `change/` with its ids, rules and effects. A kind
+/// with neither is written by code alone, never by a request.
 macro_rules! kinds {
     ($($file:ident::$kind:ident $(: $how:ident)?),* $(,)?) => {
         $(

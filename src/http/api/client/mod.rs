@@ -7,6 +7,7 @@ mod enroll_methods;
 mod external_jwt_signer;
 mod posture;
 mod service;
+pub(crate) mod service_list;
 mod session;
 mod session_certificate;
 mod terminator;

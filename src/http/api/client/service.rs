@@ -1,8 +1,9 @@
-//! Services as shown to their users.
+//! The rows of services in the client interface. Which services a list shows is in `service_list.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::service_list::{self, ServiceList};
 use crate::{
     authentication::Caller,
     clock::Timestamp,
@@ -10,10 +11,7 @@ use crate::{
     error::Result,
     http::{
         answer::{Shown, Tagged},
-        api::common::{
-            service::{ServiceDetail, ViewPlan, Viewer},
-            service_list::{self, ServiceList},
-        },
+        api::common::service::{ServiceDetail, ViewPlan, Viewer},
         call::Call,
         crud::RoleFilter,
         extractor::{Query, entity_tag},
@@ -36,7 +34,7 @@ pub(crate) struct ServiceListing {
     config_types: Vec<String>,
 }
 
-/// The filterable names. Configs are filtered by id; the data in `config` cannot be filtered.
+/// The filterable names. `configs` filters by the id of a config. The data in `config` is not filterable.
 const WORDS: Words<Service> =
     Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
 

@@ -10,7 +10,6 @@ pub(crate) mod network_token;
 pub(crate) mod open_circuits;
 mod qr;
 pub(crate) mod service;
-pub(crate) mod service_list;
 pub(crate) mod session;
 pub(crate) mod spec;
 

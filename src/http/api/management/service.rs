@@ -14,9 +14,9 @@ use crate::{
     error::Result,
     http::{
         answer::Tagged,
-        api::common::{
-            service::{ServiceDetail, ViewPlan, Viewer},
-            service_list::{self, ServiceList},
+        api::{
+            client::service_list::{self, ServiceList},
+            common::service::{ServiceDetail, ViewPlan, Viewer},
         },
         cache::json_cache::CachedJson,
         call::Call,

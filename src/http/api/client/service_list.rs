@@ -1,13 +1,14 @@
-//! The list of services as one identity sees it, in both interfaces.
+//! The list of services as one identity sees it: rights, filter, order and page. The client interface shows it to the caller, the
+//! management interface to administrators and for a named identity.
 
 use std::sync::{Arc, OnceLock};
 
-use super::service::{ViewPlan, Viewer};
 use crate::{
     access::{Access, Subject},
     entity::{Identity, Record, Service, Words, filterable},
     error::{Error, Result},
     http::{
+        api::common::service::{ViewPlan, Viewer},
         call::Call,
         crud::RoleFilter,
         envelope::Pagination,
@@ -63,7 +64,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceList) -> Result<Joined<T
     joined(call, false, filterable::<Service>().collect(), find, write).await
 }
 
-/// The listed services.
+/// Finds the services of the list: rights first, then filter, order and page.
 fn found(
     tx: &Read<'_>,
     access: &Access,
