@@ -15,7 +15,7 @@
 //! | rules | [`change`]: every write and its consequences · [`access`]: who may use what |
 //! | records | [`store`]: one file, one writer, indexes, lists · [`online`]: who is connected |
 //! | vocabulary | [`entity`]: one file per kind, shapes and facts |
-//! | tools | [`query`] [`pki`] [`frame`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] [`priority`] |
+//! | tools | [`query`] [`pki`] [`frame`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] [`outbound`] [`priority`] |
 //!
 //! # A filtered list, from the socket and back
 //!
@@ -69,6 +69,7 @@ mod logging;
 mod maintenance;
 mod metrics;
 mod online;
+mod outbound;
 mod pki;
 mod posture;
 mod priority;

@@ -9,20 +9,13 @@ use std::{
 };
 
 use tokio::{sync::Semaphore, task::JoinHandle};
-use ureq::{
-    Agent,
-    unversioned::{
-        resolver::DefaultResolver,
-        transport::{Connector, TcpConnector},
-    },
-};
 
-use super::key_set_connection::TlsConnector;
 use crate::{
     clock::Timestamp,
     config,
     entity::{ExternalJwtSigner, Record, endpoint::Endpoint},
     error::{Error, Result},
+    outbound::Client,
     pki::{KeySet, jwt::Verifier},
 };
 
@@ -36,7 +29,7 @@ pub(crate) struct KeySets(Arc<Inner>);
 
 struct Inner {
     settings: config::KeySets,
-    agent: OnceLock<Result<Agent, String>>,
+    client: OnceLock<Result<Client, String>>,
     fetches: Semaphore,
     /// By signer id.
     sources: Mutex<HashMap<String, Arc<Source>>>,
@@ -65,7 +58,7 @@ impl KeySets {
     /// Starts with an empty cache.
     pub(crate) fn new(settings: config::KeySets) -> Self {
         let fetches = Semaphore::new(settings.fetches);
-        Self(Arc::new(Inner { settings, agent: OnceLock::new(), fetches, sources: Mutex::default() }))
+        Self(Arc::new(Inner { settings, client: OnceLock::new(), fetches, sources: Mutex::default() }))
     }
 
     /// The key with this id of a signer with this endpoint. Waits at most as long as one fetch may take, including the wait for another
@@ -136,8 +129,8 @@ impl KeySets {
         let _slot = self.0.fetches.acquire().await;
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
         let fetched = tokio::task::spawn_blocking(move || {
-            let agent = inner.agent.get_or_init(|| agent(inner.settings.timeout.duration()));
-            get(agent.as_ref().map_err(Clone::clone)?, &endpoint, &inner.settings)
+            let client = inner.client.get_or_init(|| Client::of_system(inner.settings.timeout.duration()));
+            get(client.as_ref().map_err(Clone::clone)?, &endpoint, &inner.settings)
         });
         match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
             Ok(keys) => source.with(|state| *state = State { keys: Some((keys, now)), tried: Some((now, true)) }),
@@ -169,20 +162,10 @@ impl Source {
     }
 }
 
-/// The HTTP client: no proxy, no redirects, trusts the system's root certificates.
-fn agent(timeout: Duration) -> Result<Agent, String> {
-    let system = rustls_native_certs::load_native_certs();
-    let tls = TlsConnector::new(&system.certs).map_err(|e| e.to_string())?;
-    let config = Agent::config_builder().timeout_global(Some(timeout)).max_redirects(0).proxy(None);
-    let config = config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build();
-    Ok(Agent::with_parts(config, TcpConnector::default().chain(tls), DefaultResolver::default()))
-}
-
-fn get(agent: &Agent, endpoint: &str, settings: &config::KeySets) -> Result<KeySet, String> {
-    let mut answer = agent.get(endpoint).header("accept", "application/json").call().map_err(|e| e.to_string())?;
-    if answer.status() != 200 {
-        return Err(format!("status {}", answer.status()));
+fn get(client: &Client, endpoint: &str, settings: &config::KeySets) -> Result<KeySet, String> {
+    let answer = client.get(endpoint, settings.max_bytes)?;
+    if answer.status != 200 {
+        return Err(format!("status {}", answer.status));
     }
-    let body = answer.body_mut().with_config().limit(settings.max_bytes).read_to_vec().map_err(|e| e.to_string())?;
-    KeySet::read(&body, settings.max_keys).map_err(|e| e.to_string())
+    KeySet::read(&answer.body, settings.max_keys).map_err(|e| e.to_string())
 }

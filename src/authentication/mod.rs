@@ -10,7 +10,6 @@ mod api_tokens;
 mod code_failures;
 pub mod codes;
 mod fair_queue;
-mod key_set_connection;
 mod key_sets;
 pub(crate) mod login;
 mod login_links;

@@ -28,7 +28,7 @@ use crate::{
     expiring::ExpiryNotice,
     http::{AppState, Interfaces, LastHour, NetworkTokens},
     jobs::Jobs,
-    maintenance::Maintenance,
+    maintenance::{Maintenance, Trials},
     metrics::Metrics,
     pki::Keystore,
     store::Store,
@@ -194,6 +194,7 @@ impl Core {
         router: &built_in_router::Router,
         control: &Control,
         last_hour: &Arc<LastHour>,
+        trials: &Trials,
     ) -> Result<AppState, NotStarted> {
         Ok(AppState {
             store: self.store.clone(),
@@ -204,6 +205,7 @@ impl Core {
             router: router.clone(),
             control: control.clone(),
             maintenance: self.maintenance.clone(),
+            trials: trials.clone(),
             descriptions: interfaces.descriptions(),
             sessions: self.followers.sessions.clone(),
             api_tokens: self.followers.api_tokens.clone(),

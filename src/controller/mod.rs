@@ -7,6 +7,7 @@ mod announcement;
 mod client_addresses;
 mod core;
 mod data;
+mod drill;
 mod followers;
 mod metrics;
 mod reload;
@@ -20,6 +21,7 @@ pub use running::{Controller, NotStarted};
 
 use std::{
     net::SocketAddr,
+    path::Path,
     sync::{Arc, mpsc},
     thread::JoinHandle,
 };
@@ -39,10 +41,10 @@ use crate::{
     http::{self, Bounds, Dispatcher, Interfaces, LastHour, Patience, RestListener},
     jobs,
     listener::{self, Bound, Listener, RouterSide, Shutdown, Sockets},
-    maintenance::{self, Background, Maintenance, Schedule, Scrub},
+    maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, Trials},
     metrics::StoreMetrics,
     pki,
-    store::Store,
+    store::{Progress, Store},
 };
 
 use self::{
@@ -71,7 +73,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let router = core.start_router()?;
     let interfaces = Interfaces::new()?;
     let last_hour = Arc::new(LastHour::new(router.clone(), core.metrics.clone()));
-    let state = Arc::new(core.app_state(&interfaces, &router, &control, &last_hour)?);
+    let trials = Trials::new(core.config.clone(), core.clock.clone(), drill);
+    let state = Arc::new(core.app_state(&interfaces, &router, &control, &last_hour, &trials)?);
     let (metrics_bound, metrics_server) = serve_metrics(sockets.metrics.take(), core.metrics_sources(&router))?.unzip();
     let reload = Reload::new(config.clone(), state.clone(), core.certificates.clone());
     let dispatcher = Arc::new(Dispatcher::new(state, interfaces));
@@ -90,6 +93,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         first_password,
         store: core.store,
         maintenance: core.maintenance,
+        keystore: core.keystore,
+        trials,
         watchers: core.followers.watchers,
         server,
         thread: Some(thread),
@@ -104,6 +109,14 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         metrics_server,
         control,
     })
+}
+
+/// A restore drill of a snapshot; the copy is made in a new directory in `parent`, and removed.
+///
+/// # Errors
+/// The drill could not be carried out, as one line.
+pub(crate) fn drill(config: &Config, snapshot: &Path, parent: &Path, progress: &Progress) -> Result<Trial, String> {
+    drill::drill(start, config, snapshot, parent, progress)
 }
 
 /// Serves the metrics on a socket of their own, if there is one.

@@ -3,6 +3,7 @@
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
 use actix_web::rt::System;
+use rustls::pki_types::CertificateDer;
 
 use super::{metrics::MetricsServer, reload::Reload};
 use crate::{
@@ -10,13 +11,14 @@ use crate::{
     admin_socket::socket,
     built_in_router::Router,
     change,
+    clock::Clock,
     control_channel::Control,
     error::Error,
     expiring::ExpiryNotice,
     http, jobs,
     listener::{self, SocketError},
-    maintenance::{Background, Maintenance},
-    pki,
+    maintenance::{Background, Maintenance, Trials},
+    pki::{self, Keystore},
     store::{Progress, Store},
 };
 
@@ -68,6 +70,8 @@ pub struct Controller {
     pub(super) first_password: Option<Password>,
     pub(super) store: Store,
     pub(super) maintenance: Maintenance,
+    pub(super) keystore: Arc<Keystore>,
+    pub(super) trials: Trials,
     pub(super) watchers: Arc<http::Watchers>,
     pub(super) server: listener::Running,
     pub(super) thread: Option<JoinHandle<std::io::Result<()>>>,
@@ -132,6 +136,11 @@ impl Controller {
         self.expiry.go_on(&Progress::default());
     }
 
+    /// The authorities that clients of it should trust.
+    pub(super) fn authorities(&self) -> Vec<CertificateDer<'static>> {
+        self.keystore.trusted_der(Clock::system().now().seconds())
+    }
+
     /// The built-in edge router.
     pub fn router(&self) -> &Router {
         &self.router
@@ -159,6 +168,7 @@ impl Controller {
         drop(self.commands.take());
         drop(self.jobs.take());
         self.background.clear();
+        self.trials.stop();
         self.maintenance.stop();
         self.store.close();
     }

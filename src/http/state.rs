@@ -22,7 +22,7 @@ use crate::{
     control_channel::Control,
     enrollment::Reserved,
     error::Result,
-    maintenance::Maintenance,
+    maintenance::{Maintenance, Trials},
     metrics::Metrics,
     pki::Keystore,
     posture::Posture,
@@ -41,6 +41,7 @@ pub struct AppState {
     /// Routers elsewhere.
     pub control: Control,
     pub maintenance: Maintenance,
+    pub(crate) trials: Trials,
     pub descriptions: Descriptions,
     pub sessions: Sessions,
     pub api_tokens: ApiTokens,

@@ -14,12 +14,14 @@ pub mod restore;
 mod schedule;
 mod scrub;
 pub mod snapshot_proof;
+mod trials;
 mod upgrade;
 
 pub(crate) use background::Background;
 pub use schedule::Schedule;
 pub(crate) use schedule::newest;
 pub use scrub::Scrub;
+pub(crate) use trials::{Known, Method, Trial, TrialState, Trials, room_for_copy};
 pub(crate) use upgrade::{record_release, upgrade};
 
 use std::{

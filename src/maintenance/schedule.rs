@@ -131,7 +131,15 @@ impl Schedule {
 /// # Errors
 /// The directory cannot be read.
 pub(crate) fn newest(directory: &Path) -> io::Result<Option<(Timestamp, PathBuf)>> {
-    Ok(snapshots(files(directory)?).into_iter().max())
+    Ok(all(directory)?.into_iter().max())
+}
+
+/// The scheduled snapshots in a directory, and their times.
+///
+/// # Errors
+/// The directory cannot be read.
+pub(super) fn all(directory: &Path) -> io::Result<Vec<(Timestamp, PathBuf)>> {
+    files(directory).map(snapshots)
 }
 
 fn snapshots(files: Vec<PathBuf>) -> Vec<(Timestamp, PathBuf)> {

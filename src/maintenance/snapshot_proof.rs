@@ -2,7 +2,7 @@
 //!
 //! What it is made of: the sum over all rows (`store/file/manifest.rs`), the checks of every record and index (`store/integrity/`), and of keys
 //! and certificates (`file_check.rs`). A restore begins with it. Not here: the comparison of a copy with its original when it is made
-//! (`store/file/snapshot.rs`), and the start of a controller on a restored copy (`cli/drill.rs`).
+//! (`store/file/snapshot.rs`), and the start of a controller on a restored copy (`controller/drill.rs`).
 
 use std::path::Path;
 

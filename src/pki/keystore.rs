@@ -7,6 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use rustls::pki_types::CertificateDer;
 
 use super::{
     AlternativeNames, Authority, Certificate, External, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64,
@@ -218,6 +219,11 @@ impl Keystore {
     /// The same authorities as base64 of a PKCS#7 structure.
     pub(crate) fn bundle_pkcs7(&self, now: i64) -> String {
         certificates_only_base64(&self.trusted(now))
+    }
+
+    /// The same authorities, in DER.
+    pub(crate) fn trusted_der(&self, now: i64) -> Vec<CertificateDer<'static>> {
+        self.trusted(now).iter().map(|authority| authority.der().clone()).collect()
     }
 
     fn trusted(&self, now: i64) -> Vec<Certificate> {

@@ -267,7 +267,7 @@ async function traffic(browser, ids) {
   console.log('traffic shown and ended');
 }
 
-/** Maintenance: a check of the data file, a snapshot, and an event shown as it happens. */
+/** Maintenance: a check of the data file, a snapshot that is proven and restored aside, and an event shown as it happens. */
 async function care(browser, ask) {
   const page = await windowOf(browser, 1280, 'light');
   await logIn(page);
@@ -279,6 +279,14 @@ async function care(browser, ask) {
   await page.getByText('No faults found,').waitFor();
   await page.getByRole('button', { name: 'Take a snapshot' }).click();
   await page.getByText('Written to').waitFor();
+  for (const name of ['Prove', 'Restore drill']) {
+    await page.getByRole('button', { name }).first().click();
+    await page.locator('.trial h3').filter({ hasText: name === 'Prove' ? 'Proof of' : 'Restore drill of' }).waitFor();
+    await page.locator('.trial').getByText('The snapshot is good.').waitFor();
+  }
+  await page.locator('.trial').getByText('log-in: done').waitFor();
+  expect(fs.readdirSync(path.dirname(process.env.OVERKEEP_DATA)).every(name => !name.startsWith('overkeep-drill')), 'the drill leaves its copy');
+  await check(page, 'a snapshot that was tried', true);
   await open(page, '#/live');
   await page.waitForFunction(() => document.querySelector('.pulse.on'));
   await ask('POST', '/identities', { name: 'seen-live', type: 'Default', isAdmin: false });

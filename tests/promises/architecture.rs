@@ -13,7 +13,7 @@ use std::{
 /// The floors, lowest first. Rooms on one floor may use each other if there is no circle.
 const FLOORS: [&[&str]; 13] = [
     &["clock", "error", "frame", "metrics", "pki", "priority", "query"],
-    &["config", "logging", "schema"],
+    &["config", "logging", "outbound", "schema"],
     &["entity"],
     &["online"],
     &["store"],

@@ -160,6 +160,60 @@ fn drills_prove_a_snapshot() {
     on_host(&server, &["drill"]).bad(1, &["snapshots.directory"]);
 }
 
+/// The result of a trial of a snapshot by request.
+fn tried(server: &TestServer, method: &str, snapshot: &str) -> Json {
+    server.admin.post("/overkeep/v1/snapshot-trials", json!({ "method": method, "snapshot": snapshot })).expect(202);
+    let until = Instant::now() + Duration::from_secs(120);
+    loop {
+        let state = server.admin.get("/overkeep/v1/snapshot-trials").expect(200).data().clone();
+        if state["inProgress"] == false || Instant::now() > until {
+            assert_eq!((&state["method"], &state["snapshot"]), (&json!(method), &json!(snapshot)));
+            return state;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn snapshots_are_tried_by_request() {
+    let snapshots = TempDir::new().unwrap();
+    let directory = snapshots.path().to_owned();
+    let server = TestServer::with(Clock::system(), |config| config.snapshots.directory = Some(directory));
+    assert_eq!(*server.admin.get("/overkeep/v1/snapshot-trials").expect(200).data(), Json::Null);
+    let until = Instant::now() + Duration::from_secs(60);
+    let known = loop {
+        let known = server.admin.get("/overkeep/v1/snapshots").expect(200).data().clone();
+        if known[0]["name"].is_string() || Instant::now() > until {
+            break known;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let name = known[0]["name"].as_str().unwrap();
+    assert_eq!(known[0]["directory"].as_str(), snapshots.path().to_str(), "{known}");
+    for elsewhere in ["../data", "/etc/hostname", "data", "data.snapshot/../data"] {
+        let body = json!({ "method": "proof", "snapshot": elsewhere });
+        server.admin.post("/overkeep/v1/snapshot-trials", body).refused(400, "COULD_NOT_VALIDATE", "snapshot");
+    }
+    let proof = tried(&server, "proof", name);
+    assert_eq!((&proof["passed"], &proof["error"]), (&json!(true), &Json::Null), "{proof}");
+    let drill = tried(&server, "drill", name);
+    assert_eq!(drill["passed"], true, "{drill}");
+    let told = drill["results"].to_string();
+    assert!(["log-in: done", "as in the snapshot", "check: nothing is wrong"].iter().all(|words| told.contains(words)), "{told}");
+    assert_eq!(fs::read_dir(snapshots.path()).unwrap().count(), 1, "the copy is left");
+    let path = snapshots.path().join(name);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[4096..8192].fill(0x5a);
+    fs::write(&path, bytes).unwrap();
+    for method in ["proof", "drill"] {
+        let state = tried(&server, method, name);
+        assert_ne!(state["passed"], true, "{state}");
+        assert!(state["error"] != Json::Null || !state["results"].as_array().unwrap().is_empty(), "{state}");
+    }
+    let (_, alice) = server.user(&fresh("alice"), json!({}));
+    alice.get("/overkeep/v1/snapshots").expect(401);
+}
+
 #[test]
 fn drills_add_no_built_in_router() {
     let server = TestServer::start();

@@ -15,6 +15,7 @@ mod names;
 mod network;
 mod online;
 mod router_configuration;
+mod snapshots;
 mod traffic;
 
 use std::sync::Arc;
@@ -67,6 +68,12 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .summary("Traffic of the built-in router, log-ins and refusals of the last hour, in steps of ten seconds.")
         .get("/doctor", Admin, doctor::findings)
         .summary("What would trouble the controller on its host: files, disk, clock, limits, snapshots; each with what mends it.")
+        .get("/snapshots", Admin, snapshots::list)
+        .summary("The snapshots in snapshots.directory and the one beside the data file, the newest first.")
+        .post("/snapshot-trials", Admin, snapshots::begin)
+        .summary("Starts a proof or a restore drill of a snapshot, one at a time.")
+        .get("/snapshot-trials", Admin, snapshots::state)
+        .summary("The progress or the result of the last trial of a snapshot. Null if there was none since the start.")
         .get("/expiring", Admin, expiring::list)
         .summary("Certificates, enrollments and API tokens that end within a duration, or have ended, the first first.")
         .get("/edge-routers/{id}/configuration", Admin, router_configuration::show)

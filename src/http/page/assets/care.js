@@ -3,13 +3,14 @@
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get, list } from './api.js';
 import { texts } from './texts.js';
-import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, Time, useLoad } from './parts.js';
+import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, Time, bytes, useLoad } from './parts.js';
 import { bytesOf, certificateOf, certificatesIn } from './certificates.js';
 import { useNews } from './news.js';
 
 const t = texts.care;
 const SOON = 30 * 86400000;
 const LIMIT = 15;
+const INTERVAL = 500;
 
 async function certificates(signal) {
   const own = await get('/edge/client/v1/.well-known/est/cacerts', { signal }).then(({ data }) => certificatesIn(bytesOf(data)), () => []);
@@ -39,23 +40,44 @@ function Doctor() {
     ${good.length > 0 && html`<details open=${!wrong.length}><summary><span class="quiet"><${Icon} name="check" />${t.healthy}: ${good.length}</span></summary><ul class="findings">${good.map(({ check, detail }) => html`<li><strong>${check}</strong>: ${detail}</li>`)}</ul></details>`}</section>`;
 }
 
-function Snapshot() {
+function TrialState({ trial }) {
+  const { method, snapshot, inProgress, passed, error, results, rowsChecked, rowsTotal, endedAt } = trial;
+  const verdict = passed ? t.passed : passed === false ? t.notPassed : t.notTried;
+  return html`<div class="trial" role="status"><h3>${t.trialOf(t.trials[method], snapshot)}</h3>
+    ${inProgress ? html`<p class="waiting"><i aria-hidden="true"></i>${t.trialRuns(rowsChecked, rowsTotal)}</p>${rowsTotal > 0 && html`<progress max=${rowsTotal} value=${rowsChecked} aria-label=${t.trials[method]}></progress>`}`
+      : html`<p class=${passed ? 'quiet' : 'warning'}>${passed ? html`<${Icon} name="check" />` : html`<i aria-hidden="true"></i>`}<span>${verdict} <${Time} at=${endedAt} /></span></p><ul>${[error, ...results].filter(Boolean).map(line => html`<li>${line}</li>`)}</ul>`}</div>`;
+}
+
+/** The answer to a question, asked anew every half second while work is in progress. */
+function useProgress(path) {
+  const [state, error, again] = useLoad(signal => get(path, { signal }).then(({ data }) => data), []);
+  useEffect(() => {
+    if (!state?.inProgress) return undefined;
+    const timer = setTimeout(again, INTERVAL);
+    return () => clearTimeout(timer);
+  }, [state]);
+  return [state, error, again];
+}
+
+function Snapshots() {
   const [result, setResult] = useState({});
-  const go = () => ask('POST', '/database/snapshot').then(({ data }) => setResult({ data }), error => setResult({ error }));
-  return html`<section class="card"><h2>${t.snapshot}</h2><p class="hint">${t.snapshotNote}</p><${Problem} error=${result.error} />
+  const [known, unknown, again] = useLoad(signal => get('/overkeep/v1/snapshots', { signal }).then(({ data }) => data), []);
+  const [trial, error, look] = useProgress('/overkeep/v1/snapshot-trials');
+  const make = () => ask('POST', '/database/snapshot').then(({ data }) => { setResult({ data }); again(); }, reason => setResult({ error: reason }));
+  const begin = (method, snapshot) => ask('POST', '/overkeep/v1/snapshot-trials', { body: { method, snapshot } }).then(() => { setResult({}); look(); }, reason => setResult({ error: reason }));
+  return html`<section class="card"><h2>${t.snapshots} <span class="faint">${known?.length ?? ''}</span></h2><p class="hint">${t.snapshotNote}</p><${Problem} error=${result.error || error || unknown} />
     ${result.data && html`<p class="quiet" role="status"><${Icon} name="check" />${t.snapshotAt(result.data.path || '')}</p>`}
-    <button type="button" class="button" onClick=${go}>${t.takeSnapshot}</button>
-    <p class="hint">${t.drill}</p><p class="command"><code>${t.drillCommand}</code><${Copy} text=${t.drillCommand} /></p></section>`;
+    <button type="button" class="button" onClick=${make}>${t.takeSnapshot}</button>
+    ${known && !known.length && html`<p class="faint">${t.noSnapshots}</p>`}
+    ${known?.length > 0 && html`<p class="hint">${t.trialNote}</p><ul class="plain snapshots">${known.slice(0, LIMIT).map(({ name, directory, writtenAt, bytes: size }) => html`<li><span title=${directory}>${name} <span class="faint">${bytes(size)} · <${Time} at=${writtenAt} /></span></span>
+      <span class="edits"><button type="button" class="button small" disabled=${trial?.inProgress} aria-label=${t.proofOf(name)} onClick=${() => begin('proof', name)}>${t.proof}</button>
+        <button type="button" class="button small" disabled=${trial?.inProgress} aria-label=${t.drillOf(name)} onClick=${() => begin('drill', name)}>${t.drill}</button></span></li>`)}</ul>`}
+    ${trial && html`<${TrialState} trial=${trial} />`}</section>`;
 }
 
 function Integrity() {
-  const [state, error, again] = useLoad(signal => get('/database/data-integrity-results', { signal }).then(({ data }) => data), []);
+  const [state, error, again] = useProgress('/database/data-integrity-results');
   const [refused, setRefused] = useState(null);
-  useEffect(() => {
-    if (!state?.inProgress) return undefined;
-    const timer = setTimeout(again, 500);
-    return () => clearTimeout(timer);
-  }, [state]);
   const go = () => ask('POST', '/database/check-data-integrity').then(again, setRefused);
   const faults = state?.results?.length || 0;
   return html`<section class="card"><h2>${t.integrity}</h2><p class="hint">${t.integrityNote}</p><${Problem} error=${refused || error} />
@@ -85,5 +107,5 @@ function Versions() {
 }
 
 export const Care = () => html`<${Heading} title=${t.title} note=${t.note} />
-  <div class="columns"><div><${Doctor} /><${Certificates} /></div><div><${Integrity} /><${Snapshot} /><${Versions} /></div><div><${Sessions} />
+  <div class="columns"><div><${Doctor} /><${Certificates} /></div><div><${Integrity} /><${Snapshots} /><${Versions} /></div><div><${Sessions} />
     <section class="card"><h2>${t.breakGlass}</h2><p class="hint">${t.breakGlassNote}</p><ul class="commands">${t.commands.map(([command, note]) => html`<li><code>${command}</code><${Copy} text=${command} /><p class="hint">${note}</p></li>`)}</ul></section></div></div>`;

@@ -1,0 +1,194 @@
+//! A restore drill: proves that a snapshot can be restored, without touching the running controller. The snapshot is restored into a new
+//! directory, a controller is started on it at a port of this host, and the directory is removed.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value as Json, json};
+use uuid::Uuid;
+
+use super::running::{ADMINISTRATOR, Controller, NotStarted};
+use crate::{
+    admin_socket::{Command, Outcome, found, request, socket},
+    clock::Clock,
+    config::Config,
+    entity::plural,
+    http::{LocalPart, LocalRequest},
+    maintenance::{Trial, offline::CheckedFile, restore, room_for_copy},
+    outbound::Client,
+    store::{Manifest, Progress},
+};
+
+/// Kinds whose records a start may delete, because they have ended.
+const PASSING: [&str; 4] = ["apiSession", "session", "apiSessionCertificate", "enrollment"];
+/// How long the log-in may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The maximum bytes of an answer of the restored controller.
+const MAX_LENGTH: u64 = 1 << 20;
+
+/// What starts a controller.
+type Start = fn(&Config, Clock) -> Result<Controller, NotStarted>;
+
+/// Restores the snapshot into a new directory in `parent`, starts a controller on it, logs in, counts and checks. Nothing of it stays.
+///
+/// # Errors
+/// The drill could not be carried out, as one line.
+pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Path, progress: &Progress) -> Result<Trial, String> {
+    let begun = Instant::now();
+    let aside = Aside::new(parent)?;
+    room_for_copy(snapshot, parent)?;
+    let data = aside.0.join("overkeep.redb");
+    let passphrase = config.passphrase().map_err(|error| error.to_string())?;
+    let restored = restore::restore(snapshot, &data, passphrase.as_ref(), Clock::system().now(), progress);
+    let manifest = match restored.map_err(|error| error.to_string())?.0 {
+        CheckedFile { manifest: Some(manifest), report } if report.findings.is_empty() => manifest,
+        CheckedFile { report, .. } => return Ok(trial(found(&report))),
+    };
+    let config = alone(config.clone(), data);
+    let running = start(&config, Clock::system()).map_err(|error| error.to_string())?;
+    let tried = tried(&config, &running, &manifest);
+    running.stop();
+    let mut lines = vec![format!("{}: restored, and a controller started on it", snapshot.display())];
+    let Trial { passed, lines: told } = tried?;
+    lines.extend(told);
+    lines.push(format!("the drill took {} s; nothing of it is left", begun.elapsed().as_secs()));
+    Ok(Trial { passed, lines })
+}
+
+fn trial(outcome: Outcome) -> Trial {
+    match outcome {
+        Outcome::Done(lines) => Trial { passed: true, lines },
+        Outcome::Problems(lines) => Trial { passed: false, lines },
+    }
+}
+
+/// The configuration of a controller that only this host reaches, and that takes nothing else of the configured one.
+fn alone(config: Config, data: PathBuf) -> Config {
+    let mut alone = Config { data, listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), advertise: Vec::new(), ..config };
+    (alone.admin_password_file, alone.tls) = (None, Default::default());
+    (alone.router.listen, alone.router.advertise, alone.routers.listen, alone.metrics.listen) = (None, None, None, None);
+    (alone.snapshots.directory, alone.snapshots.after) = (None, Vec::new());
+    // A file without the built-in router gets none, so that counts can be compared.
+    alone.router.enabled = false;
+    alone
+}
+
+/// Logs in, counts and checks.
+fn tried(config: &Config, running: &Controller, manifest: &Manifest) -> Result<Trial, String> {
+    let socket = socket::beside(&config.data);
+    let password = format!("Ok1-{}", Uuid::new_v4().simple());
+    let reset = Command::ResetPassword { username: ADMINISTRATOR.into(), password: password.clone(), allow_passwords: true };
+    let (mut lines, mut passed) = (Vec::new(), true);
+    match command(&socket, &reset) {
+        Ok(_) => {
+            let status = login(running, &password)?;
+            passed &= status == 200;
+            lines.push(if status == 200 { "log-in: done".into() } else { format!("log-in: FAILED with status {status}") });
+        }
+        Err(reason) => lines.push(format!("log-in: left out, {reason}")),
+    }
+    let (same, other) = counted(&summary(&socket)?, manifest);
+    passed &= other.is_empty();
+    lines.push(if other.is_empty() {
+        format!("counts: {same} records, as in the snapshot")
+    } else {
+        format!("counts: {}", other.join("; "))
+    });
+    match command(&socket, &Command::Check)? {
+        Outcome::Done(found) => lines.extend(found.first().map(|line| format!("check: {line}"))),
+        Outcome::Problems(found) => {
+            passed = false;
+            lines.extend(found.into_iter().map(|line| format!("check: {line}")));
+        }
+    }
+    Ok(Trial { passed, lines })
+}
+
+/// The number of records that are as many as in the snapshot, and a line about each kind that has another number.
+fn counted(summary: &Json, manifest: &Manifest) -> (u64, Vec<String>) {
+    let (mut same, mut other) = (0_u64, Vec::new());
+    for (kind, count) in manifest.records().filter(|(kind, _)| !PASSING.contains(kind)) {
+        let now = if kind == "edgeRouter" { summary.get("routers.edge") } else { summary.get(plural(kind)) };
+        match now.and_then(Json::as_u64) {
+            Some(now) if now == count => same += count,
+            Some(now) => other.push(format!("{kind}: {count} in the snapshot, {now} restored")),
+            None => {}
+        }
+    }
+    (same, other)
+}
+
+fn command(socket: &Path, command: &Command) -> Result<Outcome, String> {
+    socket::ask(socket, command, &mut |_, _| ()).unwrap_or_else(|| Err("the restored controller has no socket".into()))
+}
+
+/// The numbers of records by kind.
+fn summary(socket: &Path) -> Result<Json, String> {
+    let path = "/edge/management/v1/summary".into();
+    let asked = LocalRequest { method: "GET".into(), path, query: String::new(), headers: Vec::new(), body: String::new() };
+    let mut body = Vec::new();
+    let mut take = |part| {
+        if let LocalPart::Piece(piece) = part {
+            body.extend(piece);
+        }
+        Ok(())
+    };
+    let answered = request::ask(socket, asked, &mut take).ok_or("the restored controller has no socket")?;
+    answered.map_err(|error| error.to_string())?;
+    let mut whole: Json = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+    whole.get_mut("data").map(Json::take).ok_or_else(|| "the restored controller does not count its records".to_owned())
+}
+
+/// The status of a log-in with a password, over TLS.
+fn login(running: &Controller, password: &str) -> Result<u16, String> {
+    let client = Client::trusting(&running.authorities(), PATIENCE)?;
+    let url = format!("https://{}/edge/management/v1/authenticate?method=password", running.bound());
+    let body = json!({ "username": ADMINISTRATOR, "password": password }).to_string();
+    client.post(&url, "application/json", body.as_bytes(), MAX_LENGTH).map(|answer| answer.status)
+}
+
+/// The beginning of the names of drill directories; the id of the process follows.
+const PREFIX: &str = "overkeep-drill-";
+
+/// A directory that only its owner can use, until it is dropped. It is locked, so that others know that its drill still runs.
+struct Aside(PathBuf, #[expect(dead_code, reason = "holds the lock")] File);
+
+impl Aside {
+    fn new(parent: &Path) -> Result<Self, String> {
+        remove_abandoned(parent);
+        let path = parent.join(format!("{PREFIX}{}", std::process::id()));
+        let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| locked(&path));
+        let lock = made.map_err(|error| format!("{}: {error}; the copy needs another directory", path.display()))?;
+        Ok(Self(path, lock))
+    }
+}
+
+/// Removes the directories of drills that were interrupted. One that cannot be removed stays.
+fn remove_abandoned(parent: &Path) {
+    for path in fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let is_drill = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+        if is_drill && let Ok(lock) = locked(&path) {
+            drop(fs::remove_dir_all(&path));
+            drop(lock);
+        }
+    }
+}
+
+/// A directory, locked until the file is dropped or the process ends.
+fn locked(path: &Path) -> io::Result<File> {
+    let directory = File::open(path)?;
+    directory.try_lock()?;
+    Ok(directory)
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}

@@ -1,0 +1,136 @@
+//! The snapshots of the controller, and trials of them: proofs and restore drills.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+    http::{
+        answer::{Begun, Shown},
+        call::Call,
+        extractor::Body,
+    },
+    maintenance::{Known, Method, Trial, TrialState},
+};
+
+/// A snapshot on the host of the controller.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Snapshot {
+    /// Its file name.
+    name: String,
+    /// The directory of the file.
+    directory: String,
+    /// When it was written.
+    written_at: Timestamp,
+    /// Its size.
+    bytes: u64,
+}
+
+/// How a snapshot is tried.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SnapshotTrialMethod")]
+pub(crate) enum TrialMethod {
+    /// The file is complete and its content is sound.
+    Proof,
+    /// It is restored aside; a controller starts on the copy, is logged in to, counts and checks.
+    Drill,
+}
+
+/// A trial to start.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SnapshotTrialCreate {
+    /// How the snapshot is tried.
+    method: TrialMethod,
+    /// The file name of one of the snapshots.
+    #[schemars(length(min = 1, max = 255))]
+    snapshot: String,
+}
+
+/// The last trial since the start of the controller, or the current one.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SnapshotTrial {
+    /// How the snapshot is tried.
+    method: TrialMethod,
+    /// The file name of the snapshot.
+    snapshot: String,
+    /// Whether the trial is in progress.
+    in_progress: bool,
+    /// When the trial began.
+    started_at: Timestamp,
+    /// Null while it is in progress.
+    ended_at: Option<Timestamp>,
+    /// Whether the snapshot is good. Null while the trial is in progress, and if it could not be carried out.
+    passed: Option<bool>,
+    /// What was found.
+    results: Vec<String>,
+    /// Why the trial could not be carried out.
+    error: Option<String>,
+    /// The number of rows read. It starts again where a trial reads them several times.
+    rows_checked: u64,
+    /// The total number of rows.
+    rows_total: u64,
+}
+
+/// GET /snapshots
+pub(crate) async fn list(call: Call) -> Result<Shown<Vec<Snapshot>>> {
+    let trials = call.trials.clone();
+    let known = spawn_blocking(move || trials.known()).await.map_err(|error| Error::Internal(format!("the snapshots: {error}")))?;
+    Ok(Shown(known?.into_iter().map(Snapshot::of).collect()))
+}
+
+/// POST /snapshot-trials
+pub(crate) async fn begin(call: Call, Body(SnapshotTrialCreate { method, snapshot }): Body<SnapshotTrialCreate>) -> Result<Begun> {
+    let trials = call.trials.clone();
+    let begun = spawn_blocking(move || trials.begin(method.into(), &snapshot)).await;
+    begun.map_err(|error| Error::Internal(format!("a trial: {error}")))?.map(|()| Begun)
+}
+
+/// GET /snapshot-trials
+pub(crate) async fn state(call: Call) -> Result<Shown<Option<SnapshotTrial>>> {
+    Ok(Shown(call.trials.state().map(SnapshotTrial::of)))
+}
+
+impl Snapshot {
+    fn of(known: Known) -> Self {
+        let directory = known.path.parent().map(|path| path.display().to_string()).unwrap_or_default();
+        Self { name: known.name, directory, written_at: known.written_at, bytes: known.bytes }
+    }
+}
+
+impl SnapshotTrial {
+    fn of(state: TrialState) -> Self {
+        let TrialState { method, snapshot, started_at, ended_at, result, progress: (rows_checked, rows_total) } = state;
+        let (passed, results, error) = match result {
+            None => (None, Vec::new(), None),
+            Some(Ok(Trial { passed, lines })) => (Some(passed), lines, None),
+            Some(Err(reason)) => (None, Vec::new(), Some(reason)),
+        };
+        let in_progress = ended_at.is_none();
+        let method = method.into();
+        Self { method, snapshot, in_progress, started_at, ended_at, passed, results, error, rows_checked, rows_total }
+    }
+}
+
+impl From<TrialMethod> for Method {
+    fn from(method: TrialMethod) -> Self {
+        match method {
+            TrialMethod::Proof => Self::Proof,
+            TrialMethod::Drill => Self::Drill,
+        }
+    }
+}
+
+impl From<Method> for TrialMethod {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Proof => Self::Proof,
+            Method::Drill => Self::Drill,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Requests that the controller sends to other servers: key sets and token endpoints of issuers, and its own advertised addresses.
+//!
+//! Here: one HTTP client with bounds on time and bytes. Not here: which addresses may be asked (`entity/endpoint.rs`). Start at [`Client`].
+//! Invariants: no redirect is followed, no proxy is used, and an answer is read up to the caller's bound only.
+
+mod tls;
+
+use std::{io::Read, time::Duration};
+
+use rustls::pki_types::CertificateDer;
+use ureq::{
+    Agent, Body,
+    http::Response,
+    unversioned::{
+        resolver::DefaultResolver,
+        transport::{Connector, TcpConnector},
+    },
+};
+
+use tls::TlsConnector;
+
+const AGENT: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
+
+/// An HTTP client. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Client(Agent);
+
+/// An answer with any status.
+pub(crate) struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    /// Trusts the authorities of the system. A request with its answer has `most` time.
+    ///
+    /// # Errors
+    /// TLS cannot be set up, which is a defect.
+    pub(crate) fn of_system(most: Duration) -> Result<Self, String> {
+        Self::trusting(&rustls_native_certs::load_native_certs().certs, most)
+    }
+
+    /// Trusts these authorities only.
+    ///
+    /// # Errors
+    /// As [`Client::of_system`].
+    pub(crate) fn trusting(authorities: &[CertificateDer<'_>], most: Duration) -> Result<Self, String> {
+        let tls = TlsConnector::new(authorities).map_err(|error| error.to_string())?;
+        let config = Agent::config_builder().timeout_global(Some(most)).max_redirects(0).proxy(None);
+        let config = config.http_status_as_error(false).user_agent(AGENT).build();
+        Ok(Self(Agent::with_parts(config, TcpConnector::default().chain(tls), DefaultResolver::default())))
+    }
+
+    /// Sends a GET. Blocks.
+    ///
+    /// # Errors
+    /// No answer, or one with more than `most` bytes.
+    pub(crate) fn get(&self, url: &str, most: u64) -> Result<Answer, String> {
+        read(self.0.get(url).header("accept", "application/json").call(), most)
+    }
+
+    /// Posts a body. Blocks.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub(crate) fn post(&self, url: &str, media: &str, body: &[u8], most: u64) -> Result<Answer, String> {
+        read(self.0.post(url).header("accept", "application/json").header("content-type", media).send(body), most)
+    }
+}
+
+fn read(answer: Result<Response<Body>, ureq::Error>, most: u64) -> Result<Answer, String> {
+    let answer = answer.map_err(|error| error.to_string())?;
+    let (status, mut body) = (answer.status().as_u16(), Vec::new());
+    answer.into_body().into_reader().take(most.saturating_add(1)).read_to_end(&mut body).map_err(|error| error.to_string())?;
+    if body.len() as u64 > most { Err(format!("the answer is longer than {most} bytes")) } else { Ok(Answer { status, body }) }
+}
