@@ -4,21 +4,18 @@ use std::{io, sync::Arc, time::Duration};
 
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
 use rustls::ServerConfig;
-use tokio::{
-    io::AsyncReadExt,
-    net::TcpStream,
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    time::timeout,
-};
+use tokio::{io::AsyncReadExt, net::TcpStream, sync::oneshot, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
     accepted::{Accepted, RouterSide, Stream, Unauthenticated},
     client_hello::{self, Offers},
+    handshake_places::{HandshakePlaces, Network, Place},
     plaintext,
     rewind::Rewind,
     shutdown::Shutdown,
 };
+use crate::authentication::network;
 
 /// The ALPN protocol that SDKs offer to a router.
 const ROUTER: &[u8] = b"ziti-edge";
@@ -26,6 +23,9 @@ const ROUTER: &[u8] = b"ziti-edge";
 const CONTROL: &[u8] = b"ziti-ctrl";
 /// The first byte of every message on a channel to a router.
 const FRAME: u8 = 0x03;
+/// A client may send at most this many bytes between its ClientHello and the end of its handshake: its certificates with their proof, and what
+/// TLS reads ahead.
+const MAX_HANDSHAKE: usize = 32 << 10;
 /// TCP keep-alive: the first probe after this idle time, then one per interval, up to `PROBES` unanswered ones.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const PROBES: u32 = 4;
@@ -67,10 +67,10 @@ pub(crate) struct Acceptor {
     pub router: Option<RouterSide>,
     pub control: RouterSide,
     pub port: Port,
-    /// One permit per concurrent handshake.
-    pub handshakes: Arc<Semaphore>,
-    /// The permits that clients of the router may hold, from the handshake until they are authenticated.
-    pub router_handshakes: Arc<Semaphore>,
+    /// One place per concurrent handshake.
+    pub handshakes: HandshakePlaces,
+    /// The places that clients of the router may hold, from the handshake until they are authenticated.
+    pub router_handshakes: HandshakePlaces,
     pub handshake_timeout: Duration,
     pub stopping: Shutdown,
 }
@@ -95,11 +95,12 @@ impl Acceptor {
 
     async fn accept(&self, socket: TcpStream) -> io::Result<Option<Stream>> {
         let Some(socket) = plaintext::admitted(socket, self.handshake_timeout).await else { return Ok(None) };
-        let permit = self.handshakes.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let network = socket.peer_addr().ok().map(|address| network(address.ip()));
+        let handshake = self.handshakes.enter(network).await.ok_or(io::ErrorKind::NotConnected)?;
         // Boxed: the task lives as long as the connection, and keeps room for all that it awaits without a box.
         let (offers, socket) = self.in_time(Box::pin(client_hello::read(socket))).await?;
         if is_for_control(&offers) && self.port != Port::Router {
-            let place = self.place(permit).await?;
+            let place = self.place(handshake, network).await?;
             return self.hand_over(&self.control, &self.protocols.control, true, socket, place).await;
         }
         if self.port == Port::Control {
@@ -107,26 +108,29 @@ impl Acceptor {
         }
         match &self.router {
             Some(router) if self.port == Port::Router || is_for_router(&offers) => {
-                let place = self.place(permit).await?;
+                let place = self.place(handshake, network).await?;
                 let is_sure = self.port == Port::Router || offers.is_some();
                 self.hand_over(router, &self.protocols.router, is_sure, socket, place).await
             }
             _ => {
-                let stream = self.in_time(Box::pin(async { self.protocols.rest.accept(socket).await })).await?;
+                let accepted = Box::pin(async { self.protocols.rest.accept(socket.limited(MAX_HANDSHAKE)).await });
+                let mut stream = self.in_time(accepted).await?;
+                stream.get_mut().0.unlimited();
                 Ok(Some(Rewind::new(Vec::new(), stream)))
             }
         }
     }
 
-    /// A place for a client of the router until it is authenticated. Clients of the router hold at most half of the handshake permits; the
-    /// rest is left to clients of REST.
-    async fn place(&self, handshake: OwnedSemaphorePermit) -> io::Result<Unauthenticated> {
-        if let Ok(of_router) = self.router_handshakes.clone().try_acquire_owned() {
+    /// A place for a client of the router until it is authenticated. Clients of the router hold at most half of the places for handshakes;
+    /// the rest is left to clients of REST.
+    async fn place(&self, handshake: Place, network: Network) -> io::Result<Unauthenticated> {
+        if let Some(of_router) = self.router_handshakes.try_enter() {
             return Ok(Unauthenticated { _handshake: handshake, _of_router: of_router });
         }
         drop(handshake);
-        let of_router = self.in_time(async { self.router_handshakes.clone().acquire_owned().await.map_err(io::Error::other) }).await?;
-        let handshake = self.handshakes.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let of_router =
+            self.in_time(async { self.router_handshakes.enter(network).await.ok_or(io::ErrorKind::NotConnected.into()) }).await?;
+        let handshake = self.handshakes.enter(network).await.ok_or(io::ErrorKind::NotConnected)?;
         Ok(Unauthenticated { _handshake: handshake, _of_router: of_router })
     }
 
@@ -148,7 +152,7 @@ impl Acceptor {
             let accepted = async {
                 let socket = TcpStream::from_std(socket)?;
                 keep_alive(&socket);
-                first_byte(tls.accept(Rewind::new(read, socket)).await?).await
+                first_byte(tls.accept(Rewind::new(read, socket).limited(MAX_HANDSHAKE)).await?).await
             };
             match timeout(time, accepted).await.map_err(io::Error::from).flatten() {
                 Ok((first, stream)) if is_sure || first == FRAME => serve(Rewind::new(vec![first], stream), place).await,
@@ -176,6 +180,7 @@ fn is_for_control(offers: &Offers) -> bool {
 
 /// Reads the first byte that a client sends after the handshake.
 async fn first_byte(mut stream: TlsStream<Rewind<TcpStream>>) -> io::Result<(u8, TlsStream<Rewind<TcpStream>>)> {
+    stream.get_mut().0.unlimited();
     let byte = stream.read_u8().await?;
     Ok((byte, stream))
 }

@@ -2,10 +2,10 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use tokio::{net::TcpStream, runtime::Handle, sync::OwnedSemaphorePermit};
+use tokio::{net::TcpStream, runtime::Handle};
 use tokio_rustls::server::TlsStream;
 
-use super::{rewind::Rewind, shutdown::ConnectionGuard};
+use super::{handshake_places::Place, rewind::Rewind, shutdown::ConnectionGuard};
 
 /// A connection whose handshake is complete.
 pub(crate) type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
@@ -21,10 +21,9 @@ pub(crate) struct Accepted {
 pub(crate) type Serve = dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// A place among the connections whose clients are not authenticated yet. Released on drop.
-#[derive(Debug)]
 pub(crate) struct Unauthenticated {
-    pub(super) _handshake: OwnedSemaphorePermit,
-    pub(super) _of_router: OwnedSemaphorePermit,
+    pub(super) _handshake: Place,
+    pub(super) _of_router: Place,
 }
 
 /// The server of router connections.

@@ -7,19 +7,21 @@
 //!
 //! actix accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its handshake,
 //! while the accepting task waits for its end, so that the limits count all connections together. Start reading at [`serve`], then at
-//! `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most a few KiB; a client of the router counts among the
-//! handshakes until it is authenticated.
+//! `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most 48 KiB, for at most
+//! `handshake-timeout` once it has a place; a client of the router keeps its place until it is authenticated. Places are given to networks in
+//! turn (`handshake_places.rs`).
 
 mod accept;
 mod accepted;
 mod client_hello;
 mod file_limit;
+mod handshake_places;
 mod plaintext;
 mod rewind;
 mod shutdown;
 mod sockets;
 
-use std::{io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::available_parallelism, time::Duration};
+use std::{io, net::TcpListener, num::NonZero, rc::Rc, thread::available_parallelism, time::Duration};
 
 use actix_server::{Server, ServerHandle, ServerServiceFactory};
 use actix_service::{
@@ -27,11 +29,12 @@ use actix_service::{
     boxed::{self, BoxServiceFactory},
     fn_factory, fn_service,
 };
-use tokio::{net::TcpStream, sync::Semaphore};
+use tokio::net::TcpStream;
 
 use accept::{Acceptor, Port, Protocols};
 pub(crate) use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
 use file_limit::room_for;
+use handshake_places::HandshakePlaces;
 pub(crate) use rewind::Rewind;
 pub(crate) use shutdown::{ConnectionGuard, Shutdown};
 pub(crate) use sockets::{Bound, SocketError, Sockets};
@@ -89,14 +92,14 @@ where
 {
     let workers = if listener.workers > 0 { listener.workers } else { available_parallelism().map_or(1, NonZero::get) };
     let connections = room_for(listener.connections).div_ceil(workers);
-    let handshakes = Arc::new(Semaphore::new(listener.handshakes));
+    let handshakes = HandshakePlaces::new(listener.handshakes);
     let entrance = Acceptor {
         protocols: Protocols::of(listener.tls),
         router,
         control,
         port: Port::All,
         handshakes,
-        router_handshakes: Arc::new(Semaphore::new((listener.handshakes / 2).max(1))),
+        router_handshakes: HandshakePlaces::new((listener.handshakes / 2).max(1)),
         handshake_timeout: listener.handshake_timeout,
         stopping: stopping.clone(),
     };

@@ -3,7 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -12,11 +12,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) struct Rewind<S> {
     read: Vec<u8>,
     pub stream: S,
+    /// How many bytes may still be read from the connection; `None` if there is no limit.
+    left: Option<usize>,
 }
 
 impl<S> Rewind<S> {
     pub(crate) fn new(read: Vec<u8>, stream: S) -> Self {
-        Self { read, stream }
+        Self { read, stream, left: None }
+    }
+
+    /// Lets so many more bytes be read from the connection; reading beyond them fails.
+    pub(crate) fn limited(self, bytes: usize) -> Self {
+        Self { left: Some(bytes), ..self }
+    }
+
+    /// Ends the limit.
+    pub(crate) fn unlimited(&mut self) {
+        self.left = None;
     }
 
     /// The bytes and the connection.
@@ -27,9 +39,17 @@ impl<S> Rewind<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Self { read, stream } = self.get_mut();
+        let Self { read, stream, left } = self.get_mut();
         if read.is_empty() {
-            return Pin::new(stream).poll_read(cx, buf);
+            let before = buf.filled().len();
+            ready!(Pin::new(stream).poll_read(cx, buf))?;
+            if let Some(left) = left {
+                let count = buf.filled().len() - before;
+                *left = left
+                    .checked_sub(count)
+                    .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the client sends too much before it is served"))?;
+            }
+            return Poll::Ready(Ok(()));
         }
         let count = read.len().min(buf.remaining());
         buf.put_slice(read.get(..count).unwrap_or_default());
@@ -57,5 +77,30 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
     }
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    fn rest(mut from: Rewind<&[u8]>) -> io::Result<Vec<u8>> {
+        let mut read = Vec::new();
+        from.read_to_end(&mut read).now_or_never().unwrap()?;
+        Ok(read)
+    }
+
+    #[test]
+    fn limit_counts_what_follows() {
+        let given = || Rewind::new(b"hel".to_vec(), &b"lo"[..]);
+        assert_eq!(rest(given()).unwrap(), b"hello");
+        assert_eq!(rest(given().limited(2)).unwrap(), b"hello");
+        assert_eq!(rest(given().limited(1)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let mut lifted = given().limited(1);
+        lifted.unlimited();
+        assert_eq!(rest(lifted).unwrap(), b"hello");
     }
 }

@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// targets are only accepted there.
 const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"h2"];
 
+/// The maximum length in bytes of all certificates of a client: they are kept as long as its connection, and anybody may send some.
+const MAX_CLIENT_CERTIFICATES: usize = 16 << 10;
+
 /// The leaf that a listener serves, replaceable while it runs. Open connections keep the previous one.
 pub struct ServerLeaf(ArcSwap<CertifiedKey>);
 
@@ -114,10 +117,14 @@ impl ClientCertVerifier for AnyClient {
 
     fn verify_client_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> std::result::Result<ClientCertVerified, rustls::Error> {
+        let bytes = others.iter().fold(leaf.len(), |bytes, other| bytes + other.len());
+        if bytes > MAX_CLIENT_CERTIFICATES {
+            return Err(rustls::Error::General(format!("the client certificates have more than {} KiB", MAX_CLIENT_CERTIFICATES >> 10)));
+        }
         Ok(ClientCertVerified::assertion())
     }
 

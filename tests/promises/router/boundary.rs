@@ -1,22 +1,31 @@
 //! What a client may cost before it is authenticated: bytes, and time that each byte does not extend.
 
-use std::time::Duration;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use overkeep::testing::{
     clock::Clock,
     config::Span,
     frame::{Builder, content},
 };
+use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
 };
+use tokio_rustls::TlsConnector;
 
 use super::{
     scene::{Member, run, soon},
-    sdk::{Options, key},
+    sdk::{Options, Sdk, key},
 };
-use crate::harness::TestServer;
+use crate::harness::{TestServer, speaking};
 
 /// A server whose handshakes may take two seconds, with room for 16 of them.
 fn server() -> TestServer {
@@ -60,6 +69,80 @@ fn dripping_client_hellos_are_cut_off() {
             assert!(one.await.unwrap() < bytes.len(), "a byte now and then keeps the connection");
         }
         server.admin.get("/version").expect(200);
+    });
+}
+
+/// The first line of the answer to a request from this address of the host.
+async fn answered(from: [u8; 4], at: SocketAddr) -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((from, 0))).unwrap();
+    let stream = socket.connect(at).await.unwrap();
+    let mut config = speaking(rustls::ALL_VERSIONS).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    first_line(&mut stream).await
+}
+
+/// The first line of the answer to a request; blank if the connection is closed.
+async fn first_line(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin)) -> String {
+    let _ = stream.write_all(b"GET /version HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn drips_delay_their_own_network() {
+    const DRIPPING: usize = 160;
+    let server = server();
+    run(async {
+        let at = server.bound();
+        let bytes = [&CLIENT_HELLO[..], &[0; 2000]].concat();
+        let (sending, cut_off) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let dripping: Vec<_> = (0..DRIPPING)
+            .map(|_| {
+                let (bytes, sending, cut_off) = (bytes.clone(), sending.clone(), cut_off.clone());
+                tokio::spawn(async move {
+                    let stream = TcpStream::connect(at).await.unwrap();
+                    sending.fetch_add(1, Ordering::SeqCst);
+                    drip(stream, &bytes).await;
+                    cut_off.fetch_add(1, Ordering::SeqCst);
+                })
+            })
+            .collect();
+        // They hold all places, and most of them wait for one.
+        while sending.load(Ordering::SeqCst) < DRIPPING {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(answered([127, 0, 0, 2], at).await, "HTTP/1.1 200 OK");
+        let before = cut_off.load(Ordering::SeqCst);
+        assert!(before < DRIPPING / 2, "{before} connections of another network were served before");
+        dripping.iter().for_each(tokio::task::JoinHandle::abort);
+    });
+}
+
+#[test]
+fn large_client_certificates_are_refused() {
+    let server = server();
+    let member = Member::new(&server, "member");
+    run(async {
+        let of = |bytes: usize| vec![member.leaf.clone(); bytes / member.leaf.len()];
+        for is_old in [false, true] {
+            for (bytes, is_served) in [(16 << 10, true), (18 << 10, false), (60 << 10, false)] {
+                let mut stream = match member.try_tls(server.bound(), &["http/1.1"], of(bytes), is_old).await {
+                    Ok(stream) => stream,
+                    Err(_) if !is_served => continue,
+                    Err(error) => panic!("{bytes} bytes: {error}"),
+                };
+                assert_eq!(first_line(&mut stream).await, if is_served { "HTTP/1.1 200 OK" } else { "" }, "{bytes} bytes");
+            }
+        }
+        let stream = member.tls(server.bound(), &["ziti-edge"], of(16 << 10), false).await;
+        Sdk::connect(stream, member.token(), Options::GO).await.unwrap();
+        let stream = member.tls(server.bound(), &["ziti-edge"], of(18 << 10), false).await;
+        Sdk::connect(stream, member.token(), Options::GO).await.err().unwrap();
     });
 }
 
@@ -130,7 +213,7 @@ fn unread_refusals_hold_no_place() {
         }
         assert!(soon(|| server.router().traffic().hellos_refused == 32));
         let stream = member.tls(server.bound(), &["ziti-edge"], vec![member.leaf.clone()], false).await;
-        super::sdk::Sdk::connect(stream, member.token(), Options::GO).await.unwrap();
+        Sdk::connect(stream, member.token(), Options::GO).await.unwrap();
         drop(unread);
     });
 }

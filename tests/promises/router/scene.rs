@@ -83,12 +83,23 @@ impl Member {
 
     /// A TLS connection to the controller with these ALPN protocols and these certificates, signed with the member's key.
     pub async fn tls(&self, at: SocketAddr, offers: &[&str], chain: Vec<CertificateDer<'static>>, is_old: bool) -> TlsStream<TcpStream> {
+        self.try_tls(at, offers, chain, is_old).await.unwrap()
+    }
+
+    /// The same; the error is that of the handshake.
+    pub async fn try_tls(
+        &self,
+        at: SocketAddr,
+        offers: &[&str],
+        chain: Vec<CertificateDer<'static>>,
+        is_old: bool,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
         let key = PrivateKeyDer::try_from(self.key.der()).unwrap();
         let versions = if is_old { &[&rustls::version::TLS12] } else { rustls::ALL_VERSIONS };
         let mut config = speaking(versions).with_client_auth_cert(chain, key).unwrap();
         config.alpn_protocols = offers.iter().map(|offer| offer.as_bytes().to_vec()).collect();
         let socket = TcpStream::connect(at).await.unwrap();
-        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
+        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await
     }
 
     /// A connection to the router in memory, before the hello.

@@ -1,0 +1,151 @@
+//! Places for connections whose clients are not authenticated yet. While all are taken, the networks of the waiting clients take turns, and
+//! each network gets its next place in order of arrival: a crowd from one network, however slow its clients are, delays itself.
+//!
+//! Not here: how long a client may hold its place (`listener/accept.rs`). Invariant: a network has a turn exactly if clients of it wait, and
+//! no place is free while clients wait.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// The network of a client, or none if the address is unknown.
+pub(crate) type Network = Option<IpAddr>;
+
+/// All places of one kind. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct HandshakePlaces(Arc<Mutex<State>>);
+
+struct State {
+    free: usize,
+    waiting: HashMap<Network, VecDeque<oneshot::Sender<Place>>>,
+    turns: VecDeque<Network>,
+}
+
+/// A place; dropping it passes it on.
+pub(crate) struct Place(Option<HandshakePlaces>);
+
+impl HandshakePlaces {
+    pub(crate) fn new(count: usize) -> Self {
+        Self(Arc::new(Mutex::new(State { free: count, waiting: HashMap::new(), turns: VecDeque::new() })))
+    }
+
+    /// A free place, if there is one.
+    pub(crate) fn try_enter(&self) -> Option<Place> {
+        let mut state = self.0.lock();
+        state.free = state.free.checked_sub(1)?;
+        Some(Place(Some(self.clone())))
+    }
+
+    /// Waits for a place. `None` does not occur: a waiting client is forgotten only after it has a place or has left.
+    pub(crate) async fn enter(&self, network: Network) -> Option<Place> {
+        let handed_over = {
+            let mut state = self.0.lock();
+            if let Some(left) = state.free.checked_sub(1) {
+                state.free = left;
+                return Some(Place(Some(self.clone())));
+            }
+            state.join(network)
+        };
+        handed_over.await.ok()
+    }
+}
+
+impl State {
+    fn join(&mut self, network: Network) -> oneshot::Receiver<Place> {
+        let (hand_over, handed_over) = oneshot::channel();
+        let queue = self.waiting.entry(network).or_insert_with(|| {
+            self.turns.push_back(network);
+            VecDeque::new()
+        });
+        queue.push_back(hand_over);
+        handed_over
+    }
+
+    /// The client that is next, which may have left; `None` if nobody waits.
+    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
+        let network = self.turns.pop_front()?;
+        let queue = self.waiting.get_mut(&network)?;
+        while queue.front().is_some_and(oneshot::Sender::is_closed) {
+            queue.pop_front();
+        }
+        let next = queue.pop_front();
+        if queue.is_empty() {
+            self.waiting.remove(&network);
+        } else {
+            self.turns.push_back(network);
+        }
+        // All clients of this network have left.
+        next.or_else(|| self.next())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(places) = self.0.take() else { return };
+        loop {
+            let next = {
+                let mut state = places.0.lock();
+                let next = state.next();
+                state.free += usize::from(next.is_none());
+                next
+            };
+            match next.map(|next| next.send(Self(Some(places.clone())))) {
+                // The client has left since: the place is for the one after it.
+                Some(Err(mut returned)) => drop(returned.0.take()),
+                Some(Ok(())) | None => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn network(last: u8) -> Network {
+        Some(IpAddr::from([192, 0, 2, last]))
+    }
+
+    #[test]
+    fn networks_take_turns_for_places() {
+        let places = HandshakePlaces::new(2);
+        let mut held: Vec<_> = (0..2).map(|_| places.try_enter().unwrap()).collect();
+        assert!(places.try_enter().is_none());
+        let mut waiting: Vec<_> = [1, 1, 1, 1, 2, 3, 3].into_iter().map(|last| (last, Box::pin(places.enter(network(last))))).collect();
+        waiting.iter_mut().for_each(|(_, place)| assert!(place.now_or_never().is_none()));
+        let mut served = Vec::new();
+        while !waiting.is_empty() {
+            drop(held.remove(0));
+            let (at, place) = waiting.iter_mut().enumerate().find_map(|(at, (_, place))| Some((at, place.now_or_never()?))).unwrap();
+            held.push(place.unwrap());
+            served.push(waiting.remove(at).0);
+        }
+        assert_eq!(served, [1, 2, 3, 1, 3, 1, 1]);
+        drop(held);
+        let state = places.0.lock();
+        assert!(state.free == 2 && state.waiting.is_empty() && state.turns.is_empty());
+    }
+
+    #[test]
+    fn clients_that_left_get_no_place() {
+        let places = HandshakePlaces::new(1);
+        let held = places.try_enter().unwrap();
+        let mut waiting: Vec<_> = [1, 1, 2, 3].into_iter().map(|last| Some(Box::pin(places.enter(network(last))))).collect();
+        waiting.iter_mut().flatten().for_each(|place| assert!(place.now_or_never().is_none()));
+        (waiting[0], waiting[2]) = (None, None);
+        drop(held);
+        let second = waiting[1].as_mut().unwrap().now_or_never().unwrap();
+        // This one leaves after it got the place.
+        drop(second);
+        waiting[3] = None;
+        assert!(places.try_enter().is_some());
+        assert!(places.0.lock().waiting.is_empty());
+    }
+}
