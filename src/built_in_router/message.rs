@@ -19,8 +19,11 @@ pub mod kind {
     pub const HEALTH_EVENT: i32 = 60795;
     pub const TRACE_ROUTE: i32 = 60796;
     pub const TRACE_ROUTE_RESPONSE: i32 = 60797;
-    /// Only from the router; from an SDK this number is an update of its token.
+    /// Only from the router; from an SDK this number is [`UPDATE_TOKEN`], as some versions write it.
     pub const BIND_SUCCESS: i32 = 60800;
+    pub const UPDATE_TOKEN_SUCCESS: i32 = 60801;
+    pub const UPDATE_TOKEN_FAILURE: i32 = 60802;
+    pub const UPDATE_TOKEN: i32 = 60803;
     pub const XGRESS_PAYLOAD: i32 = 1100;
     pub const XGRESS_ACK: i32 = 1101;
     pub const XGRESS_CONTROL: i32 = 1102;
@@ -225,6 +228,15 @@ fn first(mut frame: Frame) -> Frame {
 /// The answer to a latency probe or ping.
 pub(crate) fn success(to: &Frame) -> Frame {
     Builder::reply(content::RESULT, to).flag(common::SUCCESS, true).empty()
+}
+
+/// The answer to an SDK that has a new token for its channel. The token of an API session never changes here, so that only the present one
+/// is accepted.
+pub(crate) fn token_updated(request: &Frame, present: &str) -> Frame {
+    if request.body() == present.as_bytes() {
+        return Builder::reply(kind::UPDATE_TOKEN_SUCCESS, request).empty();
+    }
+    Builder::reply(kind::UPDATE_TOKEN_FAILURE, request).body(b"the token is of another API session, which needs a channel of its own")
 }
 
 /// The answer to a successful request about a connection; headers may be added.

@@ -98,6 +98,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             }
             kind::XGRESS_CONTROL => return self.control(frame).await,
             kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
+            kind::UPDATE_TOKEN | kind::BIND_SUCCESS => channel.send(message::token_updated(&frame, &channel.token)),
             content::LATENCY | content::PING => channel.send(message::success(&frame)),
             other => tracing::trace!(channel = channel.number, content_type = other, "a message of a type that is not handled"),
         }

@@ -25,6 +25,8 @@ pub struct Field<E: Stateful> {
     /// The value, if it depends on more than the record. Then `value` gives nothing, and the field is not indexed.
     pub asked: Option<Asked<E>>,
     pub index: Index,
+    /// The id of the only record that may have a value, if the value itself tells it.
+    pub id_in: Option<fn(&str) -> Option<String>>,
     pub access: FieldAccess,
 }
 
@@ -45,7 +47,15 @@ pub(crate) type Asked<E> = for<'r> fn(&'r Record<E>, &dyn Facts) -> Value<'r>;
 impl<E: Stateful> Field<E> {
     /// Filterable, not indexed.
     pub const fn plain(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self { name, of, value, asked: None, index: Index::None, access: FieldAccess::Listed }
+        Self { name, of, value, asked: None, index: Index::None, id_in: None, access: FieldAccess::Listed }
+    }
+    /// Filterable, not indexed; `id_in` reads the id of the only possible record from most values.
+    pub(crate) const fn naming(
+        name: &'static str,
+        value: for<'r> fn(&'r Record<E>) -> Value<'r>,
+        id_in: fn(&str) -> Option<String>,
+    ) -> Self {
+        Self { id_in: Some(id_in), ..Self::plain(name, Type::Text, value) }
     }
     /// Filterable and indexed.
     pub const fn indexed(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
@@ -61,11 +71,11 @@ impl<E: Stateful> Field<E> {
     }
     /// Filterable and computed for each record; never indexed.
     pub const fn asked(name: &'static str, of: Type, value: Asked<E>) -> Self {
-        Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, access: FieldAccess::Listed }
+        Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, id_in: None, access: FieldAccess::Listed }
     }
     /// Like [`Field::asked`], but not in `meta.filterableFields`.
     pub(crate) const fn unlisted(name: &'static str, of: Type, value: Asked<E>) -> Self {
-        Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, access: FieldAccess::Unlisted }
+        Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, id_in: None, access: FieldAccess::Unlisted }
     }
     /// Indexed for internal look-ups only.
     pub const fn inner(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
@@ -84,6 +94,6 @@ impl<E: Stateful> Field<E> {
         access: FieldAccess,
     ) -> Self {
         assert!(matches!(of, Type::Text | Type::Set), "the index holds texts and the members of sets");
-        Self { name, of, value, asked: None, index, access }
+        Self { name, of, value, asked: None, index, id_in: None, access }
     }
 }

@@ -45,9 +45,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
             ready!(Pin::new(stream).poll_read(cx, buf))?;
             if let Some(left) = left {
                 let count = buf.filled().len() - before;
-                *left = left
-                    .checked_sub(count)
-                    .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the client sends too much before it is served"))?;
+                let Some(rest) = left.checked_sub(count) else {
+                    buf.set_filled(before);
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the client sends too much before it is served")));
+                };
+                *left = rest;
             }
             return Poll::Ready(Ok(()));
         }

@@ -331,7 +331,12 @@ def circuit_is_ended(report, running, name):
         running.admin.raw("DELETE", f"/overkeep/v1/circuits/{circuits[0]['id']}")
         ends(dialer, "one")
         dialer.ask("echo", name="two", bytes=1000)
+        logged = [line for line in running.admin.log.read_text(errors="replace").splitlines() if circuits[0]["id"] in line]
+        expect(len(logged) >= 2, f"the log does not tell of the beginning and the end of the circuit: {logged}")
     report.judge(name, ended)
+
+
+circuit_is_ended.settings = refused_binds.settings
 
 
 TESTS = {

@@ -84,8 +84,8 @@ impl Stateful for Session {
 impl Entity for Session {
     const KIND: Kind = Kind { name: "session", path: "sessions", noun: "session" };
     const FIELDS: &'static [Field<Self>] = &[
-        // A filter on it is rare and reads all sessions. It is random, so that it needs no check for uniqueness.
-        Field::plain("token", Type::Text, |r| (&r.spec.token).into()),
+        // Not indexed: a token names its session. Only a filter on one of an earlier version reads all sessions.
+        Field::naming("token", |r| (&r.spec.token).into(), claimed_id),
         Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
         Field::indexed("service", Type::Text, |r| r.spec.service_id.as_str().into()),
         Field::plain("type", Type::Text, |r| r.spec.policy_type.as_str().into()),

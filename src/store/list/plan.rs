@@ -254,24 +254,27 @@ impl<E: Entity> Plan<E> {
 
 /// Where the candidates of a filter over a kind come from, and the values to look up.
 fn candidates<E: Entity>(predicate: &Predicate) -> (Candidates, Vec<String>) {
-    let usable = |anchor: &Anchor<'_>| {
+    let texts = |anchor: &Anchor<'_>| anchor.values.iter().copied().map(str::to_owned).collect::<Vec<_>>();
+    let usable = |anchor: Anchor<'_>| {
         if is_id(anchor.symbol) {
-            return Some((0, Candidates::Id));
+            return Some((0, Candidates::Id, texts(&anchor)));
         }
         let field = field_of::<E>(anchor.symbol)?;
-        match (field.index, field.of) {
+        if let Some(id_in) = field.id_in {
+            return Some((0, Candidates::Id, anchor.values.iter().map(|value| id_in(value)).collect::<Option<_>>()?));
+        }
+        let (rank, candidates) = match (field.index, field.of) {
             // The index leaves out empty values of unique fields.
             (Index::Unique | Index::Every, Type::Text) if anchor.values.iter().all(|value| !value.is_empty()) => {
-                Some((1, Candidates::Field(field.name)))
+                (1, Candidates::Field(field.name))
             }
-            (Index::Many, Type::Text | Type::Set) => Some((2, Candidates::Field(field.name))),
-            _ => None,
-        }
+            (Index::Many, Type::Text | Type::Set) => (2, Candidates::Field(field.name)),
+            _ => return None,
+        };
+        Some((rank, candidates, texts(&anchor)))
     };
-    let anchors = predicate.anchors().into_iter();
-    let found = anchors.filter_map(|anchor| usable(&anchor).map(|(rank, candidates)| (rank, candidates, anchor.values)));
-    let first = found.min_by_key(|(rank, ..)| *rank);
-    first.map_or((Candidates::Scope, Vec::new()), |(_, candidates, values)| (candidates, values.into_iter().map(str::to_owned).collect()))
+    let first = predicate.anchors().into_iter().filter_map(usable).min_by_key(|(rank, ..)| *rank);
+    first.map_or((Candidates::Scope, Vec::new()), |(_, candidates, values)| (candidates, values))
 }
 
 fn ids_of<E: Entity>(read: &Read<'_>, field: &str, values: &[String]) -> Result<BTreeSet<String>> {

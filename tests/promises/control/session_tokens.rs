@@ -6,7 +6,10 @@ use overkeep::testing::{
         content,
         model::{ChangeSet, KeyUsage, Model, PublicKey},
     },
+    entity::{Session, Words},
     pki::{Certificate, jwt::Verifier},
+    query::{Query, Window},
+    store::{Candidates, Plan, Scope},
 };
 use prost::Message;
 use serde_json::{Value as Json, json};
@@ -55,6 +58,26 @@ fn a_router_can_verify_session_tokens() {
         let authorities = keys.iter().filter(|key| key.usages == [i32::from(KeyUsage::ClientX509CertValidation)]).count();
         assert!(authorities >= 2, "a root and an intermediate: {authorities}");
     });
+}
+
+#[test]
+fn a_token_leads_to_its_session() {
+    let scene = Scene::new();
+    let (dial, bind) = (scene.dial_token(), scene.host.session(&scene.service, "Bind"));
+    let sessions = |filter: &str| scene.server.admin.list("/sessions", filter, "").expect(200);
+    assert_eq!(sessions(&format!("token = \"{dial}\"")).each("token"), [dial.as_str()]);
+    assert_eq!(sessions(&format!("token in [\"{dial}\", \"{bind}\"]")).total(), 2);
+    assert_eq!(sessions(&format!("token = \"{dial}x\"")).total(), 0, "the id alone is not enough");
+    assert_eq!(sessions(&format!("token != \"{dial}\"")).total(), 1);
+    assert_eq!(sessions("token = \"00000000-0000-0000-0000-000000000000\"").total(), 0);
+    let plan = |filter: &str| {
+        let query = Query::parse(filter, Words::<Session>::ALL).unwrap();
+        let window = Window::new(&query, None, None);
+        Plan::<Session>::of(query, window, Scope::All).candidates()
+    };
+    assert_eq!(plan(&format!("token = \"{dial}\"")), Candidates::Id);
+    assert_eq!(plan(&format!("token in [\"{dial}\", \"x\"]")), Candidates::Scope, "one of an earlier version");
+    assert_eq!(plan(&format!("token != \"{dial}\"")), Candidates::Scope);
 }
 
 #[test]

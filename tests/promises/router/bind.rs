@@ -270,6 +270,15 @@ fn dynamic_cost_counts_circuits_and_failures() {
         second.unwrap().close().await;
         client.close().await;
         assert!(soon(|| cost() == 0));
+
+        let (refused, ()) = tokio::join!(client.sdk.dial(&token), async {
+            let dial = listener.dialled().await;
+            listener.refuse(&dial, "not now").await;
+        });
+        assert_eq!((refused.err().unwrap().text.as_str(), cost()), ("not now", 20));
+        let (third, _end) = tokio::join!(client.sdk.dial(&token), listener.accept());
+        third.unwrap().close().await;
+        assert!(soon(|| cost() == 18), "a success lowers it: {}", cost());
     });
 }
 

@@ -1,7 +1,10 @@
 //! Whatever a peer sends or does, other connections are not affected and nothing of the peer remains.
 
 use bytes::BytesMut;
-use overkeep::testing::frame::{Builder, Frame, content, key as common};
+use overkeep::testing::{
+    built_in_router::Peer,
+    frame::{Builder, Frame, content, key as common},
+};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -9,7 +12,7 @@ use super::{
     scene::{Member, Scene, run, soon},
     sdk::{Event, Options, key, kind},
 };
-use crate::harness::Rng;
+use crate::harness::{Rng, fresh};
 
 /// A message of a random type with random headers, some of them valid.
 fn random_message(rng: &mut Rng, token: &str) -> Frame {
@@ -122,22 +125,29 @@ fn killed_peers_leave_nothing() {
 
 #[test]
 fn hello_stampede_is_served() {
+    const STAMPEDE: usize = 10_000;
     let scene = Scene::new();
     let members: Vec<_> = (0..20).map(|_| Member::new(&scene.server, "member")).collect();
+    let name = fresh("user");
+    scene.server.user(&name, json!({}));
     run(async {
-        let connecting: Vec<_> = (0..1000)
+        let connecting: Vec<_> = (0..STAMPEDE)
             .map(|number| {
                 let member = members[number % members.len()].clone();
-                let stream = member.stream(&scene.server);
+                let (stream, theirs) = tokio::io::duplex(4096);
+                scene.server.router().serve(theirs, Peer { address: None, leaf: Some(member.leaf.clone()) }).unwrap();
                 tokio::spawn(async move { super::sdk::Sdk::connect(stream, member.token(), Options::GO).await })
             })
             .collect();
-        members[0].caller.get("/current-api-session").expect(200);
+        // Log-ins meanwhile.
+        for _ in 0..3 {
+            scene.server.log_in_again(&name);
+        }
         let mut open = Vec::new();
         for one in connecting {
             open.push(one.await.unwrap().unwrap());
         }
-        assert_eq!(scene.server.router().channels().len(), 1000);
+        assert_eq!(scene.server.router().channels().len(), STAMPEDE);
     });
     assert!(soon(|| scene.server.router().channels().is_empty()));
 }

@@ -144,6 +144,23 @@ fn probes_are_answered() {
 }
 
 #[test]
+fn token_updates_are_answered() {
+    let server = TestServer::with_router();
+    let (member, other) = (Member::new(&server, "member"), Member::new(&server, "other"));
+    run(async {
+        let sdk = member.connect(&server, Options::GO).await;
+        // Two numbers of the same message, depending on the version of the SDK.
+        for number in [60800, 60803] {
+            let update = |token: &str| Builder::new(number).body(token.as_bytes());
+            assert_eq!(sdk.ask(update(member.token())).await.unwrap().content_type(), 60801);
+            let refused = sdk.ask(update(other.token())).await.unwrap();
+            assert_eq!((refused.content_type(), refused.body().is_empty()), (60802, false));
+        }
+        assert!(!sdk.is_closed());
+    });
+}
+
+#[test]
 fn records_show_connected_identities() {
     let server = TestServer::with_router();
     let member = Member::new(&server, "member");

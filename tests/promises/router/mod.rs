@@ -22,4 +22,5 @@ pub mod scene;
 #[path = "../../sdk/mod.rs"]
 mod sdk;
 mod shares;
+mod strategies;
 mod trace;

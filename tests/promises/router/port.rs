@@ -1,6 +1,9 @@
 //! One port: the protocol is recognized by ALPN or by the first byte.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use overkeep::testing::{clock::Clock, config::Span};
 use serde_json::json;
@@ -153,6 +156,38 @@ fn unauthenticated_clients_hold_half_the_handshakes() {
         assert!(soon(|| router.traffic().hellos_missing == 8));
         Sdk::connect(connection().await, member.token(), Options::GO).await.unwrap();
         assert!(!known.is_closed());
+    });
+}
+
+#[test]
+fn both_kinds_of_connections_are_counted() {
+    const ALL: usize = 16;
+    let server = TestServer::with(Clock::system(), |config| {
+        config.router.enabled = true;
+        config.http.max_connections = ALL;
+        config.http.workers = 1;
+    });
+    let (member, at) = (Member::new(&server, "member"), server.bound());
+    run(async {
+        let mut open = Vec::new();
+        // Callers of this test keep connections as well.
+        while let Ok(stream) =
+            tokio::time::timeout(Duration::from_secs(3), member.tls(at, &["ziti-edge"], vec![member.leaf.clone()], false)).await
+        {
+            open.push(Sdk::connect(stream, member.token(), Options::GO).await.unwrap());
+            assert!(open.len() <= ALL, "more connections than allowed");
+        }
+        let request = tokio::spawn(async move {
+            let mut stream = member.tls(at, &["http/1.1"], vec![member.leaf.clone()], false).await;
+            stream.write_all(REQUEST).await.unwrap();
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer).await;
+            answer
+        });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(!request.is_finished() && !open.is_empty(), "a connection beyond the limit is served");
+        open.truncate(open.len() / 2);
+        assert!(request.await.unwrap().starts_with("HTTP/1.1 200"));
     });
 }
 

@@ -1,11 +1,13 @@
 //! Relaying data from one SDK to another.
 
 use overkeep::testing::frame::Builder;
+use serde_json::json;
 
 use super::{
     scene::{Scene, run, soon},
     sdk::{Event, FIN, Options, key, kind},
 };
+use crate::harness::Base;
 
 #[test]
 fn messages_are_relayed_both_ways() {
@@ -100,6 +102,24 @@ fn closing_follows_all_data() {
         let (client, mut host, _listener) = scene.connected(Options::C).await;
         client.finish().await;
         assert_eq!(host.rest().await, b"");
+    });
+}
+
+#[test]
+fn data_follows_a_half_close() {
+    let scene = Scene::new();
+    run(async {
+        for options in [Options::GO, Options::C] {
+            let (mut client, mut host, _listener) = scene.connected(options).await;
+            client.send(b"question").await;
+            client.finish().await;
+            assert_eq!(host.rest().await, b"question");
+            for _ in 0..32 {
+                host.send(&[7; 32 << 10]).await;
+            }
+            host.finish().await;
+            assert!(client.rest().await == vec![7; 1 << 20]);
+        }
     });
 }
 
@@ -219,6 +239,37 @@ fn circuits_are_listed_and_ended() {
         for conn in [&mut client, &mut host] {
             assert_eq!(conn.ended().await.text, "an administrator ended the circuit");
         }
+    });
+}
+
+#[test]
+fn rest_shows_and_ends_circuits() {
+    let scene = Scene::new();
+    let overkeep = scene.server.admin.at(Base::Overkeep);
+    run(async {
+        let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
+        // Rates are measured every 10 seconds.
+        let measured = || overkeep.get("/circuits").expect(200).data()[0]["client"]["sentBytesPerSecond"].as_u64().unwrap() > 0;
+        while !measured() {
+            for _ in 0..50 {
+                client.send(&[7; 1000]).await;
+                assert_eq!(host.data().await.len(), 1000);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        let shown = overkeep.get("/circuits").expect(200);
+        let circuit = &shown.data()[0];
+        assert_eq!((shown.total(), &circuit["service"]["id"]), (1, &json!(scene.service)));
+        let names = [&circuit["client"]["identity"]["name"], &circuit["host"]["identity"]["name"]];
+        assert_eq!(names, [&json!(scene.client.name), &json!(scene.host.name)]);
+        assert!(circuit["client"]["sentBytes"].as_u64().unwrap() >= 50_000, "{circuit}");
+        assert_eq!((&circuit["host"]["sentBytes"], &circuit["host"]["sentBytesPerSecond"]), (&json!(0), &json!(0)));
+        let path = format!("/circuits/{}", circuit["id"].as_str().unwrap());
+        overkeep.delete(&path).expect(200);
+        for conn in [&mut client, &mut host] {
+            assert_eq!(conn.ended().await.text, "an administrator ended the circuit");
+        }
+        overkeep.get(&path).refused(404, "NOT_FOUND", "");
     });
 }
 
