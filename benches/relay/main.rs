@@ -4,7 +4,7 @@
 //! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos`. The router runs as a child
 //! process, so that its CPU time is its own; clients and hosts run in this process and share the cores with it.
 //! `OVERKEEP_BENCH_DIR` names a directory on the disk to use. `OVERKEEP_BENCH_ZITI` names the `ziti` program of a Go router: the parts
-//! `bulk` and `dials` then run a second time over it.
+//! `bulk` and `dials` then run a second time over it. `OVERKEEP_BENCH_SHORT` makes these two parts short, to see that they work.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 

@@ -14,14 +14,14 @@ use overkeep::testing::frame::{Builder, content};
 use super::{
     controller::BY_CERTIFICATE,
     percentile, row,
-    sdk::{Conn, Event, Host, Sdk},
+    sdk::{Conn, Event, Sdk},
     spent::Spent,
     stage::Stage,
     wire::{Manner, Wire},
 };
 
 const CHUNK: usize = 32 << 10;
-/// The number of bytes in all of one bulk transfer.
+/// The number of bytes in all of one bulk transfer, and of dials. With `OVERKEEP_BENCH_SHORT` they are a 32nd of it.
 const BULK: usize = 1 << 30;
 const MANY: usize = 50;
 const DIALS: usize = 2000;
@@ -33,6 +33,11 @@ const STAMPEDE: usize = 64;
 const LOGINS: usize = 100;
 const GB: f64 = 1e9;
 
+/// A number of bytes or dials, or the part of it that shows that the bench works.
+fn sized(full: usize) -> usize {
+    if std::env::var_os("OVERKEEP_BENCH_SHORT").is_some() { full / 32 } else { full }
+}
+
 /// The duration of some work, and the CPU time that a process spent on it; both in seconds.
 fn cost<T>(stage: &Stage, process: u32, work: impl Future<Output = T>) -> (f64, f64) {
     let (before, start) = (Spent::of(process), Instant::now());
@@ -43,9 +48,10 @@ fn cost<T>(stage: &Stage, process: u32, work: impl Future<Output = T>) -> (f64, 
 /// Throughput and CPU time of transfers from client to host, over one circuit and over many.
 pub fn bulk(stage: &Stage) {
     let (plain, router) = (stage.plain.process.id(), stage.router());
-    let (_, raw) = cost(stage, plain, stage.plain.fill(BULK));
+    let bulk = sized(BULK);
+    let (_, raw) = cost(stage, plain, stage.plain.fill(bulk));
     for (circuits, what) in [(1, "one circuit"), (MANY, "50 circuits")] {
-        let bytes = BULK / circuits / CHUNK * CHUNK;
+        let bytes = bulk / circuits / CHUNK * CHUNK;
         let gb = (bytes * circuits) as f64 / GB;
         let ends = stage.runtime.block_on(ends(stage, circuits));
         // Floor, router, floor, so that other load affects both.
@@ -55,7 +61,7 @@ pub fn bulk(stage: &Stage) {
         let (floor, floor_cpu) = (floor.min(again), floor_cpu.min(again_cpu));
         let goal = ("at most 1.3", cpu <= 1.3 * floor_cpu);
         row(&format!("{what}: CPU seconds per GB, plain relay as floor"), floor_cpu / gb, cpu / gb, Some(goal));
-        row(&format!("{what}: CPU seconds per GB, one TLS end as floor"), raw / (BULK as f64 / GB), cpu / gb, None);
+        row(&format!("{what}: CPU seconds per GB, one TLS end as floor"), raw / (bulk as f64 / GB), cpu / gb, None);
         row(&format!("{what}: MB per second, plain relay as floor"), gb * 1000.0 / floor, gb * 1000.0 / time, None);
     }
 }
@@ -69,7 +75,7 @@ async fn ends(stage: &Stage, circuits: usize) -> Vec<(Conn, Conn)> {
             ends.push(stage.circuit(&dialer, &mut host).await);
         }
         // The next circuits must go to the next host.
-        unbind(&host).await;
+        stage.unbind(&host).await;
     }
     ends
 }
@@ -99,11 +105,6 @@ async fn read(mut from: Conn, bytes: usize) -> Conn {
     from
 }
 
-/// Unbinds a host, so that the next circuits go to another host. Open circuits stay.
-async fn unbind(host: &Host) {
-    host.unbind().await;
-}
-
 /// A probe on a channel; returns as soon as the router has read it.
 async fn probe(sdk: &Sdk) {
     sdk.ask(Builder::new(content::LATENCY).bytes(128, &[0; 8]).empty()).await.unwrap();
@@ -111,23 +112,24 @@ async fn probe(sdk: &Sdk) {
 
 /// The time from dial to connected, and the CPU time of opening and closing a circuit.
 pub fn dials(stage: &Stage) {
+    let dials = sized(DIALS);
     let mut times = Vec::new();
     let mut round_trips = Vec::new();
     let (_, cpu) = cost(stage, stage.router(), async {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
         let far = host.sdk.clone();
         let accepting = tokio::spawn(async move {
-            for _ in 0..DIALS {
+            for _ in 0..dials {
                 host.accept().await;
             }
         });
-        for _ in 0..DIALS {
+        for _ in 0..dials {
             let start = Instant::now();
             let connection = stage.dial(&dialer).await;
             times.push(start.elapsed().as_secs_f64() * 1e3);
             connection.close().await;
         }
-        for _ in 0..DIALS {
+        for _ in 0..dials {
             let start = Instant::now();
             probe(&dialer).await;
             probe(&far).await;
@@ -137,7 +139,7 @@ pub fn dials(stage: &Stage) {
     });
     let (floor, time) = (percentile(round_trips, 0.5), percentile(times, 0.5));
     row("dial to connected, ms; two round trips as floor", floor, time, Some(("floor + 0.2 ms", time <= floor + 0.2)));
-    let each = cpu * 1e3 / DIALS as f64;
+    let each = cpu * 1e3 / dials as f64;
     row("a circuit opened and closed, ms of CPU", 0.3, each, Some(("at most 0.3", each <= 0.3)));
 }
 
@@ -147,7 +149,7 @@ pub fn ping(stage: &Stage) {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
         let (mut near, mut far) = stage.circuit(&dialer, &mut host).await;
         let (bulk, sink) = stage.circuit(&dialer, &mut host).await;
-        unbind(&host).await;
+        stage.unbind(&host).await;
         let (other, other_sink) = stage.circuit(&stage.channel(&stage.dialer).await, &mut stage.hosting().await).await;
         tokio::spawn(async move {
             while let Event::Data(message) = far.next().await {

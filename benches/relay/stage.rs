@@ -1,17 +1,23 @@
 //! A controller with a router, a dialing and a hosting identity, and a service without end-to-end encryption.
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use overkeep::testing::frame::Builder;
 use rustls::{ClientConfig, pki_types::ServerName};
 use serde_json::json;
 use tokio::{net::TcpStream, runtime::Runtime};
 use tokio_rustls::TlsConnector;
 
 use super::{
-    controller::{BY_CERTIFICATE, CLIENT, Controller, session},
+    controller::{BY_CERTIFICATE, CLIENT, Controller, MANAGEMENT, session},
     elsewhere::GoRouter,
     floor::Plain,
-    sdk::{Conn, Host, Options, Sdk},
+    sdk::{Conn, Host, Options, PATIENCE, Sdk, key, kind},
     wire::{Manner, Wire},
 };
 
@@ -82,6 +88,24 @@ impl Stage {
     /// A channel that hosts the service.
     pub async fn hosting(&self) -> Host {
         self.channel(&self.host).await.host(&self.host.session).await.unwrap()
+    }
+
+    /// Unbinds the only host, so that the next circuits go to another one. Open circuits stay.
+    pub async fn unbind(&self, host: &Host) {
+        // The Go router does not answer; its terminator is gone when the controller has heard of it.
+        host.sdk.send(Builder::new(kind::UNBIND).u32(key::CONNECTION, host.id).body(host.token.as_bytes())).await.unwrap();
+        let start = Instant::now();
+        while self.has_terminators() {
+            assert!(start.elapsed() < PATIENCE, "a terminator stays");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn has_terminators(&self) -> bool {
+        let path = format!("{MANAGEMENT}/terminators?limit=1");
+        let answer = self.controller.open().ask("GET", &path, &self.controller.admin, "").expect("a list");
+        let list: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+        list["meta"]["pagination"]["totalCount"] != 0
     }
 
     /// Both ends of a new circuit: the dialer's and the host's.
