@@ -1,0 +1,181 @@
+"""Runs the day. See `run`."""
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "interop"))
+from controller import Failed, controller, expect, until  # noqa: E402
+from host import Host  # noqa: E402
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`(overkeep [^`]+)`")
+
+
+class Page:
+    """A page of docs/, and which of its blocks ran."""
+
+    def __init__(self, name):
+        self.text = (ROOT / "docs" / name).read_text()
+        self.open = [body for _, body in BLOCK.findall(self.text)]
+
+    def section(self, heading):
+        """The blocks below a heading, which are to run now."""
+        found = re.split(rf"^##+ {re.escape(heading)}$", self.text, maxsplit=1, flags=re.MULTILINE)
+        expect(len(found) == 2, f"the page has no section {heading}")
+        blocks = [body for _, body in BLOCK.findall(re.split(r"^## ", found[1], maxsplit=1, flags=re.MULTILINE)[0])]
+        expect(blocks, f"the section {heading} has no block")
+        for block in blocks:
+            self.open.remove(block)
+        return blocks
+
+    def named(self):
+        """The commands in the text, without their blocks."""
+        return sorted({span for span in SPAN.findall(BLOCK.sub("", self.text))})
+
+
+def is_like(named, ran):
+    """Whether a command that ran is the one that the text names. Words in capitals and brackets stand for any."""
+    words = [word for word in named.split()[1:] if not word.startswith("[")]
+    ran = iter(ran.split())
+    return all(any(word.strip(".").isupper() or word == one for one in ran) for word in words)
+
+
+def fetch(url):
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def install(host, page):
+    said = "".join(host.run(block) for block in page.section("Install"))
+    password = (host.data.parent / "overkeep.redb.admin-password").read_text().strip()
+    expect(password and password in said, "the password was not shown")
+    expect("overkeep:x:" in (host.root / "etc/passwd").read_text(), "the package made no user")
+    expect(oct(host.data.parent.stat().st_mode)[-3:] == "700", "others can read the directory of the data file")
+    (host.work / "password").touch(0o600)
+    (host.work / "password").write_text(password)
+    host.run("overkeep completions bash | bash -n && overkeep man pages && overkeep admin list && rm ../root/var/lib/overkeep/*.admin-password")
+
+
+def create(host, page):
+    address = {"https://controller.example:1280": f"https://127.0.0.1:{host.port}"}
+    for block in page.section("The command line"):
+        host.run(block, words=address)
+    host.run("""
+        overkeep list serps && overkeep fabric list services && overkeep create service scratch && overkeep show service scratch
+        overkeep update service scratch --role-attributes new
+        overkeep show service scratch -o json > scratch.json
+        overkeep replace service scratch --json - <<< '{"name": "scratch", "encryptionRequired": true, "roleAttributes": ["newer"]}'
+        overkeep delete service scratch
+        overkeep create api-token login -o json > token.json
+        token=$(grep -o 'ovk_[^"]*' token.json)
+        OVERKEEP_TOKEN=$token overkeep login https://127.0.0.1:%d --token --yes
+        overkeep context list && overkeep logout
+    """ % host.port)
+
+
+def apply(host, page, old):
+    for block in page.section("The network as a file"):
+        host.run(block)
+    words = {"https://old.example:1280": f"https://{old.address}", "--password-file password": "--password-file old-password"}
+    (host.work / "old-password").touch(0o600)
+    (host.work / "old-password").write_text(old.password)
+    old.create("/services", name="moved", encryptionRequired=True)
+    old.create("/identities", name="mover", type="Device", isAdmin=False)
+    for block in page.section("Move in from another controller"):
+        host.run(block, words=words)
+    host.run("overkeep show service moved && overkeep create enrollment --method ott --identity-id mover --expires-at 2099-01-01T00:00:00Z")
+
+
+def watch(host):
+    host.run("overkeep doctor && overkeep expiring --within 30d && overkeep online && overkeep list online && overkeep sessions && overkeep list api-sessions")
+    host.run("overkeep pki status && overkeep pki renew-key && overkeep check && overkeep explain dial alice wiki")
+    for path in ("health", "ready", "health-checks"):
+        host.run(f"curl --fail --silent --show-error --insecure --noproxy '*' https://127.0.0.1:{host.port}/{path}")
+    expect("overkeep_store_writable 1" in fetch(f"http://127.0.0.1:{host.metrics}/metrics"), "the metrics do not say that the file can be written")
+    host.run("overkeep admin reset-password admin")
+
+
+def break_and_restore(host):
+    until(lambda: list((host.place / "snapshots").glob("*.snapshot")), 90, "there was no scheduled snapshot")
+    host.run("overkeep snapshot kept && overkeep check kept && overkeep restore --verify-only kept && overkeep drill kept")
+    host.run(f"overkeep drill --config {host.root}/etc/overkeep/controller.toml")
+    host.run("systemctl stop overkeep && overkeep repair && overkeep compact")
+    with open(host.data, "r+b") as file:
+        file.seek(8192)
+        file.write(b"\xa5" * 60000)
+    host.run("overkeep check ../root/var/lib/overkeep/overkeep.redb", status=3)
+    host.run("systemctl start overkeep", status=1)
+    host.run("overkeep repair --drop-unreadable || test $? = 3 -o $? = 1")
+    host.run("overkeep restore kept && systemctl start overkeep && overkeep check && overkeep show service wiki")
+    expect(list(host.data.parent.glob("overkeep.redb.before-restore-*")), "the damaged file was not kept")
+
+
+def upgrade(host, package):
+    host.repackage(package, "99.0")
+    page = Page("upgrade.md")
+    for block in page.section("One release or several"):
+        # The second block is for the new binary beside the old one.
+        host.run(block, words={"./overkeep-NEW ": "overkeep "})
+    host.run("overkeep show service wiki && overkeep check before-the-upgrade")
+    expect("Version: 99.0" in (host.root / "var/lib/dpkg/status").read_text(), "dpkg does not know the new version")
+    # A file of the first format.
+    host.run("systemctl stop overkeep")
+    kept = host.data.with_name("kept")
+    shutil.move(host.data, kept)
+    with gzip.open(ROOT / "tests/data/format-1.redb.gz") as old, open(host.data, "wb") as new:
+        shutil.copyfileobj(old, new)
+    host.data.chmod(0o600)
+    host.run("systemctl start overkeep && overkeep check && systemctl stop overkeep")
+    copies = [path for path in host.data.parent.glob("overkeep.redb.before-*") if "-restore-" not in path.name]
+    expect(copies, "the start made no copy of the earlier file")
+    shutil.move(kept, host.data)
+    host.run("systemctl start overkeep && overkeep show service wiki")
+
+
+def leave(host):
+    host.run("overkeep export > leaving.yaml && grep -q wiki leaving.yaml && systemctl stop overkeep && dpkg -r overkeep")
+    expect(not (host.root / "usr/bin/overkeep").exists(), "the program is still there")
+    expect("is kept" in host.run("dpkg -P overkeep") and host.data.exists(), "the data went with the package")
+
+
+def main(binary, busybox):
+    stages = []
+    with tempfile.TemporaryDirectory(prefix="day-") as directory:
+        place = pathlib.Path(directory)
+        stripped = place / "stripped"
+        subprocess.run(["strip", "--strip-debug", "-o", stripped, binary], check=True)
+        # Compression would take minutes.
+        environment = {**os.environ, "DPKG_DEB_COMPRESSOR_TYPE": "none"}
+        subprocess.run([ROOT / "examples/packaging/build", "--binary", stripped], check=True, stdout=subprocess.DEVNULL, env=environment)
+        package = next((ROOT / "dist").glob("overkeep_*.deb"))
+        page = Page("operating.md")
+        (place / "host").mkdir()
+        (place / "old").mkdir()
+        host = Host(place / "host", busybox, package)
+        with controller(binary, place / "old") as old:
+            try:
+                for stage in (lambda: install(host, page), lambda: create(host, page), lambda: apply(host, page, old), lambda: watch(host),
+                              lambda: break_and_restore(host), lambda: upgrade(host, package), lambda: leave(host)):
+                    stage()
+                    stages.append(stage)
+            finally:
+                host.end()
+        ran = host.commands() + [f"run {line}" for line in ("--config",)]
+    expect(not page.open, f"blocks of operating.md did not run: {page.open}")
+    missing = [named for named in page.named() if not any(is_like(named, one) for one in ran)]
+    expect(not missing, f"commands of operating.md did not run: {missing}")
+    print(f"ok day: {len(stages)} stages, {len(ran)} commands, {len(page.named())} of them named in the text of operating.md")
+
+
+if __name__ == "__main__":
+    try:
+        main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+    except Failed as reason:
+        sys.exit(f"FAIL day: {reason}")
