@@ -1,9 +1,11 @@
-//! Certificates, enrollments and API tokens that expire soon or have expired.
+//! Certificates, enrollments and API tokens that expire soon or have expired, and a scheduled snapshot that is overdue.
 //!
-//! Not here: what renews itself (`change/certificates.rs`, the clients' own renewals) and the deletion of what has expired (`jobs.rs`). Start
+//! Not here: what renews itself (`change/certificates.rs`, the clients' own renewals), the deletion of what has expired (`jobs.rs`) and the
+//! schedule of snapshots (`maintenance/schedule.rs`). Start
 //! with [`expiring`]. Invariant: it only reads.
 
 use std::{
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,8 +16,10 @@ use serde::Serialize;
 
 use crate::{
     clock::{Clock, Timestamp},
+    config::Snapshots,
     entity::{ApiToken, Authenticator, Ca, Credential, EdgeRouter, Enrollment, ExternalJwtSigner, Id, Identity, TransitRouter},
     error::Result,
+    maintenance::{OverdueSnapshot, overdue},
     metrics::{Gauges, KindLabel},
     pki::{Certificate, Keystore},
     store::{Progress, Read, Store},
@@ -34,11 +38,13 @@ pub(crate) enum ExpiringKind {
     Ca,
     ExternalJwtSigner,
     ApiToken,
+    /// A scheduled snapshot that is overdue by more than one interval.
+    Snapshot,
 }
 
 impl ExpiringKind {
     /// All of them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::ControllerCertificate,
         Self::IdentityCertificate,
         Self::EdgeRouterCertificate,
@@ -47,6 +53,7 @@ impl ExpiringKind {
         Self::Ca,
         Self::ExternalJwtSigner,
         Self::ApiToken,
+        Self::Snapshot,
     ];
 
     /// The name on the wire.
@@ -60,30 +67,38 @@ impl ExpiringKind {
             Self::Ca => "ca",
             Self::ExternalJwtSigner => "external-jwt-signer",
             Self::ApiToken => "api-token",
+            Self::Snapshot => "snapshot",
         }
     }
 }
 
-/// A certificate, an enrollment or an API token that expires.
+/// A certificate, an enrollment or an API token that expires, or a snapshot that is overdue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Expiring {
     /// What expires.
     pub kind: ExpiringKind,
-    /// The id of the record, or of the identity that has the credential. The role of a certificate of this controller.
+    /// The id of the record, or of the identity that has the credential. The role of a certificate of this controller. The path of the newest
+    /// snapshot, empty if there is none.
     pub id: String,
-    /// The name of the record or the identity. Of an enrollment: the name of the identity or router that it is for.
+    /// The name of the record or the identity. Of an enrollment: the name of the identity or router that it is for. The directory of snapshots.
     pub name: String,
-    /// The time when it expires or expired.
+    /// The time when it expires or expired, or when the next snapshot was due.
     pub ends_at: Timestamp,
 }
 
-/// What expires before a time, earliest first. A certificate that cannot be read is omitted.
+/// What expires before a time, earliest first, with the overdue snapshot if there is one. A certificate that cannot be read is omitted.
 ///
 /// # Errors
 /// The store cannot be read, or `progress` stops it.
-pub(crate) fn expiring(read: &Read<'_>, keystore: &Keystore, before: Timestamp, progress: &Progress) -> Result<Vec<Expiring>> {
-    let mut found = Found { before, progress, list: Vec::new() };
+pub(crate) fn expiring(
+    read: &Read<'_>,
+    keystore: &Keystore,
+    snapshot: Option<Expiring>,
+    before: Timestamp,
+    progress: &Progress,
+) -> Result<Vec<Expiring>> {
+    let mut found = Found { before, progress, list: snapshot.into_iter().collect() };
     for (role, certificate) in keystore.certificates() {
         let ends_at = Timestamp::from_seconds(certificate.not_after());
         found.add(ExpiringKind::ControllerCertificate, || Ok((role.to_string(), certificate.subject().to_string())), ends_at)?;
@@ -118,6 +133,14 @@ pub(crate) fn expiring(read: &Read<'_>, keystore: &Keystore, before: Timestamp, 
     })?;
     found.list.sort_by(|one, other| (one.ends_at, one.kind, &one.name).cmp(&(other.ends_at, other.kind, &other.name)));
     Ok(found.list)
+}
+
+/// The overdue snapshot of a schedule, if there is one. Reads the directory. `started` is the start of the controller.
+pub(crate) fn overdue_snapshot(settings: &Snapshots, started: Timestamp, now: Timestamp) -> Option<Expiring> {
+    let OverdueSnapshot { due, newest } = overdue(settings, started, now)?;
+    let text = |path: Option<&Path>| path.map(|path| path.display().to_string()).unwrap_or_default();
+    let (id, name) = (text(newest.as_deref()), text(settings.directory.as_deref()));
+    Some(Expiring { kind: ExpiringKind::Snapshot, id, name, ends_at: due })
 }
 
 fn named_identity(read: &Read<'_>, id: &Id<Identity>) -> Result<(String, String)> {
@@ -166,13 +189,16 @@ pub(crate) struct ExpiryNotice {
     keystore: Arc<Keystore>,
     clock: Clock,
     gauges: Gauges,
+    snapshots: Snapshots,
+    started: Timestamp,
     logged_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl ExpiryNotice {
     /// Sets these gauges.
-    pub(crate) fn new(store: Store, keystore: Arc<Keystore>, clock: Clock, gauges: Gauges) -> Self {
-        Self { store, keystore, clock, gauges, logged_at: Arc::default() }
+    pub(crate) fn new(store: Store, keystore: Arc<Keystore>, clock: Clock, gauges: Gauges, snapshots: Snapshots) -> Self {
+        let started = clock.now();
+        Self { store, keystore, clock, gauges, snapshots, started, logged_at: Arc::default() }
     }
 
     /// Reads once; a failure is logged. Returns the time until the next reading.
@@ -187,8 +213,9 @@ impl ExpiryNotice {
 
     /// Enrollments are counted and not logged: most of them expire within hours.
     fn update(&self, progress: &Progress) -> Result<()> {
-        let before = self.clock.now().plus(HORIZON);
-        let found = self.store.read(|read| expiring(read, &self.keystore, before, progress))?;
+        let now = self.clock.now();
+        let snapshot = overdue_snapshot(&self.snapshots, self.started, now);
+        let found = self.store.read(|read| expiring(read, &self.keystore, snapshot, now.plus(HORIZON), progress))?;
         for kind in ExpiringKind::ALL {
             let count = found.iter().filter(|one| one.kind == kind).count();
             self.gauges.expiring.get_or_create(&KindLabel { kind: kind.as_str() }).set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -205,7 +232,7 @@ impl ExpiryNotice {
             tracing::warn!(
                 count = logged.len(),
                 first,
-                "certificates or API tokens expire within 30 days or have expired: overkeep expiring lists them"
+                "certificates or API tokens expire within 30 days or have expired, or a snapshot is overdue: overkeep expiring lists them"
             );
         }
         Ok(())

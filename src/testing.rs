@@ -74,7 +74,7 @@ pub mod logging {
     pub use crate::logging::{changeable, subscriber};
 }
 pub mod maintenance {
-    pub use crate::maintenance::{Maintenance, Schedule, Scrub, Work, offline, restore, snapshot_proof};
+    pub use crate::maintenance::{Maintenance, Schedule, Scrub, Work, offline, overdue, restore, snapshot_proof};
 }
 pub mod built_in_router {
     pub use crate::built_in_router::{Peer, Router, TrafficInfo, key, kind};

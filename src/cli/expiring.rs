@@ -1,4 +1,4 @@
-//! `overkeep expiring`: certificates, enrollments and API tokens that expire soon.
+//! `overkeep expiring`: certificates, enrollments and API tokens that expire soon, and an overdue snapshot.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,8 @@ use super::{
 };
 use crate::admin_socket::Outcome;
 
-/// List certificates, enrollments and API tokens that expire soon or have expired: exit status 0 if there are none, 3 if there are.
+/// List certificates, enrollments and API tokens that expire soon or have expired, and a scheduled snapshot that is overdue: exit status 0 if
+/// there are none, 3 if there are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExpiringArguments {
     /// List what expires within this time

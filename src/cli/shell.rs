@@ -43,6 +43,9 @@ impl Completions {
         let shell = shells.completer(&name).ok_or_else(|| Failure::of(format!("{name}: there are no completions for this shell")))?;
         let mut script = Vec::new();
         shell.write_registration(VARIABLE, NAME, NAME, NAME, &mut script).map_err(Failure::of)?;
+        if matches!(self.shell, clap_complete::Shell::Bash) {
+            script = quoting(&String::from_utf8_lossy(&script)).into_bytes();
+        }
         written(&script)
     }
 }
@@ -60,6 +63,25 @@ impl Man {
         clap_mangen::generate_to(command.disable_help_subcommand(true), &self.directory).map_err(refused)?;
         Ok(Outcome::Done(Vec::new()))
     }
+}
+
+/// A function around the one of the script for bash, which takes and offers words as they are without quotes. Readline quotes what is offered if
+/// it takes it for names of files; that is left out where nothing is to be quoted, because a slash would follow names of directories.
+const QUOTING: &str = r#"_overkeep_quoting() {
+    local current=${2//\\/} offered
+    _clap_complete_overkeep "$1" "${current#[\"\']}" "${3-}"
+    for offered in "${COMPREPLY[@]}"; do
+        if [[ $offered == *[^[:alnum:]@%+=:,./_#-]* ]]; then
+            compopt -o filenames 2> /dev/null
+            break
+        fi
+    done
+}
+"#;
+
+/// The script for bash with the function [`QUOTING`] in place of its own.
+fn quoting(script: &str) -> String {
+    QUOTING.to_owned() + &script.replace("-F _clap_complete_overkeep ", "-F _overkeep_quoting ")
 }
 
 /// The shell that asks for completions.

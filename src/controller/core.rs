@@ -126,7 +126,8 @@ impl Core {
 
     /// The notice of what expires soon.
     pub(super) fn expiry_notice(&self) -> ExpiryNotice {
-        ExpiryNotice::new(self.store.clone(), self.keystore.clone(), self.clock.clone(), self.metrics.gauges.clone())
+        let (gauges, snapshots) = (self.metrics.gauges.clone(), self.config.snapshots.clone());
+        ExpiryNotice::new(self.store.clone(), self.keystore.clone(), self.clock.clone(), gauges, snapshots)
     }
 
     /// Starts the control channel of routers elsewhere.

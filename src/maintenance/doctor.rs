@@ -1,6 +1,7 @@
 //! Checks of the host of a controller: files, disk, clock, limits, snapshots. They change nothing.
 
 use std::{
+    borrow::Cow,
     fs, io,
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -9,7 +10,7 @@ use std::{
 
 use rustix::process::{Resource, getrlimit};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::newest;
 use crate::{clock::Timestamp, config::Config, store::beside};
@@ -24,12 +25,12 @@ const AHEAD: Duration = Duration::from_secs(60);
 const TIME_SERVICE: &str = "/run/systemd/timesync";
 
 /// The result of one check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "DoctorFinding")]
 pub(crate) struct Finding {
     /// What was checked.
-    pub check: &'static str,
+    pub check: Cow<'static, str>,
     /// Whether nothing is wrong.
     pub healthy: bool,
     /// What was found.
@@ -40,11 +41,11 @@ pub(crate) struct Finding {
 
 impl Finding {
     pub(crate) fn good(check: &'static str, detail: impl Into<String>) -> Self {
-        Self { check, healthy: true, detail: detail.into(), mend: String::new() }
+        Self { check: check.into(), healthy: true, detail: detail.into(), mend: String::new() }
     }
 
     pub(crate) fn bad(check: &'static str, detail: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { check, healthy: false, detail: detail.into(), mend: mend.into() }
+        Self { check: check.into(), healthy: false, detail: detail.into(), mend: mend.into() }
     }
 }
 

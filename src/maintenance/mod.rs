@@ -18,8 +18,8 @@ mod trials;
 mod upgrade;
 
 pub(crate) use background::Background;
-pub use schedule::Schedule;
-pub(crate) use schedule::newest;
+pub(crate) use schedule::{OverdueSnapshot, newest};
+pub use schedule::{Schedule, overdue};
 pub use scrub::Scrub;
 pub(crate) use trials::{Known, Method, Trial, TrialState, Trials, room_for_copy};
 pub(crate) use upgrade::{record_release, upgrade};

@@ -67,8 +67,7 @@ impl Schedule {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|e| self.failed(&e))?;
         let now = self.clock.now();
         let snapshots = self.snapshots()?;
-        // A snapshot from the future is ignored: the clock was wrong then or is wrong now.
-        let last = snapshots.iter().map(|(at, _)| *at).filter(|at| *at <= now).max();
+        let last = last(snapshots, now).map(|(at, _)| at);
         self.maintenance.metrics().snapshot_at.set(last.map(Timestamp::seconds).unwrap_or_default());
         if last.is_some_and(|last| now.since(last) < self.interval) {
             return Ok(None);
@@ -140,6 +139,29 @@ pub(crate) fn newest(directory: &Path) -> io::Result<Option<(Timestamp, PathBuf)
 /// The directory cannot be read.
 pub(super) fn all(directory: &Path) -> io::Result<Vec<(Timestamp, PathBuf)>> {
     files(directory).map(snapshots)
+}
+
+/// The newest of the snapshots, without those from the future: the clock was wrong then or is wrong now.
+fn last(snapshots: Vec<(Timestamp, PathBuf)>, now: Timestamp) -> Option<(Timestamp, PathBuf)> {
+    snapshots.into_iter().filter(|(at, _)| *at <= now).max()
+}
+
+/// A scheduled snapshot that was not made.
+pub struct OverdueSnapshot {
+    /// When it should have been made.
+    pub due: Timestamp,
+    /// The newest one, if there is any.
+    pub newest: Option<PathBuf>,
+}
+
+/// The scheduled snapshot that is overdue by more than one interval. Without any snapshot, the first was due at the start of the controller,
+/// `started`. A directory that cannot be read has none. Shortly after a start nothing is overdue: the schedule catches up first.
+pub fn overdue(settings: &Snapshots, started: Timestamp, now: Timestamp) -> Option<OverdueSnapshot> {
+    let (directory, interval) = (settings.directory.as_ref()?, settings.interval.duration());
+    let newest = files(directory).ok().and_then(|files| last(snapshots(files), now));
+    let due = newest.as_ref().map_or(started, |(at, _)| at.plus(interval));
+    let is_overdue = now > due.plus(interval) && now > started.plus(RETRY_PAUSE.min(interval));
+    is_overdue.then(|| OverdueSnapshot { due, newest: newest.map(|(_, path)| path) })
 }
 
 fn snapshots(files: Vec<PathBuf>) -> Vec<(Timestamp, PathBuf)> {

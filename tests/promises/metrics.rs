@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, net::SocketAddr, path::Path, time::Duration};
 
 use overkeep::testing::clock::Clock;
 use serde_json::{Value as Json, json};
+use tempfile::TempDir;
 
 use crate::{
     command_line::on_host,
@@ -170,4 +171,28 @@ fn what_ends_is_told_before() {
     assert_eq!(tokens.iter().map(|item| (&item["id"], &item["name"])).collect::<Vec<_>>(), [(&made["id"], &json!(token))]);
     server.run_due_jobs();
     assert_eq!(value(&text(&server), "overkeep_expiring{kind=\"api-token\"}"), Some(0.0));
+}
+
+#[test]
+fn an_overdue_snapshot_speaks_up() {
+    let place = TempDir::new().unwrap();
+    // No directory can be made below a file.
+    let blocked = place.path().join("file").join("snapshots");
+    std::fs::write(place.path().join("file"), "").unwrap();
+    let clock = Clock::manual(Clock::system().now());
+    let server = TestServer::with(clock.clone(), |config| {
+        config.metrics.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        config.snapshots.directory = Some(blocked.clone());
+    });
+    let due = clock.now();
+    let count = || value(&text(&server), "overkeep_expiring{kind=\"snapshot\"}");
+    server.run_due_jobs();
+    assert_eq!((on_host(&server, &["expiring"]).status, count()), (0, Some(0.0)));
+    clock.advance(Duration::from_secs(25 * 60 * 60));
+    server.run_due_jobs();
+    let found = on_host(&server, &["expiring", "--within", "0s", "--json"]);
+    assert_eq!((found.status, count()), (3, Some(1.0)));
+    let found: Json = serde_json::from_str(&found.out).unwrap();
+    let overdue = json!({ "kind": "snapshot", "id": "", "name": blocked.to_str().unwrap(), "endsAt": due.to_string() });
+    assert_eq!((&found["total"], &found["items"][0]), (&json!(1), &overdue));
 }

@@ -11,7 +11,7 @@ use overkeep::testing::{
     change::{KINDS, SealedKeys},
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},
-    maintenance::{Maintenance, Schedule},
+    maintenance::{Maintenance, Schedule, overdue},
     store::Progress,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -89,6 +89,19 @@ fn doctor_finds_what_troubles() {
     assert_eq!(of(&findings, "advertised address")["healthy"], false, "{findings:#?}");
     let lines = on_host_with(&server, &[("OVERKEEP_LISTEN", &listen)], &["doctor"]);
     assert!(lines.out.contains("ok   controller") && lines.out.contains("FAIL snapshots"), "{}", lines.out);
+}
+
+#[test]
+fn doctor_needs_no_configuration() {
+    let server = TestServer::start();
+    let ran = on_host(&server, &["doctor", "-o", "json"]);
+    let findings: Vec<Json> = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {} {}", ran.out, ran.err));
+    for check in ["controller", "advertised address", "certificates", "key sets", "data file", "disk"] {
+        assert_eq!(of(&findings, check)["healthy"], true, "{findings:#?}");
+    }
+    // The address of the running controller, not the default one.
+    assert!(of(&findings, "advertised address")["detail"].as_str().unwrap().starts_with(&server.bound().to_string()), "{findings:#?}");
+    assert!(findings.iter().all(|finding| finding["check"] != "port"), "{findings:#?}");
 }
 
 #[test]
@@ -234,6 +247,30 @@ fn scheduled(place: &Path, adapt: impl FnOnce(&mut Snapshots)) -> (Schedule, Mai
     let mut settings = Snapshots { directory: Some(place.join("made")), interval: Span::minutes(60), ..Config::default().snapshots };
     adapt(&mut settings);
     (Schedule::of(&settings, maintenance.clone(), clock.clone()).unwrap(), maintenance, clock)
+}
+
+#[test]
+fn late_snapshots_are_overdue() {
+    let place = TempDir::new().unwrap();
+    let mut settings = Snapshots::clone(&Config::default().snapshots);
+    (settings.directory, settings.interval) = (Some(place.path().join("made")), Span::minutes(60));
+    let (schedule, _, clock) = scheduled(place.path(), |_| ());
+    let started = clock.now();
+    let late = |since: Timestamp, minutes: i64| overdue(&settings, since, started.plus_minutes(minutes));
+    // Without a snapshot, the first one was due at the start.
+    assert!(late(started, 60).is_none());
+    let first = late(started, 61).unwrap();
+    assert_eq!((first.due, first.newest), (started, None));
+    let made = schedule.round(&Progress::default()).unwrap().unwrap();
+    // One of a wrong clock says nothing.
+    fs::write(place.path().join("made/overkeep-29991231T235959.999Z.snapshot"), "").unwrap();
+    assert!(late(started, 120).is_none());
+    let next = late(started, 121).unwrap();
+    assert_eq!((next.due, next.newest), (started.plus_minutes(60), Some(made)));
+    // A controller that was stopped for long catches up first.
+    assert!(late(started.plus_minutes(1000), 1010).is_none());
+    assert!(late(started.plus_minutes(1000), 1011).is_some());
+    assert!(overdue(&Config::default().snapshots, started, started.plus_minutes(1000)).is_none());
 }
 
 #[test]

@@ -55,8 +55,7 @@ fn bash_takes_the_script() {
     on_host(server, &["create", "identity", &name]).good();
     let script = on_host(server, &["completions", "bash"]).good();
     let typed = "COMP_WORDS=(overkeep show identity zz-c); COMP_CWORD=3; COMP_TYPE=9; _clap_complete_overkeep overkeep zz-c identity";
-    let binaries = std::path::Path::new(env!("CARGO_BIN_EXE_overkeep")).parent().unwrap();
-    let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", binaries(), std::env::var("PATH").unwrap());
     let output = Command::new("bash")
         .args(["-c", &format!("{script}\n{typed}; printf %s \"${{COMPREPLY[@]}}\"")])
         .env("PATH", path)
@@ -64,6 +63,38 @@ fn bash_takes_the_script() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), name, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn bash_completes_quoted_names() {
+    let server = &TestServer::start();
+    let name = format!("zz {} smith", fresh("dora"));
+    on_host(server, &["create", "identity", &name]).good();
+    let script = on_host(server, &["completions", "bash"]).good();
+    let path = format!("{}:{}", binaries(), std::env::var("PATH").unwrap());
+    // What readline quotes cannot be seen without a terminal; that the script asks for it can.
+    for typed in ["zz\\ dora", "'zz dora", "\"zz dora"] {
+        let words = format!("COMP_WORDS=(overkeep show identity ''); COMP_CWORD=3; COMP_TYPE=9; word={}", quoted(typed));
+        let asks = "compopt() { printf '%s;' \"$*\"; }; _overkeep_quoting overkeep \"$word\" identity; printf %s \"${COMPREPLY[@]}\"";
+        let output = Command::new("bash")
+            .args(["-c", &format!("{script}\n{words}; {asks}")])
+            .env("PATH", &path)
+            .env("OVERKEEP_DATA", server.data())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.ends_with(&format!("-o filenames;{name}")), "{typed}: {said} {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(script.contains("-F _overkeep_quoting overkeep") && !script.contains("-F _clap"), "{script}");
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn binaries() -> String {
+    std::path::Path::new(env!("CARGO_BIN_EXE_overkeep")).parent().unwrap().display().to_string()
 }
 
 #[test]

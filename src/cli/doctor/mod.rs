@@ -13,10 +13,12 @@ use super::{
 };
 use crate::{
     admin_socket::{Outcome, socket},
+    config::Config,
     maintenance::doctor::{self, Finding},
 };
 
 /// Check what a controller on this host needs: files, disk, clock, limits, snapshots, ports, advertised addresses, certificates, key sets.
+/// Without a configuration file and variables, a running controller is checked with the configuration that it runs with.
 /// Exit status: 0 nothing is wrong, 3 something is, 1 the configuration cannot be read.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Doctor {
@@ -35,8 +37,13 @@ impl Doctor {
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         let controller = Transport::Host(socket::beside(&config.data));
-        let mut findings = doctor::findings(&config);
-        findings.extend(network::findings(&config, &controller));
+        // Without a configuration, the running controller tells its own.
+        let is_unconfigured = config == Config { data: config.data.clone(), ..Config::default() };
+        let running = is_unconfigured.then(|| network::running_findings(&controller)).flatten();
+        let findings = match running {
+            Some(findings) => findings,
+            None => doctor::findings(&config).into_iter().chain(network::findings(&config, &controller)).collect(),
+        };
         let is_good = findings.iter().all(|finding| finding.healthy);
         let lines = match self.output.as_str() {
             "json" => vec![serde_json::to_string_pretty(&findings).map_err(Failure::of)?],

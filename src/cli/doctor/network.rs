@@ -19,8 +19,33 @@ use crate::{
 
 /// How long a connection or an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+const CONTROLLER: &str = "controller";
 /// Names in one finding.
 const SHOWN: usize = 5;
+
+/// All findings about a running controller, with the configuration that it runs with: it checks its host itself, and tells the addresses that it
+/// advertises. `None` if none answers.
+pub(crate) fn running_findings(controller: &Transport) -> Option<Vec<Finding>> {
+    let mut found: Vec<Finding> = serde_json::from_value(data(&get(controller, "/overkeep/v1/doctor", &[]).ok()?)).ok()?;
+    let roots = roots_of(&get(controller, "/.well-known/est/cacerts", &[]).ok()?).ok()?;
+    let version = data(&get(controller, "/edge/management/v1/version", &[]).ok()?);
+    let urls = version.pointer("/apiVersions/edge-management/v1/apiBaseUrls").and_then(Json::as_array);
+    let hosts = urls.into_iter().flatten().filter_map(|url| url.as_str()?.strip_prefix("https://")?.split('/').next());
+    found.push(Finding::good(CONTROLLER, "it answers, and is checked with the configuration that it runs with"));
+    let pem = in_pem(&roots);
+    found.extend(hosts.filter_map(|host| host.parse().ok()).map(|address| {
+        let own = served(&address, Some(&pem));
+        // Its certificate may be one of another issuer.
+        let other = (!own.healthy).then(|| served(&address, None)).filter(|other| other.healthy);
+        other.unwrap_or(own)
+    }));
+    found.extend([ending(controller), key_sets(controller)]);
+    Some(found)
+}
+
+fn in_pem(roots: &[Vec<u8>]) -> String {
+    roots.iter().map(|der| pem::encode(&pem::Pem::new("CERTIFICATE", der.as_slice()))).collect()
+}
 
 /// All of them.
 pub(crate) fn findings(config: &Config, controller: &Transport) -> Vec<Finding> {
@@ -30,7 +55,7 @@ pub(crate) fn findings(config: &Config, controller: &Transport) -> Vec<Finding> 
     let addresses = config.listen.addresses().iter().copied().chain(own.into_iter().flatten()).filter(|address| address.port() != 0);
     found.extend(addresses.map(|address| port(address, roots.is_some())));
     let Some(roots) = roots else { return found };
-    let pem: String = roots.iter().map(|der| pem::encode(&pem::Pem::new("CERTIFICATE", der.as_slice()))).collect();
+    let pem = in_pem(&roots);
     let addresses: Vec<SocketAddr> = config.listen.addresses().iter().copied().filter(|address| address.port() != 0).collect();
     let advertised = if config.advertise.is_empty() && addresses.is_empty() { Vec::new() } else { config.advertised(&addresses) };
     found.extend(advertised.iter().map(|address| served(address, (config.tls.certificate.is_none()).then_some(pem.as_str()))));
@@ -41,10 +66,10 @@ pub(crate) fn findings(config: &Config, controller: &Transport) -> Vec<Finding> 
 
 fn running(config: &Config, is_running: bool) -> Finding {
     if is_running {
-        return Finding::good("controller", format!("it answers beside {}", config.data.display()));
+        return Finding::good(CONTROLLER, format!("it answers beside {}", config.data.display()));
     }
     let detail = format!("no controller answers beside {}; addresses, certificates and key sets were not checked", config.data.display());
-    Finding::bad("controller", detail, "overkeep run, or run this as the user of the controller")
+    Finding::bad(CONTROLLER, detail, "overkeep run, or run this as the user of the controller")
 }
 
 /// A port that the controller listens on, or would listen on.
@@ -115,7 +140,9 @@ fn ending(controller: &Transport) -> Finding {
     match get(controller, "/overkeep/v1/expiring", &[("within", "30d")]).map(|text| data(&text)) {
         Ok(found) => {
             let items: Vec<&Json> = found.get("items").and_then(Json::as_array).into_iter().flatten().collect();
-            let ending: Vec<&&Json> = items.iter().filter(|item| item.get("kind").is_none_or(|kind| kind != "enrollment")).collect();
+            // Enrollments last for hours, and snapshots have a check of their own.
+            let other = |item: &&&Json| item.get("kind").is_none_or(|kind| kind != "enrollment" && kind != "snapshot");
+            let ending: Vec<&&Json> = items.iter().filter(other).collect();
             if ending.is_empty() {
                 return Finding::good(CHECK, "none ends within 30 days");
             }

@@ -1,4 +1,4 @@
-//! What ends soon.
+//! What ends soon, and a snapshot that is overdue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     config::Span,
     error::{Error, Result},
-    expiring::{Expiring, expiring},
+    expiring::{Expiring, expiring, overdue_snapshot},
     http::{answer::Shown, call::Call, extractor::Query},
     store::Progress,
 };
@@ -22,7 +22,7 @@ pub(crate) struct Within {
     within: Option<String>,
 }
 
-/// What ends within a duration, or has ended.
+/// What ends within a duration or has ended, and a scheduled snapshot that is overdue by more than one interval.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExpiringList")]
 pub(crate) struct ExpiringList {
@@ -37,8 +37,12 @@ pub(crate) async fn list(call: Call, Query(Within { within }): Query<Within>) ->
     let text = within.as_deref().filter(|text| !text.is_empty()).unwrap_or("30d");
     let span: Span = text.parse().map_err(|reason: String| Error::invalid("within", reason, text))?;
     let before = call.now.plus(span.duration());
-    let keystore = call.keystore.clone();
-    let mut items = call.store.scan(move |tx| expiring(tx, &keystore, before, &Progress::default())).await?;
+    let (keystore, config, started, now) = (call.keystore.clone(), call.config.clone(), call.started, call.now);
+    let found = call.store.scan(move |tx| {
+        let snapshot = overdue_snapshot(&config.snapshots, started, now);
+        expiring(tx, &keystore, snapshot, before, &Progress::default())
+    });
+    let mut items = found.await?;
     let total = items.len();
     items.truncate(LIMIT);
     Ok(Shown(ExpiringList { total, items }))
