@@ -192,7 +192,7 @@ fn lists(engine: &mut Engine, rows: &mut Vec<Row>) {
     }
     rows.push(measure("service-updates, nothing changed", 2_000, |n| _ = black_box(engine.last_change_at(&identity(n), 1))));
     rows.push(measure("service-updates after a change elsewhere", 2_000, |n| {
-        engine.touch_service(&service(5), n as u64);
+        engine.service_changed(&service(5), n as u64);
         black_box(engine.last_change_at(&identity(n), 1));
     }));
     rows.push(measure("identities that may dial a service", 500, |n| _ = black_box(engine.identities(&service(n), Dial).len())));

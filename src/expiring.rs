@@ -158,7 +158,7 @@ struct Found<'p> {
 impl Found<'_> {
     /// Adds the first certificate of a PEM text.
     fn pem(&mut self, kind: ExpiringKind, name: impl FnOnce() -> Result<(String, String)>, pem: &str) -> Result<()> {
-        self.progress.go_on()?;
+        self.progress.check_cancelled()?;
         match Certificate::first(pem) {
             Ok(certificate) => self.add(kind, name, Timestamp::from_seconds(certificate.not_after())),
             Err(_) => Ok(()),
@@ -202,7 +202,7 @@ impl ExpiryNotice {
     }
 
     /// Reads once; a failure is logged. Returns the time until the next reading.
-    pub(crate) fn go_on(&self, progress: &Progress) -> Duration {
+    pub(crate) fn run_once(&self, progress: &Progress) -> Duration {
         if let Err(error) = self.update(progress)
             && !progress.is_stopped()
         {

@@ -1,4 +1,4 @@
-//! Background jobs: they end sessions that idled too long or lost their right, write what is only in memory, renew the controller's
+//! Background jobs: they end sessions that idled too long or lost their right, write activity that is only in memory, renew the controller's
 //! certificates, trim the history and delete enrollments that expired long ago.
 //!
 //! Jobs run periodically. Sessions that may have lost their right are also reviewed right after the commit that may have taken it, and when
@@ -44,16 +44,16 @@ pub(crate) struct Jobs {
     pub refusals: Refusals,
 }
 
-/// How often expired enrollments are looked for. They are kept for days, and each search reads all enrollments.
-const RECLAIM: Duration = Duration::from_secs(3600);
+/// The interval between two searches for expired enrollments. They are kept for days, and each search reads all enrollments.
+const ENROLLMENT_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// The due time of a periodic job.
-struct Period {
+struct Timer {
     interval: Duration,
     last: Instant,
 }
 
-impl Period {
+impl Timer {
     fn from_now(interval: Duration) -> Self {
         Self { interval, last: Instant::now() }
     }
@@ -62,9 +62,9 @@ impl Period {
         self.interval.saturating_sub(self.last.elapsed())
     }
 
-    /// Whether the job is due, by time or because `asked`; if so, the interval starts again.
-    fn is_due(&mut self, asked: bool) -> bool {
-        let due = asked || self.left().is_zero();
+    /// Whether the job is due, by time or because it is `requested`; if so, the interval starts again.
+    fn is_due(&mut self, requested: bool) -> bool {
+        let due = requested || self.left().is_zero();
         if due {
             self.last = Instant::now();
         }
@@ -72,25 +72,25 @@ impl Period {
     }
 }
 
-/// If the host's date is ahead of the time elapsed since the start, it is trusted after this long.
-const DOUBTED: Duration = Duration::from_secs(24 * 60 * 60);
+/// A host date that is ahead of the time elapsed since the start is trusted after this long.
+const TRUST_DATE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The date by which stored data ages. A host date that is wrong for a while must not delete data.
+/// The date that decides which stored data is old. A host date that is wrong for some hours must not delete data.
 #[derive(Default)]
 struct Calendar {
-    /// Since when the host's date is ahead, by the clock that does not jump.
+    /// When the host's date was first seen to be ahead, by the clock that does not jump.
     ahead: Option<Timestamp>,
 }
 
 impl Calendar {
-    fn today(&mut self, clock: &Clock) -> Timestamp {
-        let (shown, steady) = (clock.now(), clock.steady());
-        if shown <= steady {
+    fn date(&mut self, clock: &Clock) -> Timestamp {
+        let (host_date, steady) = (clock.now(), clock.steady());
+        if host_date <= steady {
             self.ahead = None;
-            return shown;
+            return host_date;
         }
         let since = *self.ahead.get_or_insert(steady);
-        if steady.since(since) < DOUBTED { steady } else { shown }
+        if steady.since(since) < TRUST_DATE_AFTER { steady } else { host_date }
     }
 }
 
@@ -106,7 +106,7 @@ enum JobMessage {
 }
 
 /// The capacity of the queue. When it is full, every session is reviewed.
-const WAITING: usize = 4096;
+const MAX_MESSAGES: usize = 4096;
 
 /// Wakes the jobs thread. Cheap to clone.
 #[derive(Clone)]
@@ -123,7 +123,7 @@ pub(crate) struct Inbox {
 
 /// Makes a [`JobTrigger`] and its inbox.
 pub(crate) fn job_trigger() -> (JobTrigger, Inbox) {
-    let (sender, messages) = sync_channel(WAITING);
+    let (sender, messages) = sync_channel(MAX_MESSAGES);
     let missed = Arc::<AtomicBool>::default();
     (JobTrigger { messages: sender, missed: missed.clone() }, Inbox { messages, missed })
 }
@@ -136,25 +136,25 @@ impl JobTrigger {
         }
     }
 
-    /// Wakes the jobs when records are ended, so that they are deleted soon.
+    /// Wakes the jobs when a commit tombstones records, so that they are deleted soon.
     pub(crate) fn follow(&self, store: &OpenStore) {
         let messages = self.messages.clone();
         store.subscribe(Phase::React, move |events| {
             if events.iter().any(|event| event.tombstone.is_some()) {
-                // With a full queue, the next round finds them.
+                // If the queue is full, the next round deletes them.
                 drop(messages.try_send(JobMessage::Ended));
             }
         });
     }
 }
 
-/// What woke the thread.
+/// The messages that the thread has received and not handled yet.
 #[derive(Default)]
-struct Woken {
+struct Pending {
     triggers: BTreeSet<Trigger>,
     rounds: Vec<Sender<()>>,
-    /// Whether tombstoned records may be left to delete.
-    left: bool,
+    /// Whether there may be tombstoned records to delete.
+    has_tombstones: bool,
 }
 
 /// Jobs that run until this is dropped.
@@ -174,55 +174,55 @@ impl Jobs {
     }
 
     fn run(&self, inbox: &Inbox) {
-        let mut round = Period::from_now(self.settings.sweep_interval.duration());
-        let mut activity = Period::from_now(self.settings.activity_interval.duration());
-        let mut reclaiming = Period::from_now(RECLAIM);
+        let mut round = Timer::from_now(self.settings.sweep_interval.duration());
+        let mut activity = Timer::from_now(self.settings.activity_interval.duration());
+        let mut enrollments = Timer::from_now(ENROLLMENT_INTERVAL);
         let mut expiry = Expiry::new(self.store.clone(), self.posture.clone(), self.clock.clone());
         let (mut in_place, mut calendar) = (true, Calendar::default());
         // A failed review is repeated as a review of every session.
-        let mut owed = false;
+        let mut has_failed_review = false;
         // A restart loses what endpoints reported, so every session that depends on posture is reviewed.
-        let mut woken = Woken { triggers: BTreeSet::from([Trigger::Everything]), rounds: Vec::new(), left: true };
-        while waited(inbox, expiry.left().map_or(round.left(), |left| left.min(round.left())), &mut woken) {
-            let Woken { mut triggers, rounds, mut left } = std::mem::take(&mut woken);
+        let mut pending = Pending { triggers: BTreeSet::from([Trigger::Everything]), rounds: Vec::new(), has_tombstones: true };
+        while wait(inbox, expiry.left().map_or(round.left(), |left| left.min(round.left())), &mut pending) {
+            let Pending { mut triggers, rounds, mut has_tombstones } = std::mem::take(&mut pending);
             let now = !rounds.is_empty();
             if round.is_due(now) {
-                left = true;
-                self.look_around(&mut in_place);
-                tell("trimming the history", self.trim_history(calendar.today(&self.clock)));
-                triggers.extend(owed.then_some(Trigger::Everything));
+                has_tombstones = true;
+                self.run_each_round(&mut in_place);
+                log_failure("trimming the history", self.trim_history(calendar.date(&self.clock)));
+                triggers.extend(has_failed_review.then_some(Trigger::Everything));
             }
-            triggers.extend(tell("checking one-time codes for expiry", expiry.look()).unwrap_or_default());
+            triggers.extend(log_failure("checking one-time codes for expiry", expiry.take_expired()).unwrap_or_default());
             let reviewed = self.review(&triggers);
-            owed = reviewed.is_err() || (owed && !triggers.contains(&Trigger::Everything));
-            tell("ending sessions that lost their right", reviewed);
-            woken.left = left && self.clear(now);
+            has_failed_review = reviewed.is_err() || (has_failed_review && !triggers.contains(&Trigger::Everything));
+            log_failure("ending sessions that lost their right", reviewed);
+            pending.has_tombstones = has_tombstones && self.delete_tombstoned(now);
             if activity.is_due(now) {
-                tell("writing activity", self.write_activity());
+                log_failure("writing activity", self.write_activity());
             }
-            if reclaiming.is_due(now) {
-                tell("dropping expired enrollments", self.drop_enrollments(calendar.today(&self.clock)));
+            if enrollments.is_due(now) {
+                log_failure("deleting expired enrollments", self.delete_expired_enrollments(calendar.date(&self.clock)));
             }
         }
-        tell("writing activity", self.write_activity());
+        log_failure("writing activity", self.write_activity());
         self.refusals.write(&self.store, self.clock.now(), true);
     }
 
     /// The jobs of each round.
-    fn look_around(&self, was_in_place: &mut bool) {
-        self.look_for_file(was_in_place);
-        tell("ending idle sessions", session_end::end_idle(&self.sessions, &self.changes, self.settings.sweep_batch));
-        tell("renewing certificates", self.certificates.renew_due(self.clock.now()));
+    fn run_each_round(&self, was_in_place: &mut bool) {
+        self.check_file_in_place(was_in_place);
+        log_failure("ending idle sessions", session_end::end_idle(&self.sessions, &self.changes, self.settings.sweep_batch));
+        log_failure("renewing certificates", self.certificates.renew_due(self.clock.now()));
         self.refusals.write(&self.store, self.clock.now(), false);
     }
 
     /// Logs once that the data file is no longer at its path, and once that it is back.
-    fn look_for_file(&self, was_in_place: &mut bool) {
+    fn check_file_in_place(&self, was_in_place: &mut bool) {
         let is_in_place = self.store.is_in_place();
         if is_in_place != *was_in_place {
             *was_in_place = is_in_place;
             if is_in_place {
-                tracing::info!("the data file is in its place again");
+                tracing::info!("the data file is at its path again");
             } else {
                 tracing::error!(
                     "the data file was moved, replaced or deleted; changes are still written to it, but the next start will not find it: \
@@ -233,9 +233,9 @@ impl Jobs {
     }
 
     /// Deletes one batch of tombstoned records, or all of them. Returns whether there may be more.
-    fn clear(&self, everything: bool) -> bool {
+    fn delete_tombstoned(&self, everything: bool) -> bool {
         loop {
-            let more = tell("deleting ended records", self.store.remove_deleted(self.settings.sweep_batch)).unwrap_or(false);
+            let more = log_failure("deleting tombstoned records", self.store.remove_deleted(self.settings.sweep_batch)).unwrap_or(false);
             if !(more && everything) {
                 return more;
             }
@@ -243,8 +243,8 @@ impl Jobs {
     }
 
     /// Deletes enrollments that expired longer ago than `keep_expired`, in batches.
-    fn drop_enrollments(&self, today: Timestamp) -> Result<()> {
-        let (before, mut old) = (today.minus(self.enrollment.keep_expired.duration()), Vec::new());
+    fn delete_expired_enrollments(&self, date: Timestamp) -> Result<()> {
+        let (before, mut old) = (date.minus(self.enrollment.keep_expired.duration()), Vec::new());
         self.store.read(|tx| {
             tx.each_readable::<Enrollment>(|enrollment| {
                 old.extend((enrollment.spec.expires_at < before).then_some(enrollment.id));
@@ -266,8 +266,8 @@ impl Jobs {
     }
 
     /// Deletes history older than `max_age`, and the oldest beyond `max_mib`.
-    fn trim_history(&self, today: Timestamp) -> Result<()> {
-        let since = today.minus(self.history.max_age.duration());
+    fn trim_history(&self, date: Timestamp) -> Result<()> {
+        let since = date.minus(self.history.max_age.duration());
         self.store.trim_history(Retention { since, bytes: self.history.max_mib << 20 }).map(|_| ())
     }
 
@@ -280,8 +280,8 @@ impl Jobs {
             for batch in lapsed.chunks(self.settings.sweep_batch) {
                 let ended = batch.to_vec();
                 self.changes.run_blocking(move |change| posture::end(change, &ended))?;
-                let shut_out: BTreeSet<&str> = batch.iter().filter(|one| one.by_posture).map(|one| one.identity.as_str()).collect();
-                shut_out.into_iter().for_each(|identity| self.access.touch_identity(identity));
+                let affected: BTreeSet<&str> = batch.iter().filter(|one| one.by_posture).map(|one| one.identity.as_str()).collect();
+                affected.into_iter().for_each(|identity| self.access.identity_changed(identity));
             }
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Jobs {
             written += batch.len();
             Ok(())
         });
-        self.sessions.owe(unwritten.iter().skip(written).map(|(id, _)| id));
+        self.sessions.mark_unwritten(unwritten.iter().skip(written).map(|(id, _)| id));
         outcome
     }
 
@@ -313,34 +313,39 @@ impl Jobs {
             }
             Ok(ended)
         })?;
-        // A request may have touched its session's entry in memory while the session ended.
+        // A request may have entered the session in memory again while the session ended.
         ended.iter().for_each(|id| self.sessions.forget(id.as_str()));
         Ok(())
     }
 }
 
-fn tell<T>(what: &str, result: Result<T>) -> Option<T> {
+/// Logs a failure of a job. Returns the result of a job that succeeded.
+fn log_failure<T>(what: &str, result: Result<T>) -> Option<T> {
     result.inspect_err(|error| tracing::warn!(%error, "{what} failed")).ok()
 }
 
-/// Waits for a message or for `time`, then takes all queued messages. Returns whether to go on.
-fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
-    let first = if woken.triggers.is_empty() && !woken.left { inbox.messages.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
+/// Waits for a message or for `time`, then takes all queued messages. Returns false if the thread has to stop.
+fn wait(inbox: &Inbox, time: Duration, pending: &mut Pending) -> bool {
+    let first = if pending.triggers.is_empty() && !pending.has_tombstones {
+        inbox.messages.recv_timeout(time)
+    } else {
+        Err(RecvTimeoutError::Timeout)
+    };
     let messages = match first {
         Err(RecvTimeoutError::Disconnected) => return false,
         Err(RecvTimeoutError::Timeout) => None,
         Ok(message) => Some(message),
     };
-    for message in messages.into_iter().chain(inbox.messages.try_iter().take(WAITING)) {
+    for message in messages.into_iter().chain(inbox.messages.try_iter().take(MAX_MESSAGES)) {
         match message {
             JobMessage::Stop => return false,
-            JobMessage::Review(trigger) => drop(woken.triggers.insert(trigger)),
-            JobMessage::Ended => woken.left = true,
-            JobMessage::Round(asked) => woken.rounds.push(asked),
+            JobMessage::Review(trigger) => drop(pending.triggers.insert(trigger)),
+            JobMessage::Ended => pending.has_tombstones = true,
+            JobMessage::Round(done) => pending.rounds.push(done),
         }
     }
     if inbox.missed.swap(false, Ordering::AcqRel) {
-        woken.triggers.insert(Trigger::Everything);
+        pending.triggers.insert(Trigger::Everything);
     }
     true
 }
@@ -348,8 +353,8 @@ fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
 impl Running {
     /// Runs every job now and waits until that is done.
     pub(crate) fn round(&self) {
-        let (asked, done) = mpsc::channel();
-        drop(self.job_trigger.messages.send(JobMessage::Round(asked)));
+        let (sender, done) = mpsc::channel();
+        drop(self.job_trigger.messages.send(JobMessage::Round(sender)));
         // Nothing is sent: `recv` returns when the jobs drop the sender.
         let _ = done.recv();
     }

@@ -160,7 +160,7 @@ impl Online {
         let is_first = *open == 1;
         drop(channels);
         if is_first {
-            self.tell(identity);
+            self.notify(identity);
         }
     }
 
@@ -174,7 +174,7 @@ impl Online {
         }
         channels.remove(identity);
         drop(channels);
-        self.tell(identity);
+        self.notify(identity);
     }
 
     /// The cost that open circuits and failed dials add to a terminator.
@@ -197,7 +197,7 @@ impl Online {
         self.0.listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
     }
 
-    fn tell(&self, identity: &str) {
+    fn notify(&self, identity: &str) {
         for listener in &*self.0.listeners.read().unwrap_or_else(PoisonError::into_inner) {
             listener(identity);
         }

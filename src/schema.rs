@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 const PATTERN_BYTES: usize = 1 << 20;
 /// A body with more values than this is checked for violations only at the beginnings of its lists and objects: each violation costs
 /// memory.
-const LOOKED_AT: usize = 4096;
+const MAX_VALUES: usize = 4096;
 /// Length of such a beginning: items of a list, or members of an object.
 const BEGINNING: usize = 64;
 /// At most this many violations are reported.
-const TOLD: usize = 20;
+const MAX_VIOLATIONS: usize = 20;
 /// An error repeats at most this many characters of an offending value.
-const SHOWN: usize = 400;
+const MAX_VALUE_LENGTH: usize = 400;
 
 /// A compiled JSON schema.
 pub struct Checker {
@@ -63,7 +63,7 @@ impl Checker {
         if self.validator.is_valid(body) {
             return Ok(());
         }
-        let shortened = exceeds(body, &mut { LOOKED_AT }).then(|| beginning(body));
+        let shortened = exceeds(body, &mut { MAX_VALUES }).then(|| beginning(body));
         let mut list = ViolationList::default();
         for violation in self.validator.iter_errors(shortened.as_ref().unwrap_or(body)) {
             list.add(errors_of(&violation, &self.schema, Of::Body));
@@ -87,9 +87,9 @@ impl Checker {
         let data_errors =
             |violation: &ValidationError<'_>| errors_of(violation, &self.schema, Of::Data).into_iter().map(|(_, error)| error);
         let mut errors: Vec<Error> = data_errors(&first).collect();
-        if !exceeds(data, &mut { LOOKED_AT }) {
+        if !exceeds(data, &mut { MAX_VALUES }) {
             for error in self.validator.iter_errors(data).flat_map(|violation| data_errors(&violation).collect::<Vec<_>>()) {
-                if !errors.contains(&error) && errors.len() < TOLD {
+                if !errors.contains(&error) && errors.len() < MAX_VIOLATIONS {
                     errors.push(error);
                 }
             }
@@ -98,14 +98,14 @@ impl Checker {
     }
 }
 
-/// Violations found so far; only the most important [`TOLD`] are kept.
+/// Violations found so far; only the most important [`MAX_VIOLATIONS`] are kept.
 #[derive(Default)]
-struct ViolationList(Vec<(Matter, Error)>);
+struct ViolationList(Vec<(ViolationOrder, Error)>);
 
 impl ViolationList {
-    fn add(&mut self, more: Vec<(Matter, Error)>) {
+    fn add(&mut self, more: Vec<(ViolationOrder, Error)>) {
         self.0.extend(more);
-        if self.0.len() > 4 * TOLD {
+        if self.0.len() > 4 * MAX_VIOLATIONS {
             self.sort();
         }
     }
@@ -113,7 +113,7 @@ impl ViolationList {
     fn sort(&mut self) {
         self.0.sort_by(|(one, first), (other, second)| one.cmp(other).then_with(|| member_of(first).cmp(&member_of(second))));
         self.0.dedup_by(|(_, one), (_, other)| one == other);
-        self.0.truncate(TOLD);
+        self.0.truncate(MAX_VIOLATIONS);
     }
 
     /// In order of importance.
@@ -157,7 +157,7 @@ enum Of {
 /// The order in which violations are reported. Clients expect that the type of a body is decided first, then its members are read, then
 /// rules are checked: first those of all types, then those of its own type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Matter {
+enum ViolationOrder {
     Form,
     Type,
     Rule,
@@ -165,7 +165,7 @@ enum Matter {
 }
 
 /// The errors of a violation: one, unless the body has several types.
-fn errors_of(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Vec<(Matter, Error)> {
+fn errors_of(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Vec<(ViolationOrder, Error)> {
     let path = dotted(violation.instance_path().as_str());
     match violation.kind() {
         Broken::OneOfNotValid { context } if of == Of::Body => variant(context, schema, path),
@@ -173,15 +173,17 @@ fn errors_of(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Vec<(Mat
     }
 }
 
-fn one(violation: &ValidationError<'_>, schema: &Json, of: Of, path: String) -> (Matter, Error) {
+fn one(violation: &ValidationError<'_>, schema: &Json, of: Of, path: String) -> (ViolationOrder, Error) {
     match violation.kind() {
-        Broken::Type { .. } if of == Of::Body => (Matter::Type, Error::Unparseable(format!("{} {}", named(path), reason(violation)))),
+        Broken::Type { .. } if of == Of::Body => {
+            (ViolationOrder::Type, Error::Unparseable(format!("{} {}", named(path), reason(violation))))
+        }
         Broken::Required { property } if of == Of::Body => {
             let name = property.as_str().unwrap_or_default();
             let field = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
             let value = if is_list(schema, violation, name) { "[]" } else { "" };
-            let matter = if member(schema, violation, name, "const").is_some() { Matter::Form } else { Matter::Rule };
-            (matter, Error::invalid(field, "is required", value))
+            let order = if member(schema, violation, name, "const").is_some() { ViolationOrder::Form } else { ViolationOrder::Rule };
+            (order, Error::invalid(field, "is required", value))
         }
         _ => {
             let reason = shortened(&reason(violation));
@@ -191,17 +193,17 @@ fn one(violation: &ValidationError<'_>, schema: &Json, of: Of, path: String) -> 
             };
             let value = unexpected.unwrap_or_else(|| violation.instance());
             let value = if path.to_lowercase().ends_with("password") { String::new() } else { shown(value) };
-            (Matter::Rule, Error::invalid(named(path), reason, value))
+            (ViolationOrder::Rule, Error::invalid(named(path), reason, value))
         }
     }
 }
 
 /// The violations of a body that has several types: its tag, or what violates the type that the tag names.
-fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String) -> Vec<(Matter, Error)> {
+fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String) -> Vec<(ViolationOrder, Error)> {
     let tagged = |form: &&Vec<ValidationError<'static>>| !form.iter().any(|v| matches!(v.kind(), Broken::Constant { .. }));
     let tag = forms.iter().flatten().find(|v| matches!(v.kind(), Broken::Constant { .. }));
     let form = forms.iter().find(tagged).into_iter().flatten();
-    let of_form = |(matter, error)| (if matter == Matter::Rule { Matter::RuleOfForm } else { matter }, error);
+    let of_form = |(order, error)| (if order == ViolationOrder::Rule { ViolationOrder::RuleOfForm } else { order }, error);
     let broken: Vec<_> = form.flat_map(|violation| errors_of(violation, schema, Of::Body)).map(of_form).collect();
     if !broken.is_empty() {
         return broken;
@@ -217,7 +219,7 @@ fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String)
         Some(tag) => Error::Unparseable(format!("{} must be {}", dotted(tag.instance_path().as_str()), one_of(known()))),
         None => Error::Unparseable(format!("{}: fits no known form", named(path))),
     };
-    vec![(Matter::Form, error)]
+    vec![(ViolationOrder::Form, error)]
 }
 
 /// What would be valid, without repeating what was sent.
@@ -287,7 +289,7 @@ fn named(path: String) -> String {
     if path.is_empty() { "(root)".into() } else { path }
 }
 
-/// A value as errors show it: strings without quotes, lists without commas, at most [`SHOWN`] characters.
+/// A value as errors show it: strings without quotes, lists without commas, at most [`MAX_VALUE_LENGTH`] characters.
 pub(crate) fn shown(value: &Json) -> String {
     shortened(&text(value))
 }
@@ -301,5 +303,5 @@ fn text(value: &Json) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    text.chars().take(SHOWN).collect()
+    text.chars().take(MAX_VALUE_LENGTH).collect()
 }

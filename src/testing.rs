@@ -17,7 +17,7 @@ pub mod authentication {
 }
 pub mod change {
     pub use crate::change::{
-        Administrator, Certificates, ChangeContext, Changes, Draft, Filling, KINDS, Lifecycle, SealedKeys, certificates, enrollment,
+        Administrator, Certificates, ChangeContext, Changes, Draft, KINDS, Lifecycle, NewFile, SealedKeys, certificates, enrollment,
         first_start, stored_seal,
     };
 }

@@ -20,7 +20,7 @@ use std::{
 use super::{
     Changes, Difference, Engine, Subject,
     feed::{fill, subject},
-    history_rows::{RowFacts, delta, kinds, telling},
+    history_rows::{RowFacts, delta, kinds, reduced},
 };
 use crate::{
     entity::{
@@ -34,24 +34,24 @@ use crate::{
 /// The setting that holds the sequence of the last history row that is processed.
 const SETTING: &str = "access told";
 /// The greatest number of names in each list of a row.
-const NAMED: usize = 20;
+const MAX_NAMES: usize = 20;
 /// The number of rows read at once; more only to complete a change.
 const ROWS: usize = 4096;
 /// Up to this many changes of one round get a row each; more are combined.
 const MAX_LISTED: usize = 32;
 /// The same limit while there is a backlog.
-const FEW: usize = 4;
+const MAX_LISTED_BACKLOG: usize = 4;
 /// The duration of a round after which its results are written; only for rounds that run by themselves.
-const LONG: Duration = Duration::from_millis(250);
+const ROUND_LIMIT: Duration = Duration::from_millis(250);
 /// The pause after a round, as a multiple of its duration: the audit uses at most a tenth of a core.
-const SHARE: u32 = 9;
-/// The shortest pause once it has caught up (`REST`), and the pause after a failure (`PATIENCE`).
-const REST: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE_FACTOR: u32 = 9;
+/// The shortest pause once it has caught up (`MIN_PAUSE`), and the pause after a failure (`RETRY_PAUSE`).
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
 /// The engine is dropped when it was not needed for this long.
 const IDLE: Duration = Duration::from_secs(600);
 /// After this many rows without effect the position is stored.
-const PASSED: u64 = 10_000;
+const STORE_AFTER: u64 = 10_000;
 
 /// Follows the history of a store. Cheap to clone.
 #[derive(Clone)]
@@ -91,21 +91,21 @@ impl AccessAudit {
     }
 
     /// Runs one round. Returns how long to wait before the next one.
-    pub(crate) fn go_on(&self) -> Duration {
+    pub(crate) fn run_round(&self) -> Duration {
         self.with(|progress| {
             if !progress.store.is_alive() {
-                return PATIENCE;
+                return RETRY_PAUSE;
             }
             let begun = Instant::now();
-            match progress.round(LONG) {
-                Ok(true) => begun.elapsed() * SHARE,
+            match progress.process(ROUND_LIMIT) {
+                Ok(true) => begun.elapsed() * PAUSE_FACTOR,
                 Ok(false) => {
                     progress.rest();
-                    REST.max(begun.elapsed() * SHARE)
+                    MIN_PAUSE.max(begun.elapsed() * PAUSE_FACTOR)
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the access audit failed: the history lacks rows on gained and lost access; it tries again");
-                    PATIENCE
+                    RETRY_PAUSE
                 }
             }
         })
@@ -119,7 +119,7 @@ impl AccessAudit {
         self.with(|progress| {
             // A backlog is no reason to combine changes here.
             progress.is_behind = false;
-            while progress.round(Duration::MAX)? {}
+            while progress.process(Duration::MAX)? {}
             Ok(())
         })
     }
@@ -140,7 +140,7 @@ fn begin(store: &Store) -> Result<u64> {
 
 impl Progress {
     /// Processes changes for about this long. Returns whether there are more.
-    fn round(&mut self, long: Duration) -> Result<bool> {
+    fn process(&mut self, long: Duration) -> Result<bool> {
         let result = self.record_some(long);
         if let Err(error) = &result {
             // The engine may be ahead of what was written.
@@ -154,13 +154,13 @@ impl Progress {
     }
 
     fn record_some(&mut self, long: Duration) -> Result<bool> {
-        let Found { gone, rows, end } = self.store.read(|tx| some(tx, self.seen))?;
+        let ReadRows { gone, rows, end } = self.store.read(|tx| some(tx, self.seen))?;
         if gone > self.seen {
             // Changes whose rows were dropped from the history are skipped.
             (self.engine, self.seen) = (None, gone);
         }
         let (names, is_full) = (names(&rows), rows.len() >= ROWS);
-        let limit = if is_full || self.is_behind { FEW } else { MAX_LISTED };
+        let limit = if is_full || self.is_behind { MAX_LISTED_BACKLOG } else { MAX_LISTED };
         let (mut shares, mut entries, mut seen) = (shares(rows, limit).into_iter(), Vec::new(), end);
         let begun = Instant::now();
         while let Some(share) = shares.next() {
@@ -198,9 +198,9 @@ impl Progress {
 
     /// Writes the results and the position.
     fn note(&mut self, seen: u64, entries: Vec<(Author, HistoryEntry)>) -> Result<()> {
-        if !entries.is_empty() || seen.saturating_sub(self.noted) > PASSED {
+        if !entries.is_empty() || seen.saturating_sub(self.noted) > STORE_AFTER {
             self.store.write_blocking(move |tx| {
-                entries.into_iter().try_for_each(|(author, entry)| tx.tell_of(author, entry))?;
+                entries.into_iter().try_for_each(|(author, entry)| tx.append_history_of(author, entry))?;
                 tx.set_setting(SETTING, Some(&seen.to_le_bytes()))
             })?;
             self.noted = seen;
@@ -219,7 +219,7 @@ fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
     fill(&mut engine, tx)?;
     let kinds: Vec<&str> = kinds().collect();
     tx.history_back(&kinds, sequence, &mut |row| {
-        if let Some(row) = telling(row)
+        if let Some(row) = reduced(row)
             && let Some(delta) = delta(&engine, &row, RowFacts::Before)
         {
             engine.exchange(&delta);
@@ -230,7 +230,7 @@ fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
 }
 
 /// Rows of the history after a position.
-struct Found {
+struct ReadRows {
     /// The last row that was dropped.
     gone: u64,
     /// The rows that may affect access.
@@ -239,17 +239,17 @@ struct Found {
     end: u64,
 }
 
-fn some(tx: &Read<'_>, sequence: u64) -> Result<Found> {
+fn some(tx: &Read<'_>, sequence: u64) -> Result<ReadRows> {
     let (kinds, mut rows) = (kinds().collect::<Vec<_>>(), Vec::<HistoryRow>::new());
     let end = tx.history_of(&kinds, sequence, &mut |row| {
         if rows.len() >= ROWS && rows.last().is_some_and(|last| last.change() != row.change()) {
             return Ok(ControlFlow::Break(()));
         }
-        rows.extend(telling(row));
+        rows.extend(reduced(row));
         Ok(ControlFlow::Continue(()))
     })?;
     let gone = tx.history_gone()?;
-    Ok(Found { gone, rows, end: end.max(gone) })
+    Ok(ReadRows { gone, rows, end: end.max(gone) })
 }
 
 /// Groups rows by change. If there are more than `limit` changes, several are combined, if possible those of one author.
@@ -343,7 +343,7 @@ impl Engine {
         }
         // Of several deltas about one subject the last one counts, so that the oldest state must come last.
         back.reverse();
-        self.preview(&back, NAMED)
+        self.preview(&back, MAX_NAMES)
     }
 }
 

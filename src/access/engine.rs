@@ -69,7 +69,7 @@ impl Engine {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
         let Some(row) = self.all.of_mut(subject).remove(id) else { return };
-        self.watch.forget_touch((subject, row));
+        self.watch.forget_subject((subject, row));
         match subject {
             Subject::Identity => self.watch.forget(row),
             Subject::EdgeRouter => self.evaluated.forget_reaches(),
@@ -116,17 +116,17 @@ impl Engine {
     }
 
     /// A service, or a config of it, changed in a way that identities with access to it see.
-    pub fn touch_service(&mut self, id: &str, now: u64) {
-        self.touch(Subject::Service, id, now);
+    pub fn service_changed(&mut self, id: &str, now: u64) {
+        self.subject_changed(Subject::Service, id, now);
     }
 
     /// A posture check has other requirements.
-    pub fn touch_posture_check(&mut self, id: &str, now: u64) {
-        self.touch(Subject::PostureCheck, id, now);
+    pub fn posture_check_changed(&mut self, id: &str, now: u64) {
+        self.subject_changed(Subject::PostureCheck, id, now);
     }
 
     /// Something else that the identity sees changed: a config override, or what its endpoint reported.
-    pub fn touch_identity(&mut self, id: &str, now: u64) {
+    pub fn identity_changed(&mut self, id: &str, now: u64) {
         if let Some(row) = self.all.of(Subject::Identity).row(id) {
             self.rights_of(row);
             self.watch.move_to(row, now);
@@ -138,16 +138,16 @@ impl Engine {
     /// earlier result for this identity.
     pub fn last_change_at(&mut self, identity: &str, otherwise: u64) -> u64 {
         let Some(row) = self.all.of(Subject::Identity).row(identity) else { return otherwise };
-        if !self.watch.is_settled(row) {
+        if !self.watch.is_current(row) {
             self.rights_of(row);
         }
-        self.watch.tell(row, otherwise)
+        self.watch.last_change(row, otherwise)
     }
 
     /// The rights of an identity; the observer records that it saw them. All rights are read through this function.
     pub(super) fn rights_of(&mut self, identity: u32) -> Option<Arc<Rights>> {
         let rights = self.evaluated.of(identity, &self.service_policies, &self.types, &self.all)?;
-        self.watch.settle(identity, &rights);
+        self.watch.update(identity, &rights);
         Some(rights)
     }
 
@@ -160,9 +160,9 @@ impl Engine {
         Some([near, far])
     }
 
-    fn touch(&mut self, subject: Subject, id: &str, now: u64) {
+    fn subject_changed(&mut self, subject: Subject, id: &str, now: u64) {
         if let Some(row) = self.all.of(subject).row(id) {
-            self.watch.touch((subject, row), now);
+            self.watch.subject_changed((subject, row), now);
         }
     }
 

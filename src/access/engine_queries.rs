@@ -1,7 +1,7 @@
 //! The queries of the engine. An unknown id is not an error here: it has no rights and no related subjects.
 
 use super::{
-    Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::Because,
+    Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::MatchReason,
 };
 use crate::entity::EdgeRouter as EdgeRouterRecord;
 use Subject::{EdgeRouter, Identity, PostureCheck, Service};
@@ -189,7 +189,7 @@ impl Engine {
         identity: u32,
         service: u32,
         among: &RoaringBitmap,
-    ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> + use<'a> {
+    ) -> impl Iterator<Item = (u32, MatchReason<'a>, MatchReason<'a>)> + use<'a> {
         self.service_policies.linking((Identity, identity), (Service, service), among, &self.all)
     }
 
@@ -199,7 +199,7 @@ impl Engine {
         links.filter_map(|(policy, ..)| self.policy_grant(policy))
     }
 
-    fn grant(&self, policy: u32, near: Because<'_>, far: Because<'_>) -> Option<GrantReason> {
+    fn grant(&self, policy: u32, near: MatchReason<'_>, far: MatchReason<'_>) -> Option<GrantReason> {
         let (identity, service) = (self.reason(Identity, near), self.reason(Service, far));
         Some(GrantReason { policy_grant: self.policy_grant(policy)?, identity, service })
     }
@@ -217,12 +217,12 @@ impl Engine {
         self.subjects(PostureCheck, checks).in_order().map(|(_, id)| id.clone()).collect()
     }
 
-    pub(super) fn reason(&self, subject: Subject, because: Because<'_>) -> Reason {
+    pub(super) fn reason(&self, subject: Subject, because: MatchReason<'_>) -> Reason {
         let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
         match because {
-            Because::Id => Reason::Id,
-            Because::Everyone => Reason::Everyone,
-            Because::Attributes(attributes) => Reason::Attributes(attributes.iter().filter_map(name).collect()),
+            MatchReason::Id => Reason::Id,
+            MatchReason::Everyone => Reason::Everyone,
+            MatchReason::Attributes(attributes) => Reason::Attributes(attributes.iter().filter_map(name).collect()),
         }
     }
 

@@ -56,9 +56,9 @@ impl Access {
     }
 
     /// Marks a change that an identity sees but that is not stored, so that polling clients read again.
-    pub fn touch_identity(&self, id: &str) {
+    pub fn identity_changed(&self, id: &str) {
         let now = millis(self.clock.now());
-        self.ask(|engine| engine.touch_identity(id, now));
+        self.ask(|engine| engine.identity_changed(id, now));
     }
 
     /// Queries the engine. The lock is held meanwhile, so that a query should be short.
@@ -115,16 +115,16 @@ impl Access {
     fn on_commit(&self, store: &Reader, events: &[Event]) {
         let now = millis(self.clock.now());
         for event in events {
-            let touched = touched_by(store, event);
+            let touched = subjects_changed_by(store, event);
             self.ask(|engine| {
                 if let Some(delta) = delta(event) {
                     engine.apply(&delta, now);
                 }
                 for (subject, id) in touched {
                     match subject {
-                        Subject::Service => engine.touch_service(&id, now),
-                        Subject::PostureCheck => engine.touch_posture_check(&id, now),
-                        _ => engine.touch_identity(&id, now),
+                        Subject::Service => engine.service_changed(&id, now),
+                        Subject::PostureCheck => engine.posture_check_changed(&id, now),
+                        _ => engine.identity_changed(&id, now),
                     }
                 }
             });
@@ -261,7 +261,7 @@ fn service_edge_router_policy(record: &Record<ServiceEdgeRouterPolicy>) -> Polic
 }
 
 /// The subjects whose change is visible although no right changes: a service or posture check, or a single identity.
-fn touched_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
+fn subjects_changed_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
     if let Some((Some(_), Some(new))) = event.of::<Service>() {
         return vec![(Subject::Service, new.id.to_string())];
     }

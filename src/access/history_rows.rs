@@ -34,7 +34,7 @@ pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// A row reduced to the members that affect access; `None` if there are none.
-pub(super) fn telling(mut row: HistoryRow) -> Option<HistoryRow> {
+pub(super) fn reduced(mut row: HistoryRow) -> Option<HistoryRow> {
     let of_policy = matches!(engine_role(&row.kind)?, EngineRole::Policy(_));
     let matters = |member: &str| match member {
         ROLES => !of_policy,
@@ -70,7 +70,7 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, facts: RowFacts) -> Optio
             let Some(members) = members else { return Some(gone) };
             let known = engine.known(&gone);
             let Delta::Policy { kind, id, policy } = known else { return None };
-            Some(Delta::Policy { kind, id, policy: Some(as_told(policy.unwrap_or_else(|| blank(kind)), members)) })
+            Some(Delta::Policy { kind, id, policy: Some(with_members(policy.unwrap_or_else(|| blank(kind)), members)) })
         }
     }
 }
@@ -81,7 +81,7 @@ fn blank(kind: PolicyKind) -> Policy {
 }
 
 /// A policy with the changed members of a row.
-fn as_told(mut policy: Policy, members: &Map<String, Json>) -> Policy {
+fn with_members(mut policy: Policy, members: &Map<String, Json>) -> Policy {
     if let Some(semantic) = read::<entity::Semantic>(members, SEMANTIC) {
         policy.semantic = semantic.into();
     }

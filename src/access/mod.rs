@@ -18,7 +18,7 @@
 //! took is written to the history by a separate engine that follows the history (`history_rows.rs`, `access_audit.rs`).
 //!
 //! Invariant: the index only proposes, the rule decides. Everything allowed, listed or explained was decided by
-//! `List::because` or its bitmap form in `role_index.rs`. A property test compares both with a rebuilt engine and a
+//! `List::match_reason` or its bitmap form in `role_index.rs`. A property test compares both with a rebuilt engine and a
 //! naive model.
 
 mod access_audit;

@@ -21,11 +21,11 @@ pub(crate) struct NearMiss {
 
 impl Engine {
     /// The service policies of a type that match the identity or the service, but not both, in order of id.
-    pub(crate) fn nearly(&self, identity: &str, service: &str, right: Right) -> Vec<NearMiss> {
-        self.near(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), self.types.of(right))
+    pub(crate) fn near_misses(&self, identity: &str, service: &str, right: Right) -> Vec<NearMiss> {
+        self.misses_between(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), self.types.of(right))
     }
 
-    fn near(&self, index: &PolicyIndex, one: (Subject, &str), other: (Subject, &str), among: &RoaringBitmap) -> Vec<NearMiss> {
+    fn misses_between(&self, index: &PolicyIndex, one: (Subject, &str), other: (Subject, &str), among: &RoaringBitmap) -> Vec<NearMiss> {
         let matching =
             |(subject, id): (Subject, &str)| self.row(subject, id).map(|row| index.of(subject, row, &self.all) & among).unwrap_or_default();
         let (ones, others) = (matching(one), matching(other));
@@ -40,7 +40,7 @@ impl Engine {
     fn lacking(&self, index: &PolicyIndex, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<NearMiss> {
         let subject = |(subject, id)| self.all.of(subject).subject(self.row(subject, id)?);
         let (id, roles) = subject(there)?;
-        let because = index.role_index(there.0)?.because(policy, id, roles)?;
+        let because = index.role_index(there.0)?.match_reason(policy, id, roles)?;
         let list = index.role_index(missing.0).and_then(|side: &RoleIndex| side.list(policy))?;
         let (_, held) = subject(missing)?;
         Some(NearMiss {

@@ -2,7 +2,7 @@
 //!
 //! A change does no work per identity, even if a policy covers all of them. A change that may matter to more than one
 //! identity gets the next step number. When an identity asks, its rights are compared with those it was shown last (by
-//! a fingerprint), and the subjects touched since are checked. So the answer is right at any time. A change that was
+//! a fingerprint), and the subjects changed since are checked. So the answer is right at any time. A change that was
 //! reverted before anybody looked does not count. An identity that never asked has no entry here.
 
 use super::{Rights, Subject};
@@ -13,8 +13,8 @@ pub(super) struct Observers {
     step: u64,
     /// The last change of any rights.
     rights: Change,
-    /// Services and posture checks by the step that touched them last, and the reverse.
-    touched: BTreeMap<u64, Touch>,
+    /// Services and posture checks by the step that changed them last, and the reverse.
+    changed: BTreeMap<u64, SubjectChange>,
     latest: HashMap<(Subject, u32), u64>,
     observers: HashMap<u32, Observer>,
 }
@@ -25,7 +25,7 @@ struct Change {
     at: u64,
 }
 
-struct Touch {
+struct SubjectChange {
     what: (Subject, u32),
     at: u64,
 }
@@ -62,17 +62,17 @@ impl Observers {
         }
     }
 
-    pub(crate) fn touch(&mut self, what: (Subject, u32), now: u64) {
-        self.forget_touch(what);
+    pub(crate) fn subject_changed(&mut self, what: (Subject, u32), now: u64) {
+        self.forget_subject(what);
         self.step += 1;
-        self.touched.insert(self.step, Touch { what, at: now });
+        self.changed.insert(self.step, SubjectChange { what, at: now });
         self.latest.insert(what, self.step);
     }
 
     /// Must be called when a row is freed, because another subject may get it.
-    pub(crate) fn forget_touch(&mut self, what: (Subject, u32)) {
+    pub(crate) fn forget_subject(&mut self, what: (Subject, u32)) {
         if let Some(step) = self.latest.remove(&what) {
-            self.touched.remove(&step);
+            self.changed.remove(&step);
         }
     }
 
@@ -80,39 +80,39 @@ impl Observers {
         self.observers.remove(&identity);
     }
 
-    pub(crate) fn is_settled(&self, identity: u32) -> bool {
+    pub(crate) fn is_current(&self, identity: u32) -> bool {
         self.observers.get(&identity).is_some_and(|observer| observer.seen == self.step && observer.own_change.is_none())
     }
 
     /// Records what the identity is shown now, and moves its time if that differs from before.
     ///
     /// A change of rights is dated by the last change of any rights, which is not before its own and not after now.
-    pub(crate) fn settle(&mut self, identity: u32, rights: &Rights) {
+    pub(crate) fn update(&mut self, identity: u32, rights: &Rights) {
         let first_sight = || Observer { seen: self.step, fingerprint: rights.fingerprint(), ..Observer::default() };
         let observer = self.observers.entry(identity).or_insert_with(first_sight);
         if observer.seen == self.step && observer.own_change.is_none() {
             return;
         }
         let since = observer.seen + 1;
-        let shown = self.touched.range(since..).map(|(_, touch)| touch);
-        let touched = shown.filter(|Touch { what: (subject, row), .. }| rights.shows(*subject, *row)).map(|touch| touch.at).max();
+        let shown = self.changed.range(since..).map(|(_, change)| change);
+        let changed = shown.filter(|SubjectChange { what: (subject, row), .. }| rights.shows(*subject, *row)).map(|change| change.at).max();
         let others = (self.rights.step >= since).then_some(self.rights.at);
         let gained_or_lost = if observer.fingerprint == rights.fingerprint() { None } else { observer.own_change.max(others) };
-        if let Some(at) = touched.max(gained_or_lost) {
+        if let Some(at) = changed.max(gained_or_lost) {
             observer.move_to(at);
         }
         (observer.seen, observer.fingerprint, observer.own_change) = (self.step, rights.fingerprint(), None);
     }
 
-    /// Sets the time of an identity for which [`Observers::settle`] was called.
+    /// Sets the time of an identity for which [`Observers::update`] was called.
     pub(crate) fn move_to(&mut self, identity: u32, at: u64) {
         if let Some(observer) = self.observers.get_mut(&identity) {
             observer.move_to(at);
         }
     }
 
-    /// The time of an identity for which [`Observers::settle`] was called.
-    pub(crate) fn tell(&mut self, identity: u32, otherwise: u64) -> u64 {
+    /// The time of an identity for which [`Observers::update`] was called.
+    pub(crate) fn last_change(&mut self, identity: u32, otherwise: u64) -> u64 {
         let Some(observer) = self.observers.get_mut(&identity) else { return otherwise };
         let answer = observer.changed_at.unwrap_or(otherwise);
         observer.last_answer = observer.last_answer.max(answer);

@@ -5,7 +5,7 @@ use super::{
     names::Names,
     population::Population,
     role_index::RoleIndex,
-    roles::{Because, List},
+    roles::{List, MatchReason},
 };
 use roaring::{MultiOps, RoaringBitmap};
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl PolicyIndex {
         if ones.len() * others.len() > PAIRS {
             return self.linking(one, other, among, all).next().is_some();
         }
-        let matches = |policy: u32| near.because(policy).is_some() && far.because(policy).is_some();
+        let matches = |policy: u32| near.match_reason(policy).is_some() && far.match_reason(policy).is_some();
         let mut pairs = ones.iter().flat_map(|some| others.iter().map(move |others| (*some, *others)));
         pairs.any(|(some, others)| !some.is_disjoint(others) && (some & others & among).into_iter().any(matches))
     }
@@ -141,11 +141,11 @@ impl PolicyIndex {
         other: (Subject, u32),
         among: &RoaringBitmap,
         all: &'a Populations,
-    ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> + use<'a> {
+    ) -> impl Iterator<Item = (u32, MatchReason<'a>, MatchReason<'a>)> + use<'a> {
         let ends = self.end(one, all).zip(self.end(other, all));
         let proposed = ends.map(|(near, far)| ((near.proposals().union() & far.proposals().union() & among), near, far));
         proposed.into_iter().flat_map(|(proposed, near, far)| {
-            proposed.into_iter().filter_map(move |policy| Some((policy, near.because(policy)?, far.because(policy)?)))
+            proposed.into_iter().filter_map(move |policy| Some((policy, near.match_reason(policy)?, far.match_reason(policy)?)))
         })
     }
 
@@ -168,8 +168,8 @@ impl<'a> End<'a> {
         self.role_index.proposals(self.id, self.roles)
     }
 
-    fn because(self, policy: u32) -> Option<Because<'a>> {
-        self.role_index.because(policy, self.id, self.roles)
+    fn match_reason(self, policy: u32) -> Option<MatchReason<'a>> {
+        self.role_index.match_reason(policy, self.id, self.roles)
     }
 }
 

@@ -154,7 +154,7 @@ impl<'n> Preview<'n> {
         let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(Part::new);
         let mut preview = Self { delta, unseen: delta.iter().zip(rows), gone, generation: engine.generation, parts };
         // The first value of [`Preview::remaining`] must already count subjects.
-        preview.look(engine);
+        preview.find_affected(engine);
         preview
     }
 
@@ -171,7 +171,7 @@ impl<'n> Preview<'n> {
         }
         let many = self.delta.len();
         if self.unseen.len() > 0 {
-            self.look(engine);
+            self.find_affected(engine);
         } else if self.remaining() > 0 {
             self.group(engine, ROWS.max(8 * many));
         } else if self.parts.iter().any(|part| !part.groups.is_empty()) {
@@ -199,7 +199,7 @@ impl<'n> Preview<'n> {
     }
 
     /// Finds the subjects affected by the next changes.
-    fn look(&mut self, engine: &Engine) {
+    fn find_affected(&mut self, engine: &Engine) {
         for (delta, row) in self.unseen.by_ref().take(CHANGES) {
             let before = engine.known(delta);
             self.parts.iter_mut().for_each(|part| part.concern(engine, &before, delta, row));
@@ -258,7 +258,7 @@ impl<'n> Preview<'n> {
         let after = if some.iter().any(stays) { reach(&engine.as_if(self.delta)) } else { vec![RoaringBitmap::new(); some.len()] };
         for (((at, side, rows, _), before), after) in some.iter().zip(before).zip(after) {
             if let Some(part) = self.parts.get_mut(*at) {
-                part.turned(*side, rows, before, after);
+                part.count_difference(*side, rows, before, after);
             }
         }
     }
@@ -318,7 +318,7 @@ impl Part {
     }
 
     /// Counts what subjects of one side reach before and after.
-    fn turned(&mut self, side: Subject, rows: &RoaringBitmap, before: RoaringBitmap, after: RoaringBitmap) {
+    fn count_difference(&mut self, side: Subject, rows: &RoaringBitmap, before: RoaringBitmap, after: RoaringBitmap) {
         let is_who = side == self.relation.who;
         let (mut gained, mut lost) = (&after - &before, before - after);
         if !is_who {

@@ -89,21 +89,21 @@ const CLASSES: usize = 512;
 /// costs about as much as finding out which entries are still valid.
 #[derive(Default)]
 pub(super) struct Evaluated {
-    rights: Memo<SubjectClass, Rights>,
-    reaches: Memo<(Subject, SubjectClass), RoaringBitmap>,
+    rights: BoundedCache<SubjectClass, Rights>,
+    reaches: BoundedCache<(Subject, SubjectClass), RoaringBitmap>,
     hasher: RandomState,
 }
 
 /// Cached results by key.
-struct Memo<K, V>(HashMap<K, Arc<V>>);
+struct BoundedCache<K, V>(HashMap<K, Arc<V>>);
 
-impl<K, V> Default for Memo<K, V> {
+impl<K, V> Default for BoundedCache<K, V> {
     fn default() -> Self {
         Self(HashMap::new())
     }
 }
 
-impl<K: Eq + Hash, V> Memo<K, V> {
+impl<K: Eq + Hash, V> BoundedCache<K, V> {
     fn find(&self, key: &K) -> Option<Arc<V>> {
         self.0.get(key).cloned()
     }

@@ -4,7 +4,7 @@
 use super::{
     names::at,
     population::Population,
-    roles::{Because, List},
+    roles::{List, MatchReason},
 };
 use roaring::{MultiOps, RoaringBitmap};
 use std::{
@@ -68,10 +68,10 @@ impl RoleIndex {
     pub(crate) fn remove(&mut self, policy: u32) -> Option<List> {
         let entry = self.lists.get_mut(policy as usize)?.take()?;
         for attribute in entry.handles() {
-            strike(&mut self.by_attribute, attribute, policy);
+            remove_policy_of(&mut self.by_attribute, attribute, policy);
         }
         for id in entry.list.ids() {
-            strike(&mut self.by_id, id, policy);
+            remove_policy_of(&mut self.by_id, id, policy);
         }
         self.everyone.remove(policy);
         self.listing.remove(policy);
@@ -100,18 +100,18 @@ impl RoleIndex {
     }
 
     /// Why a policy matches the subject; `None` if it does not.
-    pub(crate) fn because(&self, policy: u32, id: &str, roles: &[u32]) -> Option<Because<'_>> {
-        self.list(policy)?.because(id, roles)
+    pub(crate) fn match_reason(&self, policy: u32, id: &str, roles: &[u32]) -> Option<MatchReason<'_>> {
+        self.list(policy)?.match_reason(id, roles)
     }
 
     /// The policies that match the subject.
     pub(crate) fn of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
         let mut policies = self.proposals(id, roles).union();
-        policies.retain(|policy| self.because(policy, id, roles).is_some());
+        policies.retain(|policy| self.match_reason(policy, id, roles).is_some());
         policies
     }
 
-    /// The subjects that at least one of the policies matches: the rule of `List::because` for all subjects at once.
+    /// The subjects that at least one of the policies matches: the rule of `List::match_reason` for all subjects at once.
     /// Lists repeat each other, so that their entries are collected first and looked up once.
     pub(crate) fn members(&self, policies: &RoaringBitmap, population: &Population) -> RoaringBitmap {
         let (mut any_of, mut all_of, mut ids) = (RoaringBitmap::new(), HashSet::new(), RoaringBitmap::new());
@@ -134,7 +134,7 @@ fn carriers(attributes: impl Iterator<Item = u32>, population: &Population) -> i
     attributes.filter_map(|attribute| population.carriers(attribute))
 }
 
-fn strike<K: Hash + Eq>(index: &mut HashMap<K, RoaringBitmap>, key: &K, policy: u32) {
+fn remove_policy_of<K: Hash + Eq>(index: &mut HashMap<K, RoaringBitmap>, key: &K, policy: u32) {
     if let Some(policies) = index.get_mut(key) {
         policies.remove(policy);
         if policies.is_empty() {

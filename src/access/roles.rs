@@ -15,7 +15,7 @@ pub(super) struct List {
 
 /// Why a list matches a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Because<'a> {
+pub(super) enum MatchReason<'a> {
     Id,
     Everyone,
     /// All listed attributes under AllOf; the first one found under AnyOf.
@@ -43,18 +43,20 @@ impl List {
 
     /// The match rule. `roles` must be sorted. Ids and `#all` are alternatives to the attributes under either semantic.
     /// An empty list matches nobody, also under AllOf.
-    pub(crate) fn because(&self, id: &str, roles: &[u32]) -> Option<Because<'_>> {
+    pub(crate) fn match_reason(&self, id: &str, roles: &[u32]) -> Option<MatchReason<'_>> {
         if self.ids.binary_search_by(|listed| (**listed).cmp(id)).is_ok() {
-            return Some(Because::Id);
+            return Some(MatchReason::Id);
         }
         if self.everyone {
-            return Some(Because::Everyone);
+            return Some(MatchReason::Everyone);
         }
         let has = |attribute: &u32| roles.binary_search(attribute).is_ok();
         match self.semantic {
             Semantic::AllOf if self.attributes.is_empty() => None,
-            Semantic::AllOf => self.attributes.iter().all(has).then_some(Because::Attributes(&self.attributes)),
-            Semantic::AnyOf => self.attributes.iter().find(|attribute| has(attribute)).map(|one| Because::Attributes(slice::from_ref(one))),
+            Semantic::AllOf => self.attributes.iter().all(has).then_some(MatchReason::Attributes(&self.attributes)),
+            Semantic::AnyOf => {
+                self.attributes.iter().find(|attribute| has(attribute)).map(|one| MatchReason::Attributes(slice::from_ref(one)))
+            }
         }
     }
 

@@ -216,14 +216,14 @@ impl AdminContext {
         let mut lines: Vec<String> = self.certificates.keystore().certificates().into_iter().map(line_of).collect();
         lines.extend(self.certificates.notices(now));
         lines.extend(self.certificates.moved()?.iter().map(ToString::to_string));
-        lines.extend(useless(&self.certificates.useless(now)?));
+        lines.extend(unusable_lines(&self.certificates.unusable_files(now)?));
         Ok(lines)
     }
 
     fn renew_key(&self) -> Result<Vec<String>> {
         let unusable = self.certificates.renew_key(self.clock.now())?;
         let mut lines = vec!["the server has a new key and certificate".to_owned()];
-        lines.extend(useless(&unusable));
+        lines.extend(unusable_lines(&unusable));
         Ok(lines)
     }
 
@@ -326,7 +326,7 @@ pub(crate) fn found(report: &Report) -> Outcome {
 }
 
 /// The lines about outstanding enrollments whose tokens became unusable.
-fn useless(tokens: &[UnusableFiles]) -> Vec<String> {
+fn unusable_lines(tokens: &[UnusableFiles]) -> Vec<String> {
     if tokens.is_empty() {
         return Vec::new();
     }

@@ -23,7 +23,7 @@ use crate::{
 const FIVE_MINUTES: Duration = Duration::from_secs(5 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Wrong codes of one identity are counted separately for at most this many sessions and this many networks.
-const TOLD_APART: usize = 32;
+const MAX_SOURCES: usize = 32;
 /// The factor by which the total for recovery codes exceeds that for one-time codes.
 const RECOVERY: usize = 10;
 
@@ -91,22 +91,22 @@ struct OfNetwork {
 }
 
 /// Wrong codes for one identity.
-struct Shown {
+struct IdentityFailures {
     sessions: Vec<OfSession>,
     networks: Vec<OfNetwork>,
     /// Totals over networks that are not known: one-time codes, recovery codes.
-    strange: [Window; 2],
+    unknown_networks: [Window; 2],
 }
 
-impl Default for Shown {
+impl Default for IdentityFailures {
     fn default() -> Self {
-        Self { sessions: Vec::new(), networks: Vec::new(), strange: [Window::NONE; 2] }
+        Self { sessions: Vec::new(), networks: Vec::new(), unknown_networks: [Window::NONE; 2] }
     }
 }
 
 /// The wrong codes of all identities.
 pub(crate) struct WrongCodes {
-    failures: Mutex<FailureTable<Shown>>,
+    failures: Mutex<FailureTable<IdentityFailures>>,
     limits: config::Codes,
 }
 
@@ -132,11 +132,11 @@ impl WrongCodes {
         let mut failures = self.lock();
         self.refuse(&failures, identity, attempt, now)?;
         let judged = judge()?;
-        let shown = failures.note(identity, now);
+        let counts = failures.note(identity, now);
         if matches!(judged, Some((_, true))) {
-            shown.forgive(attempt, now)
+            counts.reset(attempt, now)
         } else {
-            shown.count(attempt, now)
+            counts.count(attempt, now)
         }
         Ok(judged.map(|(proof, _)| proof))
     }
@@ -154,19 +154,19 @@ impl WrongCodes {
         self.lock().forget(identity);
     }
 
-    fn refuse(&self, failures: &FailureTable<Shown>, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
+    fn refuse(&self, failures: &FailureTable<IdentityFailures>, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
         match failures.find(identity).and_then(|shown| shown.wait(attempt, &self.limits, now)) {
             Some(wait) => Err(Error::Busy { retry_after: u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1) }),
             None => Ok(()),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, FailureTable<Shown>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FailureTable<IdentityFailures>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shown {
+impl IdentityFailures {
     /// The time until another attempt is allowed; `None` if it is allowed now.
     fn wait(&self, attempt: &Attempt, limits: &config::Codes, now: Timestamp) -> Option<Duration> {
         let config::Codes { wrong_per_5_minutes, wrong_per_day, wrong_per_day_in_all, .. } = *limits;
@@ -178,7 +178,7 @@ impl Shown {
             own.and_then(|own| own.brief.wait(wrong_per_5_minutes, FIVE_MINUTES, now)),
             own.and_then(|own| own.daily.wait(wrong_per_day.div_ceil(2), DAY, now)),
             place.and_then(|place| of(&place.daily, wrong_per_day)),
-            of(&self.strange, wrong_per_day_in_all.saturating_mul(times)).filter(|_| place.is_none_or(|place| !place.is_known)),
+            of(&self.unknown_networks, wrong_per_day_in_all.saturating_mul(times)).filter(|_| place.is_none_or(|place| !place.is_known)),
         ];
         waits.into_iter().flatten().max()
     }
@@ -192,17 +192,17 @@ impl Shown {
         let is_known = place.is_known;
         place.daily.get_mut(shape).into_iter().for_each(|window| window.note(DAY, now));
         if !is_known {
-            self.strange.get_mut(shape).into_iter().for_each(|window| window.note(DAY, now));
+            self.unknown_networks.get_mut(shape).into_iter().for_each(|window| window.note(DAY, now));
         }
     }
 
-    fn forgive(&mut self, attempt: &Attempt, now: Timestamp) {
+    fn reset(&mut self, attempt: &Attempt, now: Timestamp) {
         self.sessions.retain(|session| session.id != attempt.session);
         let place = self.network(attempt.address.map(network), now);
         (place.is_known, place.daily) = (true, [Window::NONE; 2]);
     }
 
-    /// The counts of a session. Beyond [`TOLD_APART`], the session without an attempt for the longest time is forgotten.
+    /// The counts of a session. Beyond [`MAX_SOURCES`], the session without an attempt for the longest time is forgotten.
     fn session(&mut self, id: &Id<ApiSession>, now: Timestamp) -> &mut OfSession {
         let known = self.sessions.iter().position(|session| session.id == *id);
         let mut own = known.map(|at| self.sessions.swap_remove(at)).unwrap_or_else(|| OfSession {
@@ -212,14 +212,14 @@ impl Shown {
             daily: Window::NONE,
         });
         own.at = now;
-        if self.sessions.len() >= TOLD_APART {
+        if self.sessions.len() >= MAX_SOURCES {
             let quiet = self.sessions.iter().enumerate().min_by_key(|(_, session)| session.at).map(|(at, _)| at);
             quiet.map(|at| self.sessions.swap_remove(at));
         }
         self.sessions.push_mut(own)
     }
 
-    /// The counts of a network. Beyond [`TOLD_APART`], the network without an attempt for the longest time is forgotten, known ones last.
+    /// The counts of a network. Beyond [`MAX_SOURCES`], the network without an attempt for the longest time is forgotten, known ones last.
     fn network(&mut self, network: Option<IpAddr>, now: Timestamp) -> &mut OfNetwork {
         let known = self.networks.iter().position(|place| place.network == network);
         let mut own = known.map(|at| self.networks.swap_remove(at)).unwrap_or_else(|| OfNetwork {
@@ -229,7 +229,7 @@ impl Shown {
             daily: [Window::NONE; 2],
         });
         own.at = now;
-        if self.networks.len() >= TOLD_APART {
+        if self.networks.len() >= MAX_SOURCES {
             let quiet = self.networks.iter().enumerate().min_by_key(|(_, place)| (place.is_known, place.at)).map(|(at, _)| at);
             quiet.map(|at| self.networks.swap_remove(at));
         }

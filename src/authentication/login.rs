@@ -129,7 +129,10 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>) -> Result<()> {
         let Some(identity) = change.find(&id)?.filter(|identity| !identity.state.is_disabled(now)) else { return Ok(()) };
         let minutes = change.get(identity.spec.auth_policy())?.spec.primary.updb.lockout_duration_minutes;
         tracing::warn!(identity = %id, minutes, "locked out after wrong passwords");
-        change.tell(HistoryEntry { name: Some(identity.spec.name), ..HistoryEntry::to::<Identity>(Action::Lockout, id.as_str()) })?;
+        change.append_history(HistoryEntry {
+            name: Some(identity.spec.name),
+            ..HistoryEntry::to::<Identity>(Action::Lockout, id.as_str())
+        })?;
         disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes)))
     });
     locked.await
@@ -158,7 +161,7 @@ pub(crate) fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, pr
 }
 
 /// Whether a principal's credential is still valid: it may have been deleted or replaced since it was checked.
-fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
+fn is_still_valid(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
     Ok(match &principal.basis {
         LoginBasis::Authenticator(id) => {
             let held = tx.find(id)?;
@@ -185,7 +188,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
     let stored = change.find(&principal.identity)?.ok_or(Error::InvalidAuth)?;
     let policy = change.get(stored.spec.auth_policy())?.spec;
     let now = change.now();
-    if stored.state.is_disabled(now) || !principal.is_allowed(&policy, now) || !stands(change, &principal)? {
+    if stored.state.is_disabled(now) || !principal.is_allowed(&policy, now) || !is_still_valid(change, &principal)? {
         return Err(Error::InvalidAuth);
     }
     let basis = (principal.basis.authenticator_id(), principal.basis.ca().cloned());

@@ -20,7 +20,7 @@ use crate::{
 const LIMIT: usize = 16;
 
 /// A link that was not used yet.
-struct Waiting {
+struct UnusedLink {
     hash: String,
     identity: Id<Identity>,
     /// The machine that may use it; `None` is the host of the controller.
@@ -31,7 +31,7 @@ struct Waiting {
 /// The links that were not used yet. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct LoginLinks {
-    waiting: Arc<Mutex<Vec<Waiting>>>,
+    waiting: Arc<Mutex<Vec<UnusedLink>>>,
 }
 
 impl LoginLinks {
@@ -46,12 +46,12 @@ impl LoginLinks {
         if waiting.len() >= LIMIT {
             waiting.remove(0);
         }
-        waiting.push(Waiting { hash: ApiTokens::hash(&secret), identity, from, ends: now.plus(lasts) });
+        waiting.push(UnusedLink { hash: ApiTokens::hash(&secret), identity, from, ends: now.plus(lasts) });
         Ok(secret.to_string())
     }
 
-    /// Spends the link with a secret. `None` if there is none, it has ended, or `peer` is not the machine that may use it.
-    pub(crate) fn spend(&self, secret: &str, peer: Option<IpAddr>, now: Timestamp) -> Option<Id<Identity>> {
+    /// Redeems the link with a secret, which then no longer works. `None` if there is none, it has ended, or `peer` is not the machine that may use it.
+    pub(crate) fn redeem(&self, secret: &str, peer: Option<IpAddr>, now: Timestamp) -> Option<Id<Identity>> {
         let hash = ApiTokens::hash(secret);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let at = waiting.iter().position(|link| link.hash == hash)?;

@@ -132,7 +132,7 @@ pub(crate) fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Ident
 ///
 /// # Errors
 /// [`Error::NotFound`]: the identity does not exist.
-pub(crate) fn take_away(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()> {
+pub(crate) fn remove_without_code(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()> {
     change.get(identity)?;
     find(change, identity)?.map_or(Ok(()), |mfa| change.delete_record(mfa))
 }

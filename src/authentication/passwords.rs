@@ -72,7 +72,7 @@ impl Passwords {
         let queue = Queue(Arc::new(FairQueue::new(queue)));
         for _ in 0..slots {
             let waiting = queue.0.clone();
-            let spawned = thread::Builder::new().name("passwords".into()).spawn(move || work_off(&waiting));
+            let spawned = thread::Builder::new().name("passwords".into()).spawn(move || run_jobs(&waiting));
             spawned.map_err(|e| Error::Internal(format!("a thread for passwords: {e}")))?;
         }
         let (wrong, costliest) = (Arc::new(WrongPasswords::new(remembered)), Arc::new(AtomicU8::new(cost)));
@@ -140,7 +140,7 @@ impl Passwords {
 }
 
 /// Runs jobs until the queue is closed.
-fn work_off(waiting: &FairQueue) {
+fn run_jobs(waiting: &FairQueue) {
     lower_priority(NICE);
     while let Some(job) = waiting.pop() {
         // A job that panics drops its reply, so its caller gets an error.
@@ -158,14 +158,14 @@ fn compared(password: &str, stored: Option<&str>, costliest: &AtomicU8) -> bool 
     let right = hash.is_some_and(|hash| Scrypt::default().verify_password(password.as_bytes(), &hash).is_ok());
     match cost {
         // Each cost is twice the one before, so these hashes together take the time that is missing.
-        Some(cost) => (cost..costliest).for_each(|less| waste(password, less)),
-        None => waste(password, costliest),
+        Some(cost) => (cost..costliest).for_each(|less| discard_hash(password, less)),
+        None => discard_hash(password, costliest),
     }
     right
 }
 
 /// Computes a hash of this cost and discards it.
-fn waste(password: &str, cost: u8) {
+fn discard_hash(password: &str, cost: u8) {
     const SALT: [u8; 16] = [0; 16];
     let mut output = [0; 32];
     let made = Params::new(cost, BLOCKS, LANES).map(|params| scrypt::scrypt(password.as_bytes(), &SALT, &params, &mut output));

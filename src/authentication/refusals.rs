@@ -110,7 +110,7 @@ impl Refusals {
             tables.due(now)
         });
         if !due.is_empty() {
-            warn(store.write(move |tx| tell(tx, due)).await);
+            warn(store.write(move |tx| append_rows(tx, due)).await);
         }
     }
 
@@ -118,7 +118,7 @@ impl Refusals {
     pub fn write(&self, store: &Store, now: Timestamp, is_over: bool) {
         let due = self.with(|tables| if is_over { tables.all() } else { tables.due(now) });
         if !due.is_empty() {
-            warn(store.write_blocking(move |tx| tell(tx, due)));
+            warn(store.write_blocking(move |tx| append_rows(tx, due)));
         }
     }
 
@@ -169,7 +169,7 @@ impl RefusalTable {
     }
 }
 
-fn tell(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
+fn append_rows(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
     due.into_iter().try_for_each(|Count { of: Refused { what, identity, address, service, reason }, times, first, last }| {
         let mut after = Map::new();
         for (member, value) in [("what", json!(what)), ("times", json!(times)), ("first", json!(first)), ("last", json!(last))] {
@@ -184,7 +184,7 @@ fn tell(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
             after.extend(name.map(|name| ("serviceName".to_owned(), json!(name))));
         }
         let entry = HistoryEntry::to::<Identity>(Action::Refusal, identity.as_deref().unwrap_or_default());
-        tx.tell_of(Author::remote(address), HistoryEntry { after: Some(after), ..entry })
+        tx.append_history_of(Author::remote(address), HistoryEntry { after: Some(after), ..entry })
     })
 }
 

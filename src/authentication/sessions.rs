@@ -73,7 +73,7 @@ impl Sessions {
             tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
                 sessions.quota.found(identity, session.state.epoch, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
-                sessions.recall(&session);
+                sessions.restore_activity(&session);
                 Ok(())
             })?;
             tx.each_readable::<Session>(|session| {
@@ -87,7 +87,7 @@ impl Sessions {
     fn on_commit(&self, event: &Event) {
         match event.of::<ApiSession>() {
             Some((None, Some(opened))) => {
-                self.note(opened.id.as_str(), true);
+                self.set_active(opened.id.as_str(), true);
                 self.quota.opened(&opened.spec.identity_id, opened.state.epoch);
             }
             Some((Some(gone), None)) => {
@@ -142,7 +142,7 @@ impl Sessions {
         let good = |Caller { session, identity, .. }: &Caller| !self.is_over(session) && !identity.state.is_disabled(now);
         let caller = known.filter(|caller| good(caller));
         if let Some(caller) = &caller {
-            self.note(caller.session.id.as_str(), false);
+            self.set_active(caller.session.id.as_str(), false);
         }
         Ok(caller)
     }
@@ -164,17 +164,17 @@ impl Sessions {
 
     /// The last activity of a session, converted to the host's clock.
     pub(crate) fn last_activity(&self, session: &Record<ApiSession>) -> Timestamp {
-        self.clock.now().minus(self.idled(session))
+        self.clock.now().minus(self.idle_time(session))
     }
 
     /// Whether a session has idled too long.
     pub(crate) fn is_over(&self, session: &Record<ApiSession>) -> bool {
-        self.idled(session) > self.timeout
+        self.idle_time(session) > self.timeout
     }
 
     /// How long a session has been idle. A session not seen since the start has idled at least since then, even if a wrong clock gave it a
     /// later date.
-    fn idled(&self, session: &Record<ApiSession>) -> Duration {
+    fn idle_time(&self, session: &Record<ApiSession>) -> Duration {
         let seen = self.with(|active| active.by_id.get(session.id.as_str()).map(|activity| activity.at));
         self.clock.steady().since(seen.unwrap_or_else(|| self.recorded(session)))
     }
@@ -184,7 +184,7 @@ impl Sessions {
     }
 
     /// Takes the last activity of a session from its record.
-    fn recall(&self, session: &Record<ApiSession>) {
+    fn restore_activity(&self, session: &Record<ApiSession>) {
         let at = self.recorded(session);
         self.with(|active| {
             active.since = active.since.min(at);
@@ -206,7 +206,7 @@ impl Sessions {
     }
 
     /// Marks a session as active, for uses without a request.
-    pub(crate) fn touch(&self, session: &Id<ApiSession>) {
+    pub(crate) fn mark_active(&self, session: &Id<ApiSession>) {
         self.with(|active| {
             let at = self.clock.steady();
             if let Some(activity) = active.by_id.get_mut(session.as_str()) {
@@ -216,7 +216,7 @@ impl Sessions {
     }
 
     /// Marks a session as active; `written` if its record says so already.
-    fn note(&self, id: &str, written: bool) {
+    fn set_active(&self, id: &str, written: bool) {
         let at = self.clock.steady();
         self.with(|active| match active.by_id.get_mut(id) {
             Some(activity) => *activity = Activity { at, written },
@@ -246,7 +246,7 @@ impl Sessions {
     }
 
     /// Marks taken activities as unwritten again, after a failed write.
-    pub(crate) fn owe<'a>(&self, taken: impl Iterator<Item = &'a Id<ApiSession>>) {
+    pub(crate) fn mark_unwritten<'a>(&self, taken: impl Iterator<Item = &'a Id<ApiSession>>) {
         self.with(|active| {
             for id in taken {
                 if let Some(activity) = active.by_id.get_mut(id.as_str()) {

@@ -241,7 +241,7 @@ impl Core {
 
     /// Ends the channel whose peer has read nothing for the longest time, if longer than `stalled`. Called when the memory budget is used
     /// up.
-    pub(crate) fn relieve(&self) {
+    pub(crate) fn close_slowest_channel(&self) {
         let channels = self.registry.everything().channels;
         let slowest = channels.into_iter().map(|channel| (channel.outbox.stalled(), channel)).max_by_key(|(stalled, _)| *stalled);
         if let Some((stalled, channel)) = slowest.filter(|(stalled, _)| *stalled > self.times.stalled) {

@@ -8,7 +8,7 @@ const MAX_FAILED: u32 = 16_383;
 /// Subtracted from the failures' cost by each successful dial.
 const SUCCEEDED: u32 = 2;
 /// Subtracted from the failures' cost each minute.
-const FORGIVEN: u32 = 5;
+const REDUCTION: u32 = 5;
 /// Added to the dynamic cost by each open circuit.
 const CIRCUIT: u32 = 2;
 
@@ -42,9 +42,9 @@ impl DynamicCost {
     }
 
     /// Reduces the cost of failures; called each minute. Returns whether there was any.
-    pub(crate) fn forgive(&self) -> bool {
+    pub(crate) fn reduce_failures(&self) -> bool {
         let had = self.failures.load(Ordering::Relaxed) > 0;
-        self.change_failures(|failures| failures.saturating_sub(FORGIVEN));
+        self.change_failures(|failures| failures.saturating_sub(REDUCTION));
         had
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct QueueBounds {
 /// The writer takes about this many bytes at a time.
 const BATCH: usize = 64 << 10;
 /// The number of bytes a queue may send per turn.
-const TURN: usize = 32 << 10;
+const BYTES_PER_TURN: usize = 32 << 10;
 
 /// All messages queued for one channel.
 #[derive(Default)]
@@ -118,7 +118,7 @@ impl FairQueues {
         {
             let is_alone = self.turns.is_empty();
             let Some(queue) = self.queues.get_mut(&id) else { continue };
-            queue.credit = if is_alone { usize::MAX } else { queue.credit.saturating_add(TURN) };
+            queue.credit = if is_alone { usize::MAX } else { queue.credit.saturating_add(BYTES_PER_TURN) };
             while taken < BATCH
                 && let Some(mut frame) = queue.messages.pop_front_if(|frame| frame.len() <= queue.credit)
             {

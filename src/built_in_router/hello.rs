@@ -53,12 +53,12 @@ pub(crate) async fn serve(
             return tracing::debug!(address = ?peer.address, "no hello within the time limit");
         }
     };
-    let channel = match welcome(&core, &hello, &peer) {
+    let channel = match open_channel(&core, &hello, &peer) {
         Ok(channel) => channel,
         Err(text) => {
             tracing::debug!(address = ?peer.address, reason = text, "hello rejected");
             core.counters.hellos_refused.increment();
-            let answer = message::unwelcome(&hello, text);
+            let answer = message::hello_rejected(&hello, text);
             let refused = async {
                 stream.write_all(answer.as_bytes()).await?;
                 stream.shutdown().await
@@ -79,7 +79,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result
 }
 
 /// Opens a channel for the sender of a hello.
-fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<Channel>, &'static str> {
+fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<Channel>, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
     }
@@ -97,7 +97,7 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     if !core.registry.add_channel(&channel) {
         return Err("the identity has as many channels as router.max-channels-per-identity allows");
     }
-    channel.send(message::welcome(hello, &channel.number.to_string(), &version, core.parts.id.as_str()));
+    channel.send(message::hello_accepted(hello, &channel.number.to_string(), &version, core.parts.id.as_str()));
     core.counters.channels_opened.increment();
     core.online().channel_opened(channel.identity.as_str());
     // A session that ended between its lookup and its entry into the registry was not reported to this channel.

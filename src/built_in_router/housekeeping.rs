@@ -14,7 +14,7 @@ const MEASURE: Duration = Duration::from_secs(10);
 /// API sessions with a channel are marked active every this many intervals.
 const ACTIVE: u32 = 3;
 /// The cost of failed dials is reduced every this many intervals.
-const FORGIVE: u32 = 6;
+const REDUCE_FAILURES: u32 = 6;
 /// How long channels may take to send what is queued.
 const FLUSH: Duration = Duration::from_secs(1);
 
@@ -29,15 +29,15 @@ pub(crate) async fn run(core: Arc<Core>) {
         if round % ACTIVE == 0 {
             keep_active(&core, &open);
         }
-        if round % FORGIVE == 0 {
-            open.bindings.iter().filter(|binding| binding.load().forgive()).for_each(|binding| core.show_cost(binding));
+        if round % REDUCE_FAILURES == 0 {
+            open.bindings.iter().filter(|binding| binding.load().reduce_failures()).for_each(|binding| core.show_cost(binding));
         }
     }
 }
 
 /// Marks API sessions with an open channel as active, even without REST requests.
 pub(crate) fn keep_active(core: &Core, open: &Members) {
-    open.channels.iter().for_each(|channel| core.parts.sessions.touch(&channel.api_session));
+    open.channels.iter().for_each(|channel| core.parts.sessions.mark_active(&channel.api_session));
 }
 
 /// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written.
@@ -55,9 +55,9 @@ pub(crate) async fn drain(core: &Core) {
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));
 }
 
-/// Waits until `holds` holds, at most until `end`.
-async fn wait(core: &Core, end: Instant, holds: impl Fn() -> bool) {
-    while !holds() && Instant::now() < end {
+/// Waits until `is_done`, at most until `end`.
+async fn wait(core: &Core, end: Instant, is_done: impl Fn() -> bool) {
+    while !is_done() && Instant::now() < end {
         // Something that ends between the check and the wait is seen by the next check.
         let next = end.min(Instant::now() + Duration::from_millis(50));
         drop(timeout(next - Instant::now(), core.ended.notified()).await);

@@ -151,7 +151,7 @@ impl Failure {
         Self { reason: Reason::Other, code, retry, text: text.into() }
     }
 
-    fn because(self, reason: Reason) -> Self {
+    fn with_reason(self, reason: Reason) -> Self {
         Self { reason, ..self }
     }
 
@@ -164,38 +164,38 @@ impl Failure {
     }
 
     pub(crate) fn invalid_api_session() -> Self {
-        Self::new(2, Retry::StartOver, "invalid API session").because(Reason::ApiSession)
+        Self::new(2, Retry::StartOver, "invalid API session").with_reason(Reason::ApiSession)
     }
 
     /// C SDKs compare this text exactly and then create a new session.
     pub(crate) fn invalid_session() -> Self {
-        Self::new(3, Retry::StartOver, "Invalid Session").because(Reason::Session)
+        Self::new(3, Retry::StartOver, "Invalid Session").with_reason(Reason::Session)
     }
 
     /// The session no longer grants the right. SDKs get the same answer as for a deleted session: they create a new one, and the REST API
     /// tells them why that fails.
     pub(crate) fn not_permitted(reason: Reason) -> Self {
-        Self::invalid_session().because(reason)
+        Self::invalid_session().with_reason(reason)
     }
 
     pub(crate) fn wrong_type() -> Self {
-        Self::new(4, Retry::Never, "the session is of the other type").because(Reason::SessionType)
+        Self::new(4, Retry::Never, "the session is of the other type").with_reason(Reason::SessionType)
     }
 
     pub(crate) fn no_router() -> Self {
-        Self::new(5, Retry::StartOver, "identity and service may not both use this router").because(Reason::Router)
+        Self::new(5, Retry::StartOver, "identity and service may not both use this router").with_reason(Reason::Router)
     }
 
     pub(crate) fn no_service() -> Self {
-        Self::new(6, Retry::StartOver, "invalid service").because(Reason::Service)
+        Self::new(6, Retry::StartOver, "invalid service").with_reason(Reason::Service)
     }
 
     pub fn encryption(text: &str) -> Self {
-        Self::new(11, Retry::Never, text).because(Reason::Encryption)
+        Self::new(11, Retry::Never, text).with_reason(Reason::Encryption)
     }
 
     pub fn instance(text: impl Into<String>) -> Self {
-        Self::new(13, Retry::Never, text).because(Reason::Instance)
+        Self::new(13, Retry::Never, text).with_reason(Reason::Instance)
     }
 
     /// The right that a connection depends on has ended.
@@ -209,13 +209,13 @@ impl Failure {
 }
 
 /// The answer to an accepted hello.
-pub(crate) fn welcome(hello: &Frame, connection: &str, version: &str, router: &str) -> Frame {
+pub(crate) fn hello_accepted(hello: &Frame, connection: &str, version: &str, router: &str) -> Frame {
     let answer = Builder::reply(content::RESULT, hello).flag(common::SUCCESS, true).text(common::CONNECTION_ID, connection);
     first(answer.text(common::VERSION, version).text(common::ID, router).flag(key::BIND_SUCCESS, true).empty())
 }
 
 /// The answer to a rejected hello.
-pub(crate) fn unwelcome(hello: &Frame, text: &str) -> Frame {
+pub(crate) fn hello_rejected(hello: &Frame, text: &str) -> Frame {
     first(Builder::reply(content::RESULT, hello).flag(common::SUCCESS, false).body(text.as_bytes()))
 }
 

@@ -11,7 +11,7 @@ use tokio::{
 use crate::frame::{Frame, HEAD, Head, Limits, Malformed};
 
 /// A message up to this size gets a buffer for its full length at once.
-const USUAL: usize = 64 << 10;
+const FULL_BUFFER: usize = 64 << 10;
 
 /// Why a connection is no longer read.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub(crate) async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: Limits,
     stream.read_exact(&mut head).await?;
     let decoded = Head::decode(&head, limits)?;
     let first = HEAD + decoded.headers;
-    let mut bytes = BytesMut::with_capacity(if decoded.size() <= USUAL { decoded.size() } else { first });
+    let mut bytes = BytesMut::with_capacity(if decoded.size() <= FULL_BUFFER { decoded.size() } else { first });
     bytes.extend_from_slice(&head);
     read_to(stream, &mut bytes, first, stall).await?;
     Ok(Frame::begin(decoded, bytes)?)

@@ -32,10 +32,10 @@ const HEADERS: usize = 64 << 10;
 const BODY: usize = 64 << 10;
 
 /// After relaying this many bytes, a reader lets the other tasks of its thread run.
-const TURN: usize = 256 << 10;
+const BYTES_PER_TURN: usize = 256 << 10;
 
 /// After waiting this long for room, a reader may close a stalled channel.
-const RELIEF: Duration = Duration::from_secs(2);
+const STALL_CHECK: Duration = Duration::from_secs(2);
 
 /// The reader of one channel.
 pub(crate) struct Receiver<S> {
@@ -62,13 +62,13 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     }
 
     async fn next(&mut self) -> Result<(), Stop> {
-        self.channel.outbox.eased().await;
+        self.channel.outbox.uncongested().await;
         let limits = Limits { headers: HEADERS, body: i32::MAX.unsigned_abs() as usize };
         let mut frame = begin(&mut self.stream, limits, self.core.times.stall).await?;
         match frame.content_type() {
             kind::DATA => self.relay(frame).await,
             kind::XGRESS_PAYLOAD | kind::XGRESS_ACK if self.is_ours(&frame) => self.relay(frame).await,
-            _ if frame.missing() > BODY => self.pass_over(frame.missing()).await,
+            _ if frame.missing() > BODY => self.skip(frame.missing()).await,
             _ => {
                 fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
                 self.take(frame).await
@@ -90,11 +90,11 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             kind::HEALTH_EVENT => bind::health(channel, &frame),
             kind::TRACE_ROUTE => {
                 let relayed = trace::request(core, channel, frame);
-                return self.pass_on(relayed).await;
+                return self.forward_if_open(relayed).await;
             }
             kind::TRACE_ROUTE_RESPONSE => {
                 let relayed = trace::response(channel, frame);
-                return self.pass_on(relayed).await;
+                return self.forward_if_open(relayed).await;
             }
             kind::XGRESS_CONTROL => return self.control(frame).await,
             kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
@@ -136,27 +136,27 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     /// Relays data to the other end of its circuit.
     async fn relay(&mut self, frame: Frame) -> Result<(), Stop> {
         let missing = frame.missing();
-        let Some((circuit, side)) = self.route(&frame) else { return self.pass_over(missing).await };
-        let Some(end) = circuit.end(side.other()) else { return self.pass_over(missing).await };
+        let Some((circuit, side)) = self.route(&frame) else { return self.skip(missing).await };
+        let Some(end) = circuit.end(side.other()) else { return self.skip(missing).await };
         if frame.len() + missing > self.core.max_message {
             self.core.fail_circuit(&circuit, &Failure::internal("a message is too long"));
-            return self.pass_over(missing).await;
+            return self.skip(missing).await;
         }
-        self.hand_on(frame, &circuit, side, end).await
+        self.forward(frame, &circuit, side, end).await
     }
 
-    async fn hand_on(&mut self, mut frame: Frame, circuit: &Circuit, side: CircuitSide, end: &End) -> Result<(), Stop> {
+    async fn forward(&mut self, mut frame: Frame, circuit: &Circuit, side: CircuitSide, end: &End) -> Result<(), Stop> {
         frame.put_u32(key::CONNECTION, end.connection);
         let missing = frame.missing();
         let Ok(reservation) = room(&self.core, end, frame.len() + missing, &self.waiter).await else {
-            return self.pass_over(missing).await;
+            return self.skip(missing).await;
         };
         fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
         circuit.count(side, frame.body().len());
         self.core.counters.relayed(side, frame.body().len());
         self.relayed += frame.len();
         reservation.fill(frame);
-        if self.relayed >= TURN {
+        if self.relayed >= BYTES_PER_TURN {
             self.relayed = 0;
             tokio::task::yield_now().await;
         }
@@ -167,14 +167,14 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     async fn control(&mut self, frame: Frame) -> Result<(), Stop> {
         let id = frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok());
         let route = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS)));
-        self.pass_on(route.map(|(circuit, side)| (frame, circuit, side))).await
+        self.forward_if_open(route.map(|(circuit, side)| (frame, circuit, side))).await
     }
 
     /// Relays a message to the other end of a circuit, if there is one.
-    async fn pass_on(&mut self, relayed: Option<trace::Relayed>) -> Result<(), Stop> {
+    async fn forward_if_open(&mut self, relayed: Option<trace::Relayed>) -> Result<(), Stop> {
         let Some((frame, circuit, side)) = relayed else { return Ok(()) };
         match circuit.end(side.other()) {
-            Some(end) => self.hand_on(frame, &circuit, side, end).await,
+            Some(end) => self.forward(frame, &circuit, side, end).await,
             None => Ok(()),
         }
     }
@@ -188,7 +188,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     }
 
     /// Reads and discards bytes.
-    async fn pass_over(&mut self, bytes: usize) -> Result<(), Stop> {
+    async fn skip(&mut self, bytes: usize) -> Result<(), Stop> {
         // On the heap, so that the task of an idle channel does not hold it.
         let (mut left, mut buffer) = (bytes, vec![0; bytes.min(4096)]);
         while left > 0 {
@@ -208,9 +208,9 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
 async fn room<'e>(core: &Core, end: &'e End, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'e>, Gone> {
     let mut room = pin!(end.channel.outbox.reserve(end.queue, bytes, waiter));
     loop {
-        match timeout(RELIEF, &mut room).await {
+        match timeout(STALL_CHECK, &mut room).await {
             Ok(room) => return room,
-            Err(_) if core.budget.free() < bytes => core.relieve(),
+            Err(_) if core.budget.free() < bytes => core.close_slowest_channel(),
             Err(_) => {}
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct SendQueue {
     /// Notified when there is something to write.
     writer: Notify,
     /// Notified when few control messages are queued.
-    eased: Notify,
+    uncongested: Notify,
     /// Notified when there may be room for a Dial. Who has taken room notifies the next one.
     dialing: Notify,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Reservation<'o> {
 
 impl SendQueue {
     pub(crate) fn new(room: QueueBounds, budget: Arc<Budget>) -> Self {
-        Self { room, budget, inner: Mutex::default(), writer: Notify::new(), eased: Notify::new(), dialing: Notify::new() }
+        Self { room, budget, inner: Mutex::default(), writer: Notify::new(), uncongested: Notify::new(), dialing: Notify::new() }
     }
 
     /// Opens a queue. On a closed channel it accepts nothing.
@@ -191,7 +191,7 @@ impl SendQueue {
     }
 
     /// Waits until few control messages are queued. For the reader of the channel only.
-    pub(crate) async fn eased(&self) {
+    pub(crate) async fn uncongested(&self) {
         let mut has_waited = false;
         loop {
             {
@@ -203,7 +203,7 @@ impl SendQueue {
             if !std::mem::replace(&mut has_waited, true) {
                 self.budget.pauses.increment();
             }
-            self.eased.notified().await;
+            self.uncongested.notified().await;
         }
     }
 
@@ -224,7 +224,7 @@ impl SendQueue {
                 }
                 let taken = inner.take(batch, &mut number);
                 if inner.control_bytes <= CONGESTED {
-                    self.eased.notify_one();
+                    self.uncongested.notify_one();
                 }
                 if inner.control_bytes <= DIALS / 2 {
                     self.dialing.notify_one();
@@ -289,7 +289,7 @@ impl SendQueue {
             std::mem::take(&mut inner.bytes) + std::mem::take(&mut inner.control_bytes)
         };
         self.writer.notify_one();
-        self.eased.notify_one();
+        self.uncongested.notify_one();
         self.dialing.notify_one();
         self.budget.give_back(freed);
     }

@@ -8,7 +8,7 @@ use super::channel::Channel;
 use crate::frame::Frame;
 
 /// The maximum number of messages per write.
-const TOGETHER: usize = 64;
+const MAX_MESSAGES: usize = 64;
 
 /// Writes the messages of a channel's send queue until no more will come.
 ///
@@ -17,20 +17,20 @@ const TOGETHER: usize = 64;
 pub(crate) async fn run(channel: &Channel, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut batch = Vec::new();
     while let Some(bytes) = channel.outbox.take(&mut batch, |frame| frame.set_sequence(channel.next_sequence())).await {
-        for together in batch.chunks(TOGETHER) {
+        for together in batch.chunks(MAX_MESSAGES) {
             write(&mut stream, together).await?;
         }
         stream.flush().await?;
         channel.outbox.written(bytes);
         batch.clear();
         // An idle channel does not keep the memory that a burst needed.
-        batch.shrink_to(TOGETHER);
+        batch.shrink_to(MAX_MESSAGES);
     }
     stream.shutdown().await
 }
 
 async fn write(stream: &mut (impl AsyncWrite + Unpin), frames: &[Frame]) -> io::Result<()> {
-    let mut slices = [IoSlice::new(&[]); TOGETHER];
+    let mut slices = [IoSlice::new(&[]); MAX_MESSAGES];
     let count = frames.len();
     for (slice, frame) in slices.iter_mut().zip(frames) {
         *slice = IoSlice::new(frame.as_bytes());

@@ -26,14 +26,14 @@ const LIMIT: usize = 64;
 
 /// An address, and since when tokens name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Period {
+struct AdvertisedPeriod {
     address: Address,
     since: Timestamp,
 }
 
 /// An address that tokens named in the past, and who enrolled with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
+pub struct FormerAddress {
     pub address: Address,
     pub identities: usize,
     pub routers: usize,
@@ -41,7 +41,7 @@ pub struct Moved {
     pub(crate) is_advertised: bool,
 }
 
-impl std::fmt::Display for Moved {
+impl std::fmt::Display for FormerAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { address, identities, routers, is_advertised } = self;
         let count = |number: &usize, one: &str, many: &str| format!("{number} {}", if *number == 1 { one } else { many });
@@ -84,12 +84,12 @@ fn note_period(store: &Store, advertised: &[Address], now: Timestamp) -> Result<
     if periods.is_empty() {
         // A file of an earlier release holds only the addresses of its last controller.
         let first = last_advertised(store)?.and_then(|last| last.into_iter().next()).unwrap_or_else(|| address.clone());
-        periods.push(Period { address: first, since: Timestamp::from_millis(0) });
+        periods.push(AdvertisedPeriod { address: first, since: Timestamp::from_millis(0) });
     } else if periods.last().is_some_and(|last| last.address == address) {
         return Ok(());
     }
     if periods.last().is_some_and(|last| last.address != address) {
-        periods.push(Period { address, since: now });
+        periods.push(AdvertisedPeriod { address, since: now });
     }
     let surplus = periods.len().saturating_sub(LIMIT);
     periods.drain(..surplus);
@@ -101,19 +101,19 @@ fn note_period(store: &Store, advertised: &[Address], now: Timestamp) -> Result<
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn moved(store: &Store, advertised: &[Address]) -> Result<Vec<Moved>> {
+pub(crate) fn moved(store: &Store, advertised: &[Address]) -> Result<Vec<FormerAddress>> {
     let periods = store.read(periods)?;
-    let mut moved: Vec<Moved> = Vec::new();
-    for Period { address, .. } in &periods {
+    let mut moved: Vec<FormerAddress> = Vec::new();
+    for AdvertisedPeriod { address, .. } in &periods {
         if advertised.first() != Some(address) && !moved.iter().any(|known| known.address == *address) {
             let is_advertised = advertised.contains(address);
-            moved.push(Moved { address: address.clone(), identities: 0, routers: 0, is_advertised });
+            moved.push(FormerAddress { address: address.clone(), identities: 0, routers: 0, is_advertised });
         }
     }
     if moved.is_empty() {
         return Ok(moved);
     }
-    let mut count = |at: Timestamp, add: fn(&mut Moved)| {
+    let mut count = |at: Timestamp, add: fn(&mut FormerAddress)| {
         let period = periods.iter().rev().find(|period| period.since <= at).or(periods.first());
         moved.iter_mut().filter(|moved| period.is_some_and(|period| period.address == moved.address)).for_each(add);
     };
@@ -137,6 +137,6 @@ pub(crate) fn moved(store: &Store, advertised: &[Address]) -> Result<Vec<Moved>>
     Ok(moved)
 }
 
-fn periods(read: &Read<'_>) -> Result<Vec<Period>> {
+fn periods(read: &Read<'_>) -> Result<Vec<AdvertisedPeriod>> {
     Ok(read.setting(PERIODS)?.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default())
 }

@@ -97,7 +97,7 @@ impl Certificates {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn moved(&self) -> Result<Vec<addresses::Moved>> {
+    pub fn moved(&self) -> Result<Vec<addresses::FormerAddress>> {
         addresses::moved(&self.store, &self.advertised)
     }
 
@@ -147,7 +147,7 @@ impl Certificates {
         }
         self.take(self.keystore.with_server_key(now.seconds()).map_err(broken)?)?;
         tracing::warn!("the server key was replaced");
-        self.useless(now)
+        self.unusable_files(now)
     }
 
     /// The outstanding enrollments that clients cannot use: their tokens were signed with another key than that of the
@@ -155,7 +155,7 @@ impl Certificates {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn useless(&self, now: Timestamp) -> Result<Vec<UnusableFiles>> {
+    pub fn unusable_files(&self, now: Timestamp) -> Result<Vec<UnusableFiles>> {
         // Waits for writes in progress, which may hold a token that was signed before.
         self.store.write_blocking(|_| Ok(()))?;
         let (signer, issuers) = (self.keystore.signer(), self.advertised.iter().map(issuer).collect::<Vec<_>>());
@@ -227,7 +227,7 @@ impl Certificates {
         }
         *noticed = Some(now);
         self.notices(now).into_iter().for_each(|notice| tracing::warn!("{notice}"));
-        let useless = self.useless(now)?.len();
+        let useless = self.unusable_files(now)?.len();
         if useless > 0 {
             tracing::warn!(tokens = useless, "outstanding enrollment tokens cannot be used any more; overkeep pki status lists them");
         }

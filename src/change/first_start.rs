@@ -34,7 +34,7 @@ impl Administrator {
 }
 
 /// The parameters of a new file.
-pub struct Filling {
+pub struct NewFile {
     /// The hosts that the listener's certificate names.
     pub hosts: AlternativeNames,
     pub administrator: Administrator,
@@ -46,7 +46,7 @@ pub struct Filling {
 ///
 /// # Errors
 /// The store rejects a record, or there is no randomness.
-pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: Filling) -> Result<()> {
+pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: NewFile) -> Result<()> {
     let sealed_keys = sealed_keys.clone();
     store.write_blocking(move |tx| {
         let now = crate::entity::Facts::now(tx);

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 use super::{
-    failure::{Acted, Failure, warn},
+    failure::{CommandResult, Failure, warn},
     progress::{Bar, watched},
-    run::{Settled, Sources},
+    run::{ResolvedConfig, Sources},
 };
 use crate::{
     access::Right,
@@ -20,7 +20,7 @@ use crate::{
 
 /// The flags that name a controller.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Which {
+pub(crate) struct ControllerFlags {
     /// Read the configuration from this file [env: OVERKEEP_CONFIG; default: none is read]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Admin {
     #[command(subcommand)]
     what: AdminCommand,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 #[derive(Subcommand, Clone, Debug)]
@@ -83,7 +83,7 @@ pub(crate) struct Explain {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ pub(crate) struct Pki {
     #[command(subcommand)]
     what: PkiCommand,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 #[derive(Subcommand, Clone, Debug)]
@@ -114,7 +114,7 @@ impl Admin {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         match self.what {
             AdminCommand::List => done(&config, Command::ListAdministrators),
@@ -139,7 +139,7 @@ impl Pki {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         match self.what {
             PkiCommand::Status => done(&config, Command::ListCertificates),
@@ -153,7 +153,7 @@ impl Explain {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let Self { right, identity, service, json, which } = self;
         let right = match right {
             Verb::Dial => Right::Dial,
@@ -163,7 +163,7 @@ impl Explain {
     }
 }
 
-impl Which {
+impl ControllerFlags {
     /// The controller with this configuration file and data file, as far as they are given.
     pub(crate) fn of(config: Option<PathBuf>, data: Option<PathBuf>) -> Self {
         Self { config, data: data.map(|path| path.to_string_lossy().into_owned()), passphrase_file: None }
@@ -181,7 +181,7 @@ impl Which {
     pub(crate) fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, Failure> {
         let flags = [("data", self.data.clone()), ("passphrase-file", self.passphrase_file.clone())];
         let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-        let Settled { config, warnings } = Sources { file: self.config.clone(), environment, flags }.config()?;
+        let ResolvedConfig { config, warnings } = Sources { file: self.config.clone(), environment, flags }.config()?;
         warnings.iter().for_each(|warning| warn(warning));
         Ok(config)
     }
@@ -193,7 +193,7 @@ pub(crate) fn asked(config: &Config, command: &Command) -> Option<Result<Outcome
     socket::ask(&socket::beside(&config.data), command, &mut |done, total| bar.show(done, total))
 }
 
-fn done(config: &Config, command: Command) -> Acted {
+fn done(config: &Config, command: Command) -> CommandResult {
     if let Some(outcome) = asked(config, &command) {
         return Ok(outcome?);
     }

@@ -8,8 +8,8 @@ use clap::Args;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Acted, Failure,
-    admin::Which,
+    CommandResult, Failure,
+    admin::ControllerFlags,
     api::{
         self, output,
         request::{JSON, Request},
@@ -25,7 +25,7 @@ const MAX_LENGTH: u64 = 64 << 20;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Export {
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 /// Show what a file would change, and who would gain and lose access. Exit status: 0 no change, 3 changes, 1 the file cannot be applied.
@@ -37,7 +37,7 @@ pub(crate) struct Plan {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 /// Apply a file to the network, in one transaction.
@@ -49,7 +49,7 @@ pub(crate) struct Apply {
     #[arg(long, value_name = "TAG")]
     plan: Option<String>,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -70,7 +70,7 @@ impl Export {
     ///
     /// # Errors
     /// One line: the controller does not answer, or rejects the request.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let request = Request { method: "GET".into(), path: PATH.into(), ..Request::default() };
         let network = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
         Ok(Outcome::Done(vec![output::text(&network, "yaml", &[])?]))
@@ -82,7 +82,7 @@ impl Plan {
     ///
     /// # Errors
     /// One line: the file cannot be read or applied, or the controller does not answer.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let mut request = self.file.request()?;
         request.query.push(("preview".into(), "true".into()));
         let plan = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
@@ -100,7 +100,7 @@ impl Apply {
     ///
     /// # Errors
     /// One line: the file cannot be read or applied, or the controller does not answer.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let mut request = self.file.request()?;
         request.headers.extend(self.plan.map(|tag| ("if-match".into(), format!("\"{tag}\""))));
         let answer = api::reach(self.which, environment)?.ask(request, None)?;

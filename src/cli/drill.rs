@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 
-use super::{Acted, Failure, admin::Which, progress::watched};
+use super::{CommandResult, Failure, admin::ControllerFlags, progress::watched};
 use crate::{
     admin_socket::Outcome,
     config::Snapshots,
@@ -25,7 +25,7 @@ pub(crate) struct Drill {
     #[arg(long, value_name = "DIRECTORY")]
     aside: Option<PathBuf>,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 impl Drill {
@@ -33,7 +33,7 @@ impl Drill {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let snapshot = self.snapshot.map_or_else(|| newest(&config.snapshots), Ok)?;
         let parent = self.aside.unwrap_or_else(|| snapshot.parent().map(Path::to_owned).unwrap_or_default());

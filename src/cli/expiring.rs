@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::Value as Json;
 
 use super::{
-    Acted,
-    admin::Which,
+    CommandResult,
+    admin::ControllerFlags,
     api::{self, output, request::Request},
 };
 use crate::admin_socket::Outcome;
@@ -23,7 +23,7 @@ pub(crate) struct ExpiringArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 impl ExpiringArguments {
@@ -31,7 +31,7 @@ impl ExpiringArguments {
     ///
     /// # Errors
     /// The reason as one line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let query = vec![("within".to_owned(), self.within)];
         let request = Request { method: "GET".into(), path: "/overkeep/v1/expiring".into(), query, ..Request::default() };
         let found = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();

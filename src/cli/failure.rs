@@ -1,4 +1,4 @@
-//! Why a command failed, and how the caller is told.
+//! Why a command failed, and the line that says so.
 
 use std::{
     fmt::Display,
@@ -10,7 +10,7 @@ use super::run::{Refused, one_line};
 use crate::admin_socket::Outcome;
 
 /// The result of a command.
-pub(crate) type Acted = Result<Outcome, Failure>;
+pub(crate) type CommandResult = Result<Outcome, Failure>;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Failure {
     }
 
     /// What it says, in one line.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn message(&self) -> String {
         match self {
             Failure::Usage(answer) => one_line(&answer.to_string()),
             Failure::Start(line) | Failure::Flag(line) => line.clone(),
@@ -53,8 +53,8 @@ impl Failure {
     pub(super) fn report(self) -> ExitCode {
         match &self {
             Failure::Usage(answer) => drop(answer.print()),
-            Failure::Start(line) | Failure::Flag(line) => complain(line),
-            Failure::Problems(lines) => print(lines).unwrap_or_else(|error| complain(&format!("stdout: {error}"))),
+            Failure::Start(line) | Failure::Flag(line) => print_error(line),
+            Failure::Problems(lines) => print(lines).unwrap_or_else(|error| print_error(&format!("stdout: {error}"))),
         }
         ExitCode::from(self.status())
     }
@@ -75,10 +75,10 @@ impl From<String> for Failure {
 }
 
 pub(super) fn warn(warning: &str) {
-    complain(&format!("warning: {warning}"));
+    print_error(&format!("warning: {warning}"));
 }
 
-pub(super) fn complain(line: &str) {
+pub(super) fn print_error(line: &str) {
     drop(writeln!(io::stderr(), "overkeep: {line}"));
 }
 

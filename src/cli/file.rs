@@ -10,8 +10,8 @@ use std::{
 use clap::Args;
 
 use super::{
-    admin::{Which, asked},
-    failure::Acted,
+    admin::{ControllerFlags, asked},
+    failure::CommandResult,
     progress::watched,
 };
 use crate::{
@@ -33,7 +33,7 @@ pub(crate) struct Snapshot {
     #[arg(value_name = "OUT")]
     to: PathBuf,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 /// Check the data file for damage. Exit status: 0 no damage, 3 damage, 1 the check failed.
@@ -43,7 +43,7 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE", conflicts_with = "data")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 /// Copy the data file, then repair what can be repaired without loss. Exit status: 0 no damage is left, 3 some is left, 1 the repair
@@ -54,7 +54,7 @@ pub(crate) struct Repair {
     #[arg(long)]
     drop_unreadable: bool,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 /// Replace the data file by a snapshot after checking it; the previous file is kept beside it.
@@ -66,14 +66,14 @@ pub(crate) struct Restore {
     #[arg(long)]
     verify_only: bool,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 /// Shrink the data file by its unused space; the controller must be stopped.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Compact {
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 impl Snapshot {
@@ -81,7 +81,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let to = path::absolute(&self.to).map_err(|e| format!("{}: {e}", self.to.display()))?;
         let command = Command::Snapshot { to: to.clone() };
@@ -97,7 +97,7 @@ impl Check {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let look = |file: &Path| {
             let passphrase = config.passphrase()?;
@@ -115,7 +115,7 @@ impl Repair {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let repair = |unreadable| {
             let passphrase = config.passphrase()?;
@@ -133,7 +133,7 @@ impl Restore {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let passphrase = config.passphrase().map_err(|e| e.to_string())?;
         if self.verify_only {
@@ -163,7 +163,7 @@ impl Compact {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let data = self.which.config(environment)?.data;
         judged_of(
             &data,
@@ -184,7 +184,7 @@ fn forget_password(data: &Path) -> Option<String> {
 }
 
 /// Runs a command in the running controller, or else the same work on its file.
-pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, OfflineError>) -> Acted {
+pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, OfflineError>) -> CommandResult {
     match asked(config, command) {
         Some(outcome) => Ok(outcome?),
         None => judged_of(&config.data, closed(&config.data)),
@@ -192,7 +192,7 @@ pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&P
 }
 
 /// Damage of the file is a finding, not a failure.
-pub(crate) fn judged(acted: Result<Outcome, OfflineError>) -> Acted {
+pub(crate) fn judged(acted: Result<Outcome, OfflineError>) -> CommandResult {
     match acted {
         Err(OfflineError::Damaged(reason) | OfflineError::Pages(reason)) => Ok(Outcome::Problems(vec![reason])),
         other => Ok(other.map_err(|e| e.to_string())?),
@@ -200,7 +200,7 @@ pub(crate) fn judged(acted: Result<Outcome, OfflineError>) -> Acted {
 }
 
 /// Like [`judged`], for the data file itself: adds what to do about the damage.
-pub(crate) fn judged_of(data: &Path, acted: Result<Outcome, OfflineError>) -> Acted {
+pub(crate) fn judged_of(data: &Path, acted: Result<Outcome, OfflineError>) -> CommandResult {
     match acted {
         Err(OfflineError::Pages(reason)) => Ok(Outcome::Problems(vec![reason, offline::remedy(data)])),
         other => judged(other),

@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{
-    admin::Which,
-    failure::Acted,
+    admin::ControllerFlags,
+    failure::CommandResult,
     file::{judged, running},
 };
 use crate::{
@@ -21,7 +21,7 @@ pub(crate) struct History {
     #[command(subcommand)]
     what: HistoryCommand,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 #[derive(Subcommand, Clone, Debug)]
@@ -42,7 +42,7 @@ impl History {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let HistoryCommand::Verify { file, noted } = self.what;
         let look = |file: &std::path::Path| offline::verify_history(file, noted.as_ref()).map(|verified| verified_lines(&verified));
         match &file {

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Acted,
+    CommandResult,
     api::{self, grammar::Grammar, output, request::Request, transport::Transport},
     failure::Failure,
     login,
@@ -28,7 +28,7 @@ const DEFAULT: &str = "default";
 /// Members of posture checks that some controllers send as `null` instead of an empty list.
 const LISTS: [&str; 3] = ["hashes", "signerFingerprints", "versions"];
 /// The maximum number of names in a line of the report.
-const TOLD: usize = 50;
+const MAX_NAMES: usize = 50;
 
 /// Print the network of another controller as a file for `overkeep plan` and `overkeep apply`. Nothing is changed there.
 #[derive(Args, Clone, Debug)]
@@ -61,7 +61,7 @@ impl Import {
     ///
     /// # Errors
     /// One line: the other controller does not answer, or rejects the log-in.
-    pub(crate) fn act(self) -> Acted {
+    pub(crate) fn act(self) -> CommandResult {
         let (url, _) = login::address(&self.from, "--from")?;
         let (ca, _) = self.trust.authority(&url)?;
         let context = login::with_password(url, &self.user, self.password_file.as_deref(), ca, self.code.as_deref())?;
@@ -168,8 +168,8 @@ fn report(kinds: &[Kind], missing: &[String]) -> Vec<String> {
     let mut lines = vec!["# Not in this file: ids, passwords, certificates, enrollments, sessions and terminators.".to_owned()];
     let mut told = |what: &str, names: Vec<&str>| {
         if !names.is_empty() {
-            let more = if names.len() > TOLD { format!(" and {} more", names.len() - TOLD) } else { String::new() };
-            let first = names.iter().take(TOLD).map(|name| output::plain(name)).collect::<Vec<_>>().join(", ");
+            let more = if names.len() > MAX_NAMES { format!(" and {} more", names.len() - MAX_NAMES) } else { String::new() };
+            let first = names.iter().take(MAX_NAMES).map(|name| output::plain(name)).collect::<Vec<_>>().join(", ");
             lines.push(format!("# {what}: {first}{more}"));
         }
     };

@@ -22,7 +22,7 @@ pub(crate) fn keep_out_of_dumps() -> io::Result<()> {
 ///
 /// # Errors
 /// The system does not allow it.
-pub(crate) fn survive() -> io::Result<()> {
+pub(crate) fn ignore_file_size_signal() -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let _inside = runtime.enter();
     // Registering the handler is enough; it stays when the listener is dropped.

@@ -17,7 +17,7 @@ use super::{
         request::Request,
         transport::Transport,
     },
-    failure::{Acted, Failure},
+    failure::{CommandResult, Failure},
     trust::Trust,
 };
 use crate::{admin_socket::Outcome, authentication::ApiTokens, config};
@@ -83,7 +83,7 @@ impl Login {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self) -> Acted {
+    pub(crate) fn act(self) -> CommandResult {
         let (url, host) = address(&self.url, "URL")?;
         let name = self.context.clone().unwrap_or(host);
         let (ca, shown) = self.trust.authority(&url)?;
@@ -103,7 +103,7 @@ impl Logout {
     ///
     /// # Errors
     /// There is no login, or the file cannot be deleted.
-    pub(crate) fn act(self) -> Acted {
+    pub(crate) fn act(self) -> CommandResult {
         let all = Contexts::load()?;
         let name = self.context.unwrap_or_else(|| all.current.clone());
         if name.is_empty() {
@@ -129,7 +129,7 @@ impl ContextCommand {
     ///
     /// # Errors
     /// One line: there is no such login, or the file cannot be read or written.
-    pub(crate) fn act(self) -> Acted {
+    pub(crate) fn act(self) -> CommandResult {
         let mut all = Contexts::load()?;
         match self.what {
             ContextAction::List { json } => {
@@ -194,7 +194,7 @@ pub(super) fn end(context: &Context) -> Result<(), Failure> {
 }
 
 /// Keeps an API token as the login, after it was used once.
-fn kept_token(name: &str, url: String, ca: String, shown: String) -> Acted {
+fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResult {
     let given = std::env::var("OVERKEEP_TOKEN").ok().map(|token| Zeroizing::new(token.trim().to_owned())).filter(|token| !token.is_empty());
     let token = given.map_or_else(|| typed("API token: "), Ok)?;
     if !ApiTokens::is_one(&token) {

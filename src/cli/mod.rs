@@ -17,8 +17,8 @@ use crate::admin_socket::Outcome;
 use crate::config::{Config, Reread};
 use crate::logging;
 
-use failure::{complain, print};
-use run::Settled;
+use failure::{print, print_error};
+use run::ResolvedConfig;
 
 mod admin;
 pub mod api;
@@ -38,7 +38,7 @@ pub mod run;
 mod shell;
 mod trust;
 
-pub(crate) use failure::Acted;
+pub(crate) use failure::CommandResult;
 pub use failure::Failure;
 
 /// The controller of a private overlay network in one binary and one file.
@@ -89,10 +89,10 @@ pub(crate) fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), 
     let environment: Vec<_> = std::env::vars_os().collect();
     // Before any secret is read.
     if let Err(error) = limit::keep_out_of_dumps() {
-        complain(&format!("warning: core dumps of this process may hold keys: {error}"));
+        print_error(&format!("warning: core dumps of this process may hold keys: {error}"));
     }
     // Before any file is opened.
-    let surviving = limit::survive().map_err(|error| Failure::of(format!("signals: {error}")));
+    let surviving = limit::ignore_file_size_signal().map_err(|error| Failure::of(format!("signals: {error}")));
     let outcome = surviving.and_then(|()| {
         if let Some(shell) = shell::asking(&environment) {
             return shell::complete(&shell, whole()?);
@@ -134,31 +134,31 @@ pub fn act<E: Display>(
     };
     match line.command {
         Command::Run(arguments) => {
-            let Settled { config, warnings } = arguments.config(environment)?;
+            let ResolvedConfig { config, warnings } = arguments.config(environment)?;
             start(Start { config, warnings, again: again(arguments, environment) }).map_err(Failure::of)
         }
-        Command::Admin(arguments) => tell(arguments.act(environment)),
-        Command::Explain(arguments) => tell(arguments.act(environment)),
-        Command::Pki(arguments) => tell(arguments.act(environment)),
-        Command::Snapshot(arguments) => tell(arguments.act(environment)),
-        Command::Check(arguments) => tell(arguments.act(environment)),
-        Command::Repair(arguments) => tell(arguments.act(environment)),
-        Command::Restore(arguments) => tell(arguments.act(environment)),
-        Command::History(arguments) => tell(arguments.act(environment)),
-        Command::Compact(arguments) => tell(arguments.act(environment)),
-        Command::Export(arguments) => tell(arguments.act(environment)),
-        Command::Import(arguments) => tell(arguments.act()),
-        Command::Plan(arguments) => tell(arguments.act(environment)),
-        Command::Apply(arguments) => tell(arguments.act(environment)),
-        Command::Expiring(arguments) => tell(arguments.act(environment)),
-        Command::Doctor(arguments) => tell(arguments.act(environment)),
-        Command::Drill(arguments) => tell(arguments.act(environment)),
-        Command::Login(arguments) => tell(arguments.act()),
-        Command::Logout(arguments) => tell(arguments.act()),
-        Command::Context(arguments) => tell(arguments.act()),
+        Command::Admin(arguments) => print_result(arguments.act(environment)),
+        Command::Explain(arguments) => print_result(arguments.act(environment)),
+        Command::Pki(arguments) => print_result(arguments.act(environment)),
+        Command::Snapshot(arguments) => print_result(arguments.act(environment)),
+        Command::Check(arguments) => print_result(arguments.act(environment)),
+        Command::Repair(arguments) => print_result(arguments.act(environment)),
+        Command::Restore(arguments) => print_result(arguments.act(environment)),
+        Command::History(arguments) => print_result(arguments.act(environment)),
+        Command::Compact(arguments) => print_result(arguments.act(environment)),
+        Command::Export(arguments) => print_result(arguments.act(environment)),
+        Command::Import(arguments) => print_result(arguments.act()),
+        Command::Plan(arguments) => print_result(arguments.act(environment)),
+        Command::Apply(arguments) => print_result(arguments.act(environment)),
+        Command::Expiring(arguments) => print_result(arguments.act(environment)),
+        Command::Doctor(arguments) => print_result(arguments.act(environment)),
+        Command::Drill(arguments) => print_result(arguments.act(environment)),
+        Command::Login(arguments) => print_result(arguments.act()),
+        Command::Logout(arguments) => print_result(arguments.act()),
+        Command::Context(arguments) => print_result(arguments.act()),
         Command::Completions(arguments) => arguments.act(),
-        Command::Man(arguments) => tell(arguments.act(whole()?)),
-        Command::Passphrase(arguments) => tell(arguments.act(environment)),
+        Command::Man(arguments) => print_result(arguments.act(whole()?)),
+        Command::Passphrase(arguments) => print_result(arguments.act(environment)),
     }
 }
 
@@ -174,8 +174,8 @@ fn again(arguments: run::Arguments, environment: &[(OsString, OsString)]) -> Rer
 }
 
 /// Prints the result of a command.
-fn tell(acted: Acted) -> Result<(), Failure> {
-    match acted? {
+fn print_result(result: CommandResult) -> Result<(), Failure> {
+    match result? {
         Outcome::Done(lines) => print(&lines).map_err(|error| Failure::of(format!("stdout: {error}"))),
         Outcome::Problems(lines) => Err(Failure::Problems(lines)),
     }

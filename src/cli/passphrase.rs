@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{admin::Which, failure::Acted, file::judged_of, progress::watched};
+use super::{admin::ControllerFlags, failure::CommandResult, file::judged_of, progress::watched};
 use crate::{admin_socket::Outcome, config, maintenance::offline};
 
 /// Set, change or remove the passphrase that seals the keys in the data file; the controller must be stopped.
@@ -13,7 +13,7 @@ pub(crate) struct Passphrase {
     #[command(subcommand)]
     what: PassphraseCommand,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 #[derive(Subcommand, Clone, Debug)]
@@ -33,7 +33,7 @@ impl Passphrase {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let file = match self.what {
             PassphraseCommand::Set { next } => Some(next),

@@ -54,7 +54,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// The configuration from these flags in this environment.
-    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<Settled, Refused> {
+    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<ResolvedConfig, Refused> {
         let flags = [
             ("data", &self.data),
             ("listen", &self.listen),
@@ -69,7 +69,7 @@ impl Arguments {
 
 /// A checked configuration and its warnings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settled {
+pub struct ResolvedConfig {
     pub config: Config,
     /// One line for each variable with our prefix that is not a key.
     pub warnings: Vec<String>,
@@ -103,7 +103,7 @@ pub struct Sources<'e> {
 
 impl Sources<'_> {
     /// The merged sources, checked.
-    pub fn config(self) -> Result<Settled, Refused> {
+    pub fn config(self) -> Result<ResolvedConfig, Refused> {
         let known = keys()?;
         let mut sources = Figment::from(Serialized::defaults(Config::default()));
         if let Some((path, place)) = self.file() {
@@ -127,7 +127,7 @@ impl Sources<'_> {
         }
         let config: Config = sources.extract().map_err(refused)?;
         config.check().map_err(|broken| placed(broken.key, broken.reason))?;
-        Ok(Settled { config, warnings })
+        Ok(ResolvedConfig { config, warnings })
     }
 
     /// The configuration file, and the flag or variable that named it.

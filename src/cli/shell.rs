@@ -13,7 +13,7 @@ use std::{
 use clap::Args;
 use clap_complete::env::Shells;
 
-use super::{api::grammar::INTERFACES, failure::Acted, failure::Failure};
+use super::{api::grammar::INTERFACES, failure::CommandResult, failure::Failure};
 use crate::admin_socket::Outcome;
 
 /// The shell that asks for completions of the words after `--`. Its name does not begin like that of a key.
@@ -55,7 +55,7 @@ impl Man {
     ///
     /// # Errors
     /// One line: a file cannot be written.
-    pub(crate) fn act(self, command: clap::Command) -> Acted {
+    pub(crate) fn act(self, command: clap::Command) -> CommandResult {
         let refused = |error: io::Error| Failure::of(format!("{}: {error}", self.directory.display()));
         fs::create_dir_all(&self.directory).map_err(refused)?;
         let command =

@@ -366,31 +366,36 @@ impl Config {
     }
 
     /// The administrator's first password from `admin-password-file`, if set.
-    pub fn admin_password(&self) -> Result<Option<Zeroizing<String>>, Broken> {
+    pub fn admin_password(&self) -> Result<Option<Zeroizing<String>>, InvalidValue> {
         password("admin-password-file", self.admin_password_file.as_deref())
     }
 
     /// The passphrase from `passphrase-file`, if set.
-    pub fn passphrase(&self) -> Result<Option<Passphrase>, Broken> {
+    pub fn passphrase(&self) -> Result<Option<Passphrase>, InvalidValue> {
         passphrase("passphrase-file", self.passphrase_file.as_deref())
     }
 }
 
 /// The password in a file, if one is given by `key`. One trailing line end is removed. Never show it; errors do not.
-pub(crate) fn password(key: &'static str, file: Option<&Path>) -> Result<Option<Zeroizing<String>>, Broken> {
+pub(crate) fn password(key: &'static str, file: Option<&Path>) -> Result<Option<Zeroizing<String>>, InvalidValue> {
     secret(key, file, "password", 5..=100)
 }
 
 /// The passphrase in a file, if one is given by `key`; one trailing line end is removed.
-pub(crate) fn passphrase(key: &'static str, file: Option<&Path>) -> Result<Option<Passphrase>, Broken> {
+pub(crate) fn passphrase(key: &'static str, file: Option<&Path>) -> Result<Option<Passphrase>, InvalidValue> {
     Ok(secret(key, file, "passphrase", 8..=1000)?.map(Passphrase::from))
 }
 
 /// The text in a file, if one is given, without its trailing line end. Its number of characters must be within `length`, and only its owner
 /// may be able to write the file.
-fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclusive<usize>) -> Result<Option<Zeroizing<String>>, Broken> {
+fn secret(
+    key: &'static str,
+    path: Option<&Path>,
+    what: &str,
+    length: RangeInclusive<usize>,
+) -> Result<Option<Zeroizing<String>>, InvalidValue> {
     let Some(path) = path else { return Ok(None) };
-    let refusal = |reason: String| Broken { key, reason: format!("{}: {reason}", path.display()) };
+    let refusal = |reason: String| InvalidValue { key, reason: format!("{}: {reason}", path.display()) };
     let text = secret_of(path).map_err(|error| refusal(error.to_string()))?;
     let secret = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
     if !length.contains(&secret.chars().count()) {
@@ -405,7 +410,7 @@ pub(crate) type Reread = Box<dyn Fn() -> Result<Config, String> + Send>;
 /// A value that is not allowed: its key and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {reason}")]
-pub struct Broken {
+pub struct InvalidValue {
     pub key: &'static str,
     pub reason: String,
 }

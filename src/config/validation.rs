@@ -7,12 +7,12 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::{Broken, Config, Span};
+use super::{Config, InvalidValue, Span};
 
 impl Config {
     /// Checks that every value is within its bounds.
-    pub fn check(&self) -> Result<(), Broken> {
-        let first = self.rules().into_iter().find_map(|rule| Some(Broken { key: rule.key, reason: rule.problem? }));
+    pub fn check(&self) -> Result<(), InvalidValue> {
+        let first = self.rules().into_iter().find_map(|rule| Some(InvalidValue { key: rule.key, reason: rule.problem? }));
         first.map_or(Ok(()), Err)
     }
 

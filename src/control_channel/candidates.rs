@@ -18,7 +18,7 @@ pub(crate) struct Candidate {
 }
 
 /// What a dial asks for.
-pub(crate) struct Wanted<'d> {
+pub(crate) struct DialTarget<'d> {
     /// The instance id; empty for none.
     pub instance: &'d str,
     /// The terminator that a sticky service should keep.
@@ -31,7 +31,12 @@ pub(crate) struct Wanted<'d> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn choose(core: &Core, circuit: &Circuit, grant: &Grant, wanted: &Wanted<'_>) -> Result<Result<Candidate, Failure>, Failure> {
+pub(crate) fn choose(
+    core: &Core,
+    circuit: &Circuit,
+    grant: &Grant,
+    wanted: &DialTarget<'_>,
+) -> Result<Result<Candidate, Failure>, Failure> {
     let service = grant.service.id.as_str();
     let mut records = core.parts.rights.store.read(|tx| tx.linked::<Terminator>("service", service)).map_err(unreadable)?;
     records.retain(|record| record.spec.identity == wanted.instance);

@@ -36,7 +36,7 @@ pub(crate) struct Circuit {
 
 #[derive(Default)]
 struct State {
-    waiting: Option<Waiting>,
+    waiting: Option<PendingRoute>,
     /// The routers that have received its route.
     path: Arc<Path>,
     /// Its addresses at the client's router and at the host's router.
@@ -56,7 +56,7 @@ pub(crate) struct Established {
 }
 
 /// The routers whose answers to a route are awaited.
-struct Waiting {
+struct PendingRoute {
     attempt: u32,
     routers: HashSet<String>,
     answers: mpsc::UnboundedSender<(String, Frame)>,
@@ -139,7 +139,7 @@ impl Circuit {
     /// Waits for the answers of routers to an attempt, one of each.
     pub(crate) fn expect(&self, attempt: u32, routers: &[String]) -> mpsc::UnboundedReceiver<(String, Frame)> {
         let (answers, receiver) = mpsc::unbounded_channel();
-        self.state.lock().waiting = Some(Waiting { attempt, routers: routers.iter().cloned().collect(), answers });
+        self.state.lock().waiting = Some(PendingRoute { attempt, routers: routers.iter().cloned().collect(), answers });
         receiver
     }
 

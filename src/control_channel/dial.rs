@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     answers::{error, unroute},
-    candidates::{self, Candidate, Wanted},
+    candidates::{self, Candidate, DialTarget},
     circuit::{self, Circuit, NewCircuit},
     connection::RouterConnection,
     core::Core,
@@ -148,7 +148,7 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
     }
     let (mut tried, mut last) = (Vec::new(), None);
     for attempt in 0..ATTEMPTS {
-        let wanted = Wanted { instance: request.instance, sticky: request.sticky(), tried: &tried };
+        let wanted = DialTarget { instance: request.instance, sticky: request.sticky(), tried: &tried };
         let candidate = match candidates::choose(core, circuit, &grant, &wanted)? {
             Ok(candidate) => candidate,
             // The failure of an attempt is more specific.

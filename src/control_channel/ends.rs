@@ -11,8 +11,8 @@ use crate::{
     store::Event,
 };
 
-/// Interval at which one failure of each host is forgiven.
-const FORGIVE: Duration = Duration::from_secs(60);
+/// The interval at which the cost of failed dials is reduced.
+const REDUCE_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Core {
     /// Ends a circuit and tells its routers to remove it: at once if `now`, else after its queued data was delivered.
@@ -72,11 +72,11 @@ pub(crate) fn clear(core: &Core) -> Result<()> {
     routers.iter().try_for_each(|router| core.records.clear(router))
 }
 
-/// Forgives failures of hosts periodically. Never ends.
-pub(crate) async fn forgive(core: Arc<Core>) {
-    let mut ticks = interval(FORGIVE);
+/// Reduces the cost of failed dials periodically. Never ends.
+pub(crate) async fn reduce_failures(core: Arc<Core>) {
+    let mut ticks = interval(REDUCE_INTERVAL);
     loop {
         ticks.tick().await;
-        core.hosted.all().iter().filter(|hosted| hosted.load.forgive()).for_each(|hosted| core.show_cost(hosted));
+        core.hosted.all().iter().filter(|hosted| hosted.load.reduce_failures()).for_each(|hosted| core.show_cost(hosted));
     }
 }

@@ -60,7 +60,7 @@ fn capabilities(is_grouped: bool, version: &str) -> u8 {
 }
 
 /// A router identified by its certificate.
-struct Known {
+struct IdentifiedRouter {
     id: String,
     kind: RouterKind,
     is_disabled: bool,
@@ -82,7 +82,7 @@ pub(crate) async fn serve(
         Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello"),
         Err(_) => return tracing::debug!(address = ?peer.address, "a router sent no hello in time"),
     };
-    let connection = match welcome(&core, &hello, &peer) {
+    let connection = match open_connection(&core, &hello, &peer) {
         Ok(connection) => connection,
         Err(reason) => {
             tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
@@ -112,7 +112,7 @@ fn body_text(hello: &Frame) -> String {
 }
 
 /// Opens a connection for the sender of a hello. The error is the reason of the rejection, which the router logs.
-fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
+fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
     if hello.content_type() != common::HELLO {
         return Err("the first message must be a hello");
     }
@@ -161,7 +161,7 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
 }
 
 /// The router that a certificate belongs to; the inner error is why it belongs to none.
-fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<Known, &'static str>> {
+fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
     let parts = &core.parts;
     let now = parts.rights.clock.now();
     if !parts.keystore.authority().issued(leaf) {
@@ -173,7 +173,7 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
     let (Ok(name), fingerprint) = (std::str::from_utf8(hello.body()), leaf.fingerprint()) else {
         return Ok(Err("the id of a router must be UTF-8"));
     };
-    let known = |kind, is_disabled, weight| Known { id: name.to_owned(), kind, is_disabled, weight, has_two: false };
+    let known = |kind, is_disabled, weight| IdentifiedRouter { id: name.to_owned(), kind, is_disabled, weight, has_two: false };
     let found = parts.rights.store.read(|tx| {
         if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
             let EdgeRouter { cost, no_traversal, disabled, .. } = router.spec;
@@ -189,7 +189,7 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
         None => Err("there is no router with this id: it was deleted, or is of another controller"),
         Some((_, State { is_verified: false, .. })) => Err("the router is not enrolled: enroll it with its enrollment token"),
         Some((known, state)) if state.has_fingerprint(&fingerprint) => {
-            Ok(Known { has_two: state.unverified_fingerprint.is_some(), ..known })
+            Ok(IdentifiedRouter { has_two: state.unverified_fingerprint.is_some(), ..known })
         }
         Some(_) => Err("the client certificate is not the one that the router has now: it was enrolled again or its certificate extended"),
     })
@@ -282,7 +282,7 @@ async fn run(
     let reason = tokio::select! {
         stop = Receiver::new(core.clone(), connection.clone(), read).run() => stop.to_string(),
         () = connection.closed() => "it was cut off".into(),
-        () = beat(&core, &connection) => "it answered no heartbeats".into(),
+        () = send_heartbeats(&core, &connection) => "it answered no heartbeats".into(),
     };
     connection.close();
     writing.abort();
@@ -293,7 +293,7 @@ async fn run(
 }
 
 /// Sends heartbeats until the router has not answered any for too long.
-async fn beat(core: &Core, connection: &Arc<RouterConnection>) {
+async fn send_heartbeats(core: &Core, connection: &Arc<RouterConnection>) {
     let mut ticks = interval(core.times.heartbeat);
     let began = Instant::now();
     loop {
@@ -304,6 +304,6 @@ async fn beat(core: &Core, connection: &Arc<RouterConnection>) {
         let clock = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
         connection.presence.expire(core.online());
-        public_keys::tell(core, connection);
+        public_keys::send(core, connection);
     }
 }

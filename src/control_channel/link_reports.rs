@@ -33,7 +33,7 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
     if report.full_refresh {
         let ids: HashSet<&str> = report.links.iter().map(|link| link.id.as_str()).collect();
         let reason = "its router no longer has the link";
-        let lost = core.links.lose_dialled(&connection.router, &ids, core.loss(reason));
+        let lost = core.links.remove_dialled(&connection.router, &ids, core.loss(reason));
         lost.iter().for_each(|link| gone(core, link, reason));
     }
     for link in report.links.into_iter().take(MAX_LINKS) {
@@ -52,13 +52,13 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
 /// A link that a router at one of its ends has lost, or has twice.
 pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
     let reason = "a router at its end reports the loss of the link";
-    let Some(link) = core.links.lose(&fault.id, &connection.router, fault.iteration, core.loss(reason)) else { return };
-    tell_lost(core, link.other_end(&connection.router), &link);
+    let Some(link) = core.links.remove(&fault.id, &connection.router, fault.iteration, core.loss(reason)) else { return };
+    send_link_fault(core, link.other_end(&connection.router), &link);
     gone(core, &link, reason);
 }
 
 /// Tells a router that a link is no longer used.
-pub(crate) fn tell_lost(core: &Core, router: &str, link: &Link) {
+pub(crate) fn send_link_fault(core: &Core, router: &str, link: &Link) {
     let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.id.clone(), iteration: link.iteration };
     core.send(router, Builder::new(content::FAULT).body(&fault.encode_to_vec()));
 }

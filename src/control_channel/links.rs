@@ -102,7 +102,7 @@ impl Links {
     }
 
     /// Removes a link that a router at one of its ends has lost. A report about an older iteration is ignored.
-    pub(crate) fn lose(&self, id: &str, router: &str, iteration: u32, loss: Loss<'_>) -> Option<Link> {
+    pub(crate) fn remove(&self, id: &str, router: &str, iteration: u32, loss: Loss<'_>) -> Option<Link> {
         let mut links = self.links.lock();
         let is_older = |link: &Link| iteration != 0 && link.iteration != 0 && iteration < link.iteration;
         links.get(id).filter(|link| link.has_end(router) && !is_older(link))?;
@@ -111,12 +111,12 @@ impl Links {
     }
 
     /// Removes the links that a router has dialled, except those with these ids.
-    pub(crate) fn lose_dialled(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<Link> {
+    pub(crate) fn remove_dialled(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<Link> {
         self.extract(loss, |link| link.source == source && !except.contains(link.id.as_str()))
     }
 
     /// Removes the links of a router.
-    pub(crate) fn lose_all(&self, router: &str, loss: Loss<'_>) -> Vec<Link> {
+    pub(crate) fn remove_all_of(&self, router: &str, loss: Loss<'_>) -> Vec<Link> {
         self.extract(loss, |link| link.has_end(router))
     }
 
@@ -167,9 +167,9 @@ mod tests {
         assert_eq!(report(&links, "a", "self", "a", 1), Reported::Refused);
         assert_eq!(report(&links, "a", &"x".repeat(MAX_TEXT + 1), "b", 1), Reported::Refused);
         assert_eq!(report(&links, "a", "l", "b", 2), Reported::Added, "dialled again");
-        assert!(links.lose("l", "c", 2, LOSS).is_none(), "no end of it");
-        assert!(links.lose("l", "b", 1, LOSS).is_none(), "an older iteration");
-        assert!(links.lose("l", "b", 2, LOSS).is_some() && links.all().is_empty());
+        assert!(links.remove("l", "c", 2, LOSS).is_none(), "no end of it");
+        assert!(links.remove("l", "b", 1, LOSS).is_none(), "an older iteration");
+        assert!(links.remove("l", "b", 2, LOSS).is_some() && links.all().is_empty());
         for number in 0..MAX_LINKS {
             assert_eq!(report(&links, "a", &number.to_string(), "b", 1), Reported::Added);
         }

@@ -101,7 +101,7 @@ impl Control {
         handle.spawn(sync::run(core.clone()));
         let removing = core.clone();
         handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
-        handle.spawn(ends::forgive(core.clone()));
+        handle.spawn(ends::reduce_failures(core.clone()));
         Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle })))
     }
 
@@ -168,8 +168,10 @@ impl Control {
     /// Has both routers of a link close it; they dial it again. Returns whether it existed.
     pub(crate) fn close_link(&self, id: &str) -> bool {
         let core = &self.0.core;
-        let Some(link) = core.links.find(id).and_then(|link| core.links.lose(id, &link.source, 0, core.loss(CLOSED))) else { return false };
-        [&link.source, &link.destination].into_iter().for_each(|router| link_reports::tell_lost(core, router, &link));
+        let Some(link) = core.links.find(id).and_then(|link| core.links.remove(id, &link.source, 0, core.loss(CLOSED))) else {
+            return false;
+        };
+        [&link.source, &link.destination].into_iter().for_each(|router| link_reports::send_link_fault(core, router, &link));
         let _guard = self.0.handle.enter();
         link_reports::gone(core, &link, CLOSED);
         true

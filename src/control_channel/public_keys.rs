@@ -26,8 +26,8 @@ use crate::{
 /// Third-party authorities beyond this number are left out.
 const MAX_AUTHORITIES: usize = 1000;
 
-/// Tells a router that has a data model the keys, unless it was told the same ones before.
-pub(crate) fn tell(core: &Core, connection: &Arc<RouterConnection>) {
+/// Tells a router that has a data model the keys, unless it has the same ones already.
+pub(crate) fn send(core: &Core, connection: &Arc<RouterConnection>) {
     if !connection.has_data_model.load(Ordering::Acquire) {
         return;
     }

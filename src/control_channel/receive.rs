@@ -117,6 +117,6 @@ fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) 
         link.sync_status = "SYNC_QUEUED".into();
     });
     connection.has_data_model.store(frame.is_set(key::DATA_MODEL), Ordering::Release);
-    public_keys::tell(core, connection);
+    public_keys::send(core, connection);
     core.sync.begin(connection);
 }

@@ -28,9 +28,9 @@ use crate::{
 };
 
 /// A connection that answered a heartbeat within this time is alive.
-const ALIVE: Duration = Duration::from_secs(15);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 /// A live connection that is not older than this is not replaced by another process with the same certificate.
-const YOUNG: Duration = Duration::from_secs(60);
+const REPLACE_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub(crate) struct Registry {
@@ -47,7 +47,7 @@ impl Registry {
     pub(crate) fn add(&self, connection: &Arc<RouterConnection>, is_reconnect: bool, online: &Online) -> Result<(), &'static str> {
         let mut connections = self.connections.lock();
         if let Some(old) = connections.get(&connection.router).filter(|old| !old.is_closed()) {
-            let is_alive = old.last_answer().elapsed() < ALIVE && old.since.elapsed() < YOUNG;
+            let is_alive = old.last_answer().elapsed() < ANSWERED_WITHIN && old.since.elapsed() < REPLACE_AFTER;
             if is_alive && !is_reconnect {
                 return Err("a router with this certificate is already connected");
             }
@@ -108,7 +108,7 @@ impl Registry {
     }
 
     /// Tells all routers that one that is not connected was deleted.
-    pub(crate) fn tell_deleted(&self, router: &str) {
+    pub(crate) fn announce_deleted(&self, router: &str) {
         let change = PeerStateChange { id: router.to_owned(), state: PeerState::Removed.into(), ..PeerStateChange::default() };
         self.connections.lock().values().for_each(|other| other.send(peers(vec![change.clone()])));
     }

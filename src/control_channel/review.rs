@@ -46,8 +46,8 @@ fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new:
         return;
     }
     if new.is_none() {
-        core.registry.tell_deleted(old.id.as_str());
-        core.links.lose_all(old.id.as_str(), core.loss("its router was deleted"));
+        core.registry.announce_deleted(old.id.as_str());
+        core.links.remove_all_of(old.id.as_str(), core.loss("its router was deleted"));
         core.paths.changed();
     }
     if let Some(connection) = core.registry.find(old.id.as_str()) {

@@ -40,13 +40,13 @@ impl Core {
 }
 
 async fn note(core: Arc<Core>, connection: Arc<RouterConnection>, action: Action, after: Map<String, Json>) {
-    let write = move |tx: &Tx<'_>| tell(tx, &connection, action, after);
+    let write = move |tx: &Tx<'_>| append_row(tx, &connection, action, after);
     if let Err(error) = core.parts.rights.store.write(write).await {
         tracing::warn!(%error, "the connection of a router could not be written into the history");
     }
 }
 
-fn tell(tx: &Tx<'_>, connection: &RouterConnection, action: Action, after: Map<String, Json>) -> Result<()> {
+fn append_row(tx: &Tx<'_>, connection: &RouterConnection, action: Action, after: Map<String, Json>) -> Result<()> {
     let id = connection.router.as_str();
     let (name, entry) = match connection.kind {
         RouterKind::Edge => {
@@ -62,5 +62,5 @@ fn tell(tx: &Tx<'_>, connection: &RouterConnection, action: Action, after: Map<S
     if name.is_none() {
         return Ok(());
     }
-    tx.tell(HistoryEntry { name, after: Some(after), ..entry })
+    tx.append_history(HistoryEntry { name, after: Some(after), ..entry })
 }

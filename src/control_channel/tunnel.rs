@@ -222,9 +222,9 @@ async fn session(core: &Core, connection: &RouterConnection, service: &str, righ
     Ok(Found { session, api_session })
 }
 
-/// What the router is told of a session, with every answer: it ends without that. It is told of the end of a session by its id, so that the
+/// The session in every answer: a router ends without it. It learns of the end of a session by its id, so that the
 /// id stands for the token as well.
-fn told(session: &Record<Session>) -> Option<tunnel::CreateSessionResponse> {
+fn session_response(session: &Record<Session>) -> Option<tunnel::CreateSessionResponse> {
     Some(tunnel::CreateSessionResponse { session_id: session.id.to_string(), token: session.id.to_string() })
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
             bind::count_refusal(&at, refusal).await;
             return Err(failure);
         }
-        let session = told(&found.session);
+        let session = session_response(&found.session);
         Ok(tunnel::CreateTerminatorResponse { api_session: None, session, terminator_id: wanted.address, start_time })
     });
 }
@@ -282,7 +282,7 @@ pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
 
 async fn circuit(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame, asked: tunnel::CreateCircuit) -> Answer<()> {
     let found = session(core, connection, &asked.service_name, Right::Dial).await?;
-    let session = told(&found.session);
+    let session = session_response(&found.session);
     let answer = |circuit: &Circuit, opened: &Opened<'_>| {
         let message = tunnel::CreateCircuitResponse {
             api_session: None,

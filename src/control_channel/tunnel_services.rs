@@ -34,7 +34,7 @@ pub(crate) fn list(core: &Core, tunneler: &Tunneler) -> Result<tunnel::ServicesL
         let mut services = Vec::with_capacity(held.len());
         for (id, permissions) in held {
             if let Some(service) = tx.find(&Id::<Service>::from_text(id))? {
-                services.push(see(tx, &service, permissions, &configs)?);
+                services.push(render(tx, &service, permissions, &configs)?);
             }
         }
         Ok(services)
@@ -46,7 +46,7 @@ pub(crate) fn list(core: &Core, tunneler: &Tunneler) -> Result<tunnel::ServicesL
     Ok(list)
 }
 
-fn see(tx: &Read<'_>, service: &Record<Service>, permissions: Vec<String>, configs: &Configs) -> Result<tunnel::Service> {
+fn render(tx: &Read<'_>, service: &Record<Service>, permissions: Vec<String>, configs: &Configs) -> Result<tunnel::Service> {
     let json = |value: serde_json::Result<Vec<u8>>| value.map_err(|error| Error::Internal(format!("a service as JSON: {error}")));
     Ok(tunnel::Service {
         id: service.id.to_string(),

@@ -21,27 +21,27 @@ use crate::{
 pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
     let address = controller.advertised();
     let bound: Vec<String> = controller.all_bound().iter().map(ToString::to_string).collect();
-    say(&format!("overkeep listens on {} and is reached at https://{address}", bound.join(", ")));
+    print_line(&format!("overkeep listens on {} and is reached at https://{address}", bound.join(", ")));
     let Some(password) = &controller.first_password else {
-        remind(config);
+        warn_of_password_files(config);
         warn_of_moves(controller);
         return Ok(());
     };
-    say(&format!("administrator: {ADMINISTRATOR}"));
+    print_line(&format!("administrator: {ADMINISTRATOR}"));
     match password {
         Password::MadeUp(password) => {
-            hand_over(password, &config.data)
+            show_password(password, &config.data)
                 .map_err(|reason| NotStarted(format!("the administrator's password {reason}; the next start generates another one")))?;
             controller.password_was_seen()?;
         }
-        Password::Given(file) => say(&format!("password: the one in {}, which later starts do not read", file.display())),
+        Password::Given(file) => print_line(&format!("password: the one in {}, which later starts do not read", file.display())),
     }
-    say(&format!(
+    print_line(&format!(
         "next: open https://{address}/ in a browser, or on this host: overkeep create identity alice --enroll ott --data {} > alice.jwt",
         config.data.display()
     ));
     if config.advertised(controller.all_bound()).iter().all(is_here) {
-        say(&format!(
+        print_line(&format!(
             "advertise: only this host reaches {address}, and whoever enrolls keeps that address; before anybody does, set --advertise (or \
              OVERKEEP_ADVERTISE) to the HOST:PORT that clients are to use, and --listen to an address they get to, such as 0.0.0.0:1280"
         ));
@@ -64,7 +64,7 @@ fn warn_of_moves(controller: &Controller) {
 }
 
 /// Logs which files with the administrator's first password are left over.
-fn remind(config: &Config) {
+fn warn_of_password_files(config: &Config) {
     let left = password_file(&config.data);
     if left.symlink_metadata().is_ok() {
         tracing::warn!(file = %left.display(), "the generated first password is still in this file; delete the file once you have it");
@@ -75,18 +75,18 @@ fn remind(config: &Config) {
 }
 
 /// Prints a password if standard output is a terminal, otherwise writes it to a file beside the data file.
-fn hand_over(password: &str, data: &Path) -> Result<(), String> {
+fn show_password(password: &str, data: &Path) -> Result<(), String> {
     let (mut out, file) = (std::io::stdout(), password_file(data));
     if out.is_terminal() {
         return writeln!(out, "password: {password}  (shown this once)").map_err(|e| format!("cannot be shown: {e}"));
     }
     keep(&file, password).map_err(|e| format!("cannot be written to {}: {e}", file.display()))?;
-    say(&format!("password: in {} (delete it once you have it)", file.display()));
+    print_line(&format!("password: in {} (delete it once you have it)", file.display()));
     Ok(())
 }
 
 /// Prints a line. A closed standard output is not an error.
-fn say(line: &str) {
+fn print_line(line: &str) {
     drop(writeln!(std::io::stdout(), "{line}"));
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     authentication::Passwords,
-    change::{self, Administrator, Filling, KINDS, SealedKeys, certificates},
+    change::{self, Administrator, KINDS, NewFile, SealedKeys, certificates},
     clock::Clock,
     config::Config,
     jobs::JobTrigger,
@@ -92,7 +92,7 @@ fn fill(
     let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
     if store.is_new() {
         let hosts = certificates::hosts(addresses.clients.iter().chain(&addresses.router));
-        change::first_start(store, sealed_keys, Filling { hosts, administrator, router: addresses.router.is_some() })?;
+        change::first_start(store, sealed_keys, NewFile { hosts, administrator, router: addresses.router.is_some() })?;
     } else {
         change::replace_unseen(store, administrator)?;
     }

@@ -38,7 +38,7 @@ use crate::{
     config::{self, Config},
     entity::Author,
     expiring::ExpiryNotice,
-    http::{self, Bounds, Dispatcher, Interfaces, LastHour, Patience, RestListener},
+    http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
     jobs,
     listener::{self, Bound, Listener, RouterSide, Shutdown, Sockets},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, Trials},
@@ -128,17 +128,17 @@ fn serve_metrics(socket: Option<Bound>, sources: metrics::Sources) -> Result<Opt
 /// The background work: the access audit, what expires soon, the last hour, the scrub, and scheduled snapshots.
 fn background(core: &Core, expiry: &ExpiryNotice, hour: Arc<LastHour>) -> std::io::Result<Vec<Background>> {
     let (audit, expiry, config) = (core.audit.clone(), expiry.clone(), &core.config);
-    let telling = Background::start("access", move |_| audit.go_on())?;
-    let expiring = Background::start("expiring", move |progress| expiry.go_on(progress))?;
+    let access_audit = Background::start("access", move |_| audit.run_round())?;
+    let expiring = Background::start("expiring", move |progress| expiry.run_once(progress))?;
     let scrub = Scrub::of(&config.integrity, core.maintenance.clone(), core.clock.clone()).start()?;
-    let mut running = vec![telling, expiring, hour.start(core.clock.clone())?, scrub];
+    let mut running = vec![access_audit, expiring, hour.start(core.clock.clone())?, scrub];
     let schedule = Schedule::of(&config.snapshots, core.maintenance.clone(), core.clock.clone());
     running.extend(schedule.map(Schedule::start).transpose()?);
     Ok(running)
 }
 
 fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
-    let patience = Patience {
+    let patience = ConnectionLimits {
         head: http.client_timeout.duration(),
         unread: http.unread_timeout.duration(),
         keep_alive: http.keep_alive.duration(),
@@ -146,7 +146,7 @@ fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
         head_bytes: 2 * http.max_head_bytes,
         streams: http.max_streams,
     };
-    let bounds = Bounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total };
+    let bounds = MemoryBounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total };
     RestListener::new(dispatcher, patience, bounds, Shutdown::default())
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::settings::limits;
 use crate::{
-    change::{Certificates, addresses::Moved},
+    change::{Certificates, addresses::FormerAddress},
     config::{Config, Reread},
     error::Result,
     http::AppState,
@@ -41,7 +41,7 @@ impl Reload {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn moved(&self) -> Result<Vec<Moved>> {
+    pub(crate) fn moved(&self) -> Result<Vec<FormerAddress>> {
         self.certificates.moved()
     }
 

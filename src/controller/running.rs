@@ -133,7 +133,7 @@ impl Controller {
         if let Err(error) = self.audit.catch_up() {
             tracing::warn!(%error, "the access audit failed");
         }
-        self.expiry.go_on(&Progress::default());
+        self.expiry.run_once(&Progress::default());
     }
 
     /// The authorities that clients of it should trust.

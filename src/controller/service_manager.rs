@@ -6,34 +6,34 @@ use sd_notify::NotifyState;
 
 /// The controller is ready, at this address.
 pub(crate) fn ready(address: &str) {
-    tell(&[NotifyState::Ready, NotifyState::Status(&format!("reached at https://{address}"))]);
+    notify(&[NotifyState::Ready, NotifyState::Status(&format!("reached at https://{address}"))]);
 }
 
 /// The configuration is being read again. [`ready`] follows.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
         Err(error) => tracing::debug!(%error, "the service manager was not told of a reload"),
     }
 }
 
 /// The controller stops.
 pub(crate) fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("answering open requests")]);
+    notify(&[NotifyState::Stopping, NotifyState::Status("answering open requests")]);
 }
 
 /// The controller works.
 pub(crate) fn watchdog() {
-    tell(&[NotifyState::Watchdog]);
+    notify(&[NotifyState::Watchdog]);
 }
 
-/// How often the service manager is to be told that the controller works: half of the time that it waits. A day without a watchdog.
+/// How often the service manager is notified that the controller works: half of the time that it waits. A day without a watchdog.
 pub(crate) fn watchdog_interval() -> Duration {
     sd_notify::watchdog_enabled().map_or(Duration::from_secs(86_400), |most| most / 2).max(Duration::from_millis(1))
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "the service manager cannot be notified");
     }
 }

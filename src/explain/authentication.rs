@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     case::Case,
-    credentials::{self, Means},
+    credentials::{self, ExplainedCredential},
     edits,
     obstacle::Obstacle,
     second_factors::{self, SecondFactor},
@@ -28,7 +28,7 @@ pub(crate) struct Authentication {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// The credentials it has.
-    pub credentials: Vec<Means>,
+    pub credentials: Vec<ExplainedCredential>,
     /// What is required besides a credential. The verdict assumes that it is given where the identity can give it, and
     /// is no where it cannot.
     pub second_factors: Vec<SecondFactor>,
@@ -75,7 +75,7 @@ pub(crate) fn judge(tx: &Read<'_>, case: &Case<'_>) -> Result<(Authentication, V
     let (id, now) = (identity.id.as_str(), tx.now());
     let mut obstacles = Vec::new();
     let policy = tx.get(identity.spec.auth_policy())?;
-    let credentials = credentials::means(tx, identity, &policy)?;
+    let credentials = credentials::credentials(tx, identity, &policy)?;
     let is_allowed = credentials.iter().any(|means| means.is_allowed);
     let shut_out = identity.state.is_disabled(now);
     if shut_out {

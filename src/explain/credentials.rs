@@ -24,25 +24,25 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedCredential")]
-pub(crate) struct Means {
+pub(crate) struct ExplainedCredential {
     pub method: Method,
     /// Whether a log-in with it succeeds: the auth policy of the identity allows it, and a certificate is valid, or
     /// expired where the policy allows that, and issued by an authority whose certificates may log in.
     pub is_allowed: bool,
     /// Why it is not allowed; all reasons must be removed.
     #[serde(skip)]
-    pub lacking: Vec<Lack>,
+    pub lacking: Vec<CredentialProblem>,
 }
 
-impl Means {
-    fn new(method: Method, lacking: Vec<Lack>) -> Self {
+impl ExplainedCredential {
+    fn new(method: Method, lacking: Vec<CredentialProblem>) -> Self {
         Self { method, is_allowed: lacking.is_empty(), lacking }
     }
 }
 
 /// A reason why a credential is not allowed.
 #[derive(Debug)]
-pub(crate) struct Lack {
+pub(crate) struct CredentialProblem {
     /// The reason as text.
     pub text: String,
     /// Requests of which any one removes the reason; empty if no request can.
@@ -68,21 +68,21 @@ pub(crate) enum Method {
 ///
 /// # Errors
 /// A record cannot be read.
-pub(crate) fn means(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPolicy>) -> Result<Vec<Means>> {
+pub(crate) fn credentials(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPolicy>) -> Result<Vec<ExplainedCredential>> {
     let others = Others::read(tx)?;
     let look = CredentialContext { tx, identity, policy, others: &others };
-    let mut means: Vec<Means> = Vec::new();
+    let mut means: Vec<ExplainedCredential> = Vec::new();
     for held in tx.linked::<Authenticator>("identity", identity.id.as_str())? {
         means.push(match held.spec.credential.method() {
-            authenticator::Method::Updb => Means::new(Method::Updb, look.password()),
-            authenticator::Method::Cert => Means::new(Method::Cert, look.certificate(&held)?),
+            authenticator::Method::Updb => ExplainedCredential::new(Method::Updb, look.password()),
+            authenticator::Method::Cert => ExplainedCredential::new(Method::Cert, look.certificate(&held)?),
         });
     }
     if identity.spec.external_id.is_some() {
         means.extend(look.external_id());
     }
     let by_id = others.signers_by_id.iter().any(|signer| look.allowed().ext_jwt.lets_in(&signer.id));
-    means.extend(by_id.then(|| Means::new(Method::ExternalJwt, Vec::new())));
+    means.extend(by_id.then(|| ExplainedCredential::new(Method::ExternalJwt, Vec::new())));
     Ok(means)
 }
 
@@ -133,8 +133,8 @@ impl CredentialContext<'_> {
         &self.policy.spec.primary
     }
 
-    fn password(&self) -> Vec<Lack> {
-        let lack = || Lack {
+    fn password(&self) -> Vec<CredentialProblem> {
+        let lack = || CredentialProblem {
             text: format!("the auth policy {} does not allow passwords", self.policy.spec.name),
             edits: vec![self.allowing(json!({ "updb": { "allowed": true } }), "passwords")],
         };
@@ -151,9 +151,9 @@ impl CredentialContext<'_> {
         }
     }
 
-    fn certificate(&self, held: &Record<Authenticator>) -> Result<Vec<Lack>> {
+    fn certificate(&self, held: &Record<Authenticator>) -> Result<Vec<CredentialProblem>> {
         let leaf = held.spec.credential.pem().and_then(|pem| Certificate::first(pem).ok());
-        let mut lacking: Vec<Lack> = self.allowance(leaf.as_ref()).into_iter().chain(self.too_early(leaf.as_ref())).collect();
+        let mut lacking: Vec<CredentialProblem> = self.allowance(leaf.as_ref()).into_iter().chain(self.too_early(leaf.as_ref())).collect();
         if let Some(issuer) = &held.state.ca_id {
             lacking.extend(self.authority(leaf.as_ref(), issuer)?);
         }
@@ -162,7 +162,7 @@ impl CredentialContext<'_> {
 
     /// The reason if the policy does not allow certificates, or this one has expired and the policy does not allow
     /// that.
-    fn allowance(&self, leaf: Option<&Certificate>) -> Option<Lack> {
+    fn allowance(&self, leaf: Option<&Certificate>) -> Option<CredentialProblem> {
         let (cert, name, now) = (&self.allowed().cert, &self.policy.spec.name, self.tx.now().seconds());
         let expired = leaf.filter(|leaf| leaf.not_after() < now && !cert.allow_expired_certs);
         let (change, words) = match (cert.allowed, expired) {
@@ -173,30 +173,30 @@ impl CredentialContext<'_> {
         };
         let end = |leaf: &Certificate| format!(" that have expired, like its own at {}", Timestamp::from_seconds(leaf.not_after()));
         let text = format!("the auth policy {name} does not allow certificates{}", expired.map(end).unwrap_or_default());
-        Some(Lack { text, edits: vec![self.allowing(json!({ "cert": change }), words)] })
+        Some(CredentialProblem { text, edits: vec![self.allowing(json!({ "cert": change }), words)] })
     }
 
     /// The reason if a certificate is not valid yet, which no policy allows.
-    fn too_early(&self, leaf: Option<&Certificate>) -> Option<Lack> {
+    fn too_early(&self, leaf: Option<&Certificate>) -> Option<CredentialProblem> {
         let begin = leaf.map(Certificate::not_before).filter(|begin| *begin > self.tx.now().seconds())?;
         let text = format!("its certificate is not valid before {}", Timestamp::from_seconds(begin));
-        Some(Lack { text, edits: Vec::new() })
+        Some(CredentialProblem { text, edits: Vec::new() })
     }
 
     /// The reasons if the third-party authority of a certificate does not allow log-in, or maps the certificate to
     /// another identity.
-    fn authority(&self, leaf: Option<&Certificate>, issuer: &Id<Ca>) -> Result<Vec<Lack>> {
+    fn authority(&self, leaf: Option<&Certificate>, issuer: &Id<Ca>) -> Result<Vec<CredentialProblem>> {
         let Some(noted) = self.others.authorities.iter().find(|ca| ca.id == *issuer) else { return Ok(Vec::new()) };
         let name = &noted.spec.name;
         let Some(ca) =
             leaf.map_or_else(|| Some(noted.clone()), |leaf| self.others.above(leaf, self.tx.now()).or_else(|| unseen(noted, leaf)))
         else {
-            return Ok(vec![Lack {
+            return Ok(vec![CredentialProblem {
                 text: format!("its certificate cannot be verified with that of the authority {name} now"),
                 edits: Vec::new(),
             }]);
         };
-        let mut lacking: Vec<Lack> = (!ca.lets_in()).then(|| shut(&ca)).into_iter().collect();
+        let mut lacking: Vec<CredentialProblem> = (!ca.lets_in()).then(|| shut(&ca)).into_iter().collect();
         let claim = ca.spec.external_id_claim.as_ref().zip(leaf).and_then(|(claim, leaf)| claim.of(leaf));
         // The claim decides which identity logs in, whatever credential it has.
         if let Some(named) = claim.filter(|named| !named.trim().is_empty() && self.identity.spec.external_id.as_ref() != Some(named)) {
@@ -208,26 +208,26 @@ impl CredentialContext<'_> {
                 text: format!("set the external id of {} to {named}", self.identity.spec.name),
             };
             let text = format!("the authority {} maps its certificate to the external id {named}, which is not its own", ca.spec.name);
-            lacking.push(Lack { text, edits: is_free.then(edit).into_iter().collect() });
+            lacking.push(CredentialProblem { text, edits: is_free.then(edit).into_iter().collect() });
         }
         Ok(lacking)
     }
 
     /// The external id as a credential, if an authority or signer uses external ids.
-    fn external_id(&self) -> Option<Means> {
+    fn external_id(&self) -> Option<ExplainedCredential> {
         let (allowed, signers) = (self.allowed(), &self.others.signers);
         let by_token = signers.iter().any(|signer| allowed.ext_jwt.lets_in(&signer.id));
         let claims = |ca: &&Record<Ca>| ca.state.is_verified && ca.spec.external_id_claim.is_some();
         let (open, closed): (Vec<_>, Vec<_>) = self.others.authorities.iter().filter(claims).partition(|ca| ca.lets_in());
         if by_token || (allowed.cert.allowed && !open.is_empty()) {
-            return Some(Means::new(Method::ExternalId, Vec::new()));
+            return Some(ExplainedCredential::new(Method::ExternalId, Vec::new()));
         }
         let certificates = (!open.is_empty()).then(|| self.allowing(json!({ "cert": { "allowed": true } }), "certificates"));
         let opened = closed.into_iter().filter(|_| allowed.cert.allowed).take(MAX_LISTED).map(opening);
         let edits: Vec<Edit> = certificates.into_iter().chain(self.allowing_tokens(signers)).chain(opened).collect();
         let name = &self.policy.spec.name;
         let text = format!("no authority or signer that the auth policy {name} allows uses its external id");
-        (!edits.is_empty()).then(|| Means::new(Method::ExternalId, vec![Lack { text, edits }]))
+        (!edits.is_empty()).then(|| ExplainedCredential::new(Method::ExternalId, vec![CredentialProblem { text, edits }]))
     }
 
     /// Edits that allow tokens of these signers. Signers are only added to the list of a policy, because an empty list
@@ -260,12 +260,12 @@ fn unseen(noted: &Record<Ca>, leaf: &Certificate) -> Option<Record<Ca>> {
 }
 
 /// The reason if the certificates of an authority do not log in.
-fn shut(ca: &Record<Ca>) -> Lack {
+fn shut(ca: &Record<Ca>) -> CredentialProblem {
     let name = &ca.spec.name;
     if ca.state.is_verified {
-        return Lack { text: format!("certificates of the authority {name} do not log in"), edits: vec![opening(ca)] };
+        return CredentialProblem { text: format!("certificates of the authority {name} do not log in"), edits: vec![opening(ca)] };
     }
-    Lack {
+    CredentialProblem {
         text: format!("the authority {name}, which issued its certificate, is not verified: its owner has to prove that it holds the key"),
         edits: Vec::new(),
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     case::{Case, MAX_LISTED},
-    credentials::{Lack, Means},
+    credentials::{CredentialProblem, ExplainedCredential},
     obstacle::{Edit, Obstacle, What},
     policies::Candidate,
 };
@@ -69,8 +69,8 @@ fn tomorrow(now: Timestamp) -> Timestamp {
 
 /// None of the credentials is allowed. If some credential has a single reason with an edit, there is one obstacle with
 /// all such edits. Otherwise each reason of the credential with the fewest reasons is an obstacle.
-pub(crate) fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) -> Vec<Obstacle> {
-    let alone = || credentials.iter().filter_map(|means| <&[Lack; 1]>::try_from(means.lacking.as_slice()).ok());
+pub(crate) fn not_allowed(identity: &Record<Identity>, credentials: &[ExplainedCredential]) -> Vec<Obstacle> {
+    let alone = || credentials.iter().filter_map(|means| <&[CredentialProblem; 1]>::try_from(means.lacking.as_slice()).ok());
     let mut edits: Vec<Edit> = alone().flat_map(|[lack]| &lack.edits).cloned().collect();
     // The shortest change comes first, because it changes least.
     edits.sort_by_cached_key(|edit| {
@@ -79,7 +79,7 @@ pub(crate) fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) ->
     });
     edits.dedup();
     let obstacle = |text: String, edits| Obstacle::new(What::CredentialNotAllowed, text, edits);
-    let is_mendable = |means: &&Means| means.lacking.iter().all(|lack| !lack.edits.is_empty());
+    let is_mendable = |means: &&ExplainedCredential| means.lacking.iter().all(|lack| !lack.edits.is_empty());
     let name = &identity.spec.name;
     if edits.is_empty()
         && let Some(means) = credentials.iter().filter(is_mendable).min_by_key(|means| means.lacking.len())
@@ -90,7 +90,7 @@ pub(crate) fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) ->
 }
 
 /// The reasons why credentials are not allowed, without duplicates.
-pub(crate) fn lacks(credentials: &[Means]) -> String {
+pub(crate) fn lacks(credentials: &[ExplainedCredential]) -> String {
     let mut texts: Vec<&str> = Vec::new();
     for lack in credentials.iter().flat_map(|means| &means.lacking) {
         if !texts.contains(&lack.text.as_str()) {

@@ -169,7 +169,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
 fn nearest(tx: &Read<'_>, case: &Case<'_>, judge: &Judge<'_>) -> Result<Vec<Candidate>> {
     let (identity, service) = (case.identity.id.as_str(), case.service.id.as_str());
     let mut nearest = Vec::new();
-    for near in case.access.ask(|engine| engine.nearly(identity, service, case.right)) {
+    for near in case.access.ask(|engine| engine.near_misses(identity, service, case.right)) {
         nearest.push((!judge.passes(&near.posture_checks)?, near));
     }
     nearest.sort_by_key(|(is_failing, near)| (*is_failing, near.lacking.iter().map(Vec::len).min()));

@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 
 use super::{
-    normalize::{drop_blanks, drop_nulls, is_choice, is_described, member_schema, spell, spell_items},
+    normalize::{correct_case, correct_case_in_lists, drop_blanks, drop_nulls, is_choice, is_described, member_schema},
     openapi::operation::{BodyShape, Parameter, ParameterLocation, Schemas},
     unknown_members,
 };
@@ -60,7 +60,7 @@ impl Incoming<'_> {
     pub fn json(&mut self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
-        spell(&mut json, &shape.schema);
+        correct_case(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         drop_blanks(&mut json, &shape.schema);
         self.judge(&json, check(&json, shape), shape).map(|()| json)
@@ -74,7 +74,7 @@ impl Incoming<'_> {
     pub fn patch(&mut self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
-        spell_items(&mut json, &shape.schema);
+        correct_case_in_lists(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         let mut without_blanks = json.clone();
         drop_blanks(&mut without_blanks, &shape.schema);
@@ -280,7 +280,7 @@ pub(crate) fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&s
 pub(crate) fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Option<Json> {
     let (Json::Object(mut merged), Json::Object(members)) = (stored, body) else { return None };
     let mut named = false;
-    for (name, value) in members.iter().filter(|(_, value)| !value.is_null() && !is_hollow(value)) {
+    for (name, value) in members.iter().filter(|(_, value)| !value.is_null() && !is_all_null(value)) {
         named = true;
         if fixed.contains(&name.as_str()) {
             continue;
@@ -304,8 +304,8 @@ pub(crate) fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) 
 }
 
 /// Whether an object contains nothing but nulls.
-fn is_hollow(value: &Json) -> bool {
-    value.as_object().is_some_and(|members| members.values().all(|v| v.is_null() || is_hollow(v)))
+fn is_all_null(value: &Json) -> bool {
+    value.as_object().is_some_and(|members| members.values().all(|v| v.is_null() || is_all_null(v)))
 }
 
 /// The values of a query string, typed by the described parameters. Blank numbers and blank choices count as absent.

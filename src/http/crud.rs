@@ -78,15 +78,15 @@ pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<Ro
         Some(subject) => wanted.roles.ids(&call.access, subject)?,
         None => None,
     };
-    all_or_some::<E>(call, wanted.listing, ids).await
+    list_records::<E>(call, wanted.listing, ids).await
 }
 
 /// The listed records, of all or of the given ids, as their kind shows them.
-async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
+async fn list_records<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(Words::<E>::of_whole(is_admin))?;
     let plan = Plan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
-    let (brief, texts) = (plan.is_brief(), call.texts.clone());
+    let (brief, texts) = (plan.is_short(), call.texts.clone());
     let find = move |tx: &Read<'_>| plan.ids(tx).map(|(ids, total)| (ids, Pagination::of(window, total)));
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
     joined(&call, brief, filterable::<E>().collect(), find, write).await
@@ -94,7 +94,7 @@ async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<St
 
 /// GET /{kind}
 pub(crate) async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<E::View>>> {
-    all_or_some::<E>(call, listing, None).await
+    list_records::<E>(call, listing, None).await
 }
 
 /// GET /{kind}/{id}

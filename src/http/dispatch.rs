@@ -130,11 +130,11 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
     let state = &dispatcher.state;
     if request.method() == Method::OPTIONS {
         let mut answer = cors::preflight(&request, &state.limits.load().origins);
-        said_always(&mut answer, state);
+        add_common_headers(&mut answer, state);
         return answer.finish();
     }
     let begun = Instant::now();
-    let hold = hold(&request).await;
+    let hold = hold_memory(&request).await;
     let id = dispatcher.request_id();
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
     let mut known = None;
@@ -183,7 +183,7 @@ fn beside<T: Clone + 'static>(request: &HttpRequest) -> Option<T> {
 
 /// The memory held for the client because of a request, at first for processing it. An HTTP/1.1 request waits here until the bound of all
 /// connections has room for it; an HTTP/2 connection reads no request before that.
-async fn hold(request: &HttpRequest) -> Option<Arc<Hold>> {
+async fn hold_memory(request: &HttpRequest) -> Option<Arc<Hold>> {
     let hold = match (beside::<Arc<Hold>>(request), beside::<Account>(request)) {
         (Some(hold), _) => hold,
         (None, Some(account)) => {
@@ -257,7 +257,7 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     permitted(row, query, caller.as_deref())?;
     let mut unknown = incoming.unknown;
     unknown.extend(unknown_members::of_query(query, parameters)?);
-    let mut reply = if row.patient { pending.await? } else { within(time, Refusal::Timeout, pending).await? };
+    let mut reply = if row.has_no_time_limit { pending.await? } else { within(time, Refusal::Timeout, pending).await? };
     if !unknown.is_empty() {
         tracing::debug!(members = ?unknown, "the request has unknown members");
         reply.headers.push((Header::UnknownMembers.name(), unknown_members::listed(&unknown)));
@@ -342,14 +342,14 @@ async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Op
 }
 
 /// Headers of every answer. A widely used client library fails without the instance id.
-fn said_always(answer: &mut HttpResponseBuilder, state: &AppState) {
+fn add_common_headers(answer: &mut HttpResponseBuilder, state: &AppState) {
     answer.insert_header(("server", SERVER));
     answer.insert_header((Header::Instance.name(), state.instance.as_str()));
 }
 
 fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&Caller>, hold: Option<Arc<Hold>>) -> HttpResponse {
     let mut answer = HttpResponse::build(StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
-    said_always(&mut answer, state);
+    add_common_headers(&mut answer, state);
     if let Some(caller) = caller {
         let (ends, left) = state.ends(caller);
         answer.insert_header((Header::ExpirationSeconds.name(), left.as_secs()));

@@ -86,7 +86,7 @@ impl ErrorRow {
     }
 
     /// A general message; the cause has the details.
-    fn because(status: u16, code: &'static str, message: &str, reason: impl ToString) -> Self {
+    fn with_cause(status: u16, code: &'static str, message: &str, reason: impl ToString) -> Self {
         let cause = Cause::Other { code: "UNHANDLED".into(), message: reason.to_string() };
         Self { status, code, message: message.into(), cause: Some(cause) }
     }
@@ -110,7 +110,7 @@ impl ErrorRow {
 }
 
 /// The message about a member.
-fn about(field: &str, reason: &str) -> String {
+fn member_message(field: &str, reason: &str) -> String {
     let is_missing = ["is required", "a body is required"].iter().any(|start| reason.starts_with(start));
     format!("{field} is {}", if is_missing { "missing" } else { "not accepted" })
 }
@@ -119,58 +119,60 @@ fn about(field: &str, reason: &str) -> String {
 fn violation(error: &Error) -> Violation {
     let of = |field: &str, reason: String, value: &str| {
         let value = Some(value).filter(|value| !value.is_empty()).map(str::to_owned);
-        Violation { field: Some(field.into()), reason: brief(&reason), value }
+        Violation { field: Some(field.into()), reason: shortened(&reason), value }
     };
     match error {
         Error::Invalid { field, reason, value } => of(field, reason.clone(), value),
         Error::Duplicate { field, value } => of(field, error.to_string(), value),
         Error::NotFound { field: Some(field), id, .. } => of(field, error.to_string(), id),
-        other => Violation { field: None, reason: brief(&other.to_string()), value: None },
+        other => Violation { field: None, reason: shortened(&other.to_string()), value: None },
     }
 }
 
 /// Several broken rules; status and code are those of the first.
 fn several(errors: &[Error]) -> ErrorRow {
-    let Some(first) = errors.first() else { return face(&Error::Internal("no error among several".into())) };
+    let Some(first) = errors.first() else { return error_row(&Error::Internal("no error among several".into())) };
     let fields: Vec<String> = errors.iter().filter_map(|error| violation(error).field).collect();
     let message = match fields.as_slice() {
         [] => format!("{} rules are broken", errors.len()),
         fields => format!("{} rules are broken: {}", errors.len(), fields.join(", ")),
     };
-    ErrorRow { message, ..face(first) }
+    ErrorRow { message, ..error_row(first) }
 }
 
-fn face(error: &Error) -> ErrorRow {
+fn error_row(error: &Error) -> ErrorRow {
     match error {
         Error::NotFound { field: Some(field), id, .. } => {
-            ErrorRow::field(404, "NOT_FOUND", about(field, ""), field, &error.to_string(), id)
+            ErrorRow::field(404, "NOT_FOUND", member_message(field, ""), field, &error.to_string(), id)
         }
-        Error::NotFound { field: None, .. } => ErrorRow::because(404, "NOT_FOUND", "there is no such record", error),
-        Error::Invalid { field, reason, value } => ErrorRow::field(400, "COULD_NOT_VALIDATE", about(field, reason), field, reason, value),
+        Error::NotFound { field: None, .. } => ErrorRow::with_cause(404, "NOT_FOUND", "there is no such record", error),
+        Error::Invalid { field, reason, value } => {
+            ErrorRow::field(400, "COULD_NOT_VALIDATE", member_message(field, reason), field, reason, value)
+        }
         Error::Duplicate { field, value } => {
             ErrorRow::field(400, "COULD_NOT_VALIDATE", format!("this {field} is taken"), field, &error.to_string(), value)
         }
         Error::Several(errors) => several(errors),
-        Error::Incomplete(_) => ErrorRow::because(400, "COULD_NOT_VALIDATE", "the request is not complete", error),
-        Error::Unparseable(_) => ErrorRow::because(400, "COULD_NOT_PARSE_BODY", "the body cannot be read", error),
-        Error::Filter(_) => ErrorRow::because(400, "INVALID_FILTER", "the filter cannot be used", error),
-        Error::Sort(_) => ErrorRow::because(400, "INVALID_SORT_IDENTIFIER", "the sort order cannot be used", error),
+        Error::Incomplete(_) => ErrorRow::with_cause(400, "COULD_NOT_VALIDATE", "the request is not complete", error),
+        Error::Unparseable(_) => ErrorRow::with_cause(400, "COULD_NOT_PARSE_BODY", "the body cannot be read", error),
+        Error::Filter(_) => ErrorRow::with_cause(400, "INVALID_FILTER", "the filter cannot be used", error),
+        Error::Sort(_) => ErrorRow::with_cause(400, "INVALID_SORT_IDENTIFIER", "the sort order cannot be used", error),
         Error::Referenced { field, by } => {
             // Clients expect one of the referring records in the cause; the message lists all.
             let (first, reason) = (by.first().map_or("", String::as_str), "other records refer to this record");
             ErrorRow::field(409, "CAN_NOT_DELETE_REFERENCED_ENTITY", error.to_string(), field, reason, &format!("[{first}]"))
         }
-        Error::BadReference(_) => ErrorRow::because(
+        Error::BadReference(_) => ErrorRow::with_cause(
             400,
             "REFERENCED_ENTITY_NOT_FOUND",
             "the request names something that does not exist, or contradicts itself",
             error,
         ),
-        Error::NotDeletable(_) => ErrorRow::because(400, "ENTITY_CAN_NOT_BE_DELETED", "the record cannot be deleted", error),
-        Error::NotUpdatable(_) => ErrorRow::because(400, "ENTITY_CAN_NOT_BE_UPDATED", "the record cannot be changed", error),
+        Error::NotDeletable(_) => ErrorRow::with_cause(400, "ENTITY_CAN_NOT_BE_DELETED", "the record cannot be deleted", error),
+        Error::NotUpdatable(_) => ErrorRow::with_cause(400, "ENTITY_CAN_NOT_BE_UPDATED", "the record cannot be changed", error),
         Error::Changed => ErrorRow::plain(412, "PRECONDITION_FAILED", error),
         Error::Unauthorized { anonymous: true } => {
-            ErrorRow::because(401, "UNAUTHORIZED", &error.to_string(), "the token of a session is expected in the header zt-session")
+            ErrorRow::with_cause(401, "UNAUTHORIZED", &error.to_string(), "the token of a session is expected in the header zt-session")
         }
         Error::Unauthorized { anonymous: false } => ErrorRow::plain(401, "UNAUTHORIZED", error),
         Error::InvalidAuth => ErrorRow::plain(401, "INVALID_AUTH", error),
@@ -203,19 +205,19 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
         }
         Refusal::CouldNotProcessCsr => {
             let reason = "it is malformed, its signature is invalid, or it asks for something that is not issued";
-            return ErrorRow::because(400, "COULD_NOT_PROCESS_CSR", &error.to_string(), reason);
+            return ErrorRow::with_cause(400, "COULD_NOT_PROCESS_CSR", &error.to_string(), reason);
         }
         Refusal::RouterCommonName => {
             return ErrorRow::nested(400, "COULD_NOT_PROCESS_CSR", "EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID", error);
         }
         Refusal::RouterCsr => return ErrorRow::nested(400, "COULD_NOT_PROCESS_CSR", "COULD_NOT_PROCESS_CSR", error),
         Refusal::MissingOrInvalidCsr => {
-            return ErrorRow::because(400, "MISSING_OR_INVALID_CSR", "the certificate requests are not accepted", error);
+            return ErrorRow::with_cause(400, "MISSING_OR_INVALID_CSR", "the certificate requests are not accepted", error);
         }
         Refusal::InvalidContentType => (400, "INVALID_CONTENT_TYPE"),
         Refusal::NoEdgeRoutersAvailable => (400, "NO_EDGE_ROUTERS_AVAILABLE"),
         Refusal::CouldNotParsePemBlock => {
-            return ErrorRow::because(400, "COULD_NOT_PARSE_PEM_BLOCK", "the certificate cannot be read", error);
+            return ErrorRow::with_cause(400, "COULD_NOT_PARSE_PEM_BLOCK", "the certificate cannot be read", error);
         }
         Refusal::MaxAuthenticatorMethodsReached => (409, "MAX_AUTHENTICATOR_METHODS_REACHED"),
         Refusal::InvalidCertPem => (400, "INVALID_CERT_PEM"),
@@ -234,14 +236,14 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
         Refusal::CaAlreadyVerified => (409, "CA_ALREADY_VERIFIED"),
         Refusal::CertificateIsNotCa => (400, "CERTIFICATE_IS_NOT_CA"),
         Refusal::ExpectedPemCertificate => {
-            return ErrorRow::because(400, "EXPECTED_PEM_CERTIFICATE", "the certificate cannot be read", error);
+            return ErrorRow::with_cause(400, "EXPECTED_PEM_CERTIFICATE", "the certificate cannot be read", error);
         }
         Refusal::CouldNotParseDerBlock => {
-            return ErrorRow::because(400, "COULD_NOT_PARSE_DER_BLOCK", "the certificate cannot be read", error);
+            return ErrorRow::with_cause(400, "COULD_NOT_PARSE_DER_BLOCK", "the certificate cannot be read", error);
         }
         Refusal::InvalidCommonName => (400, "INVALID_COMMON_NAME"),
         Refusal::CertificateFailedValidation => {
-            return ErrorRow::because(400, "CERTIFICATE_FAILED_VALIDATION", "the certificate is not accepted", error);
+            return ErrorRow::with_cause(400, "CERTIFICATE_FAILED_VALIDATION", "the certificate is not accepted", error);
         }
         Refusal::CannotUpdateRouter => (409, "CAN_NOT_UPDATE_ROUTER"),
         Refusal::RateLimited => (429, "RATE_LIMITED"),
@@ -249,9 +251,9 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
         Refusal::HeadTooLarge => (431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
         Refusal::TooSlow => (408, "REQUEST_TIMEOUT"),
         Refusal::MethodNotAllowed => {
-            return ErrorRow::because(405, "METHOD_NOT_ALLOWED", "this controller does not know the request", error);
+            return ErrorRow::with_cause(405, "METHOD_NOT_ALLOWED", "this controller does not know the request", error);
         }
-        Refusal::UnknownPath => return ErrorRow::because(404, "NOT_FOUND", "this controller does not know the request", error),
+        Refusal::UnknownPath => return ErrorRow::with_cause(404, "NOT_FOUND", "this controller does not know the request", error),
         Refusal::Timeout => (503, "TIMEOUT"),
     };
     ErrorRow::plain(status, code, error)
@@ -261,7 +263,7 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
 const MAX_LENGTH: usize = 1000;
 
 /// Shortens a text for people and removes PEM blocks.
-fn brief(text: &str) -> String {
+fn shortened(text: &str) -> String {
     let whole = match text.split_once("-----BEGIN ") {
         Some((before, _)) => format!("{before}(PEM)"),
         None => text.to_owned(),
@@ -270,26 +272,28 @@ fn brief(text: &str) -> String {
 }
 
 /// Shortens a cause. The sent value is repeated in full, as clients expect.
-fn brief_cause(mut cause: Cause) -> Cause {
+fn shortened_cause(mut cause: Cause) -> Cause {
     match &mut cause {
-        Cause::Field { reason: text, .. } | Cause::Data { message: text, .. } | Cause::Nested { message: text, .. } => *text = brief(text),
-        Cause::Posture { message: text, .. } | Cause::Other { message: text, .. } => *text = brief(text),
+        Cause::Field { reason: text, .. } | Cause::Data { message: text, .. } | Cause::Nested { message: text, .. } => {
+            *text = shortened(text)
+        }
+        Cause::Posture { message: text, .. } | Cause::Other { message: text, .. } => *text = shortened(text),
     }
     cause
 }
 
 /// The reply for an error. Internal details go to the log only.
 pub(crate) fn reply(error: &Error, request_id: &str) -> Reply {
-    let ErrorRow { status, code, message, mut cause } = face(error);
+    let ErrorRow { status, code, message, mut cause } = error_row(error);
     if let Some(Cause::Nested { request_id: inner, .. }) = &mut cause {
         *inner = request_id.to_owned();
     }
     if status >= 500 {
         tracing::error!(%error, code, "request failed");
     }
-    let message = if status == 500 { "an unexpected error; see the log entry with this request id".into() } else { brief(&message) };
+    let message = if status == 500 { "an unexpected error; see the log entry with this request id".into() } else { shortened(&message) };
     let violations = if let Error::Several(errors) = error { errors.iter().map(violation).collect() } else { Vec::new() };
-    let error_of = ApiError { code: code.into(), message, request_id: request_id.into(), cause: cause.map(brief_cause), violations };
+    let error_of = ApiError { code: code.into(), message, request_id: request_id.into(), cause: cause.map(shortened_cause), violations };
     let envelope = ErrorEnvelope { error: error_of, meta: Meta::default() };
     let mut reply =
         Reply::json(status, &envelope).unwrap_or(Reply { status, media: "application/json", body: Vec::new().into(), headers: Vec::new() });

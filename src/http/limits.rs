@@ -28,7 +28,7 @@ use crate::{
 const RETRY: u32 = 1;
 
 /// The time in which a request's body must arrive after the listener began to stop.
-const LEAVING: Duration = Duration::from_secs(2);
+const BODY_STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Limits of requests and of what they create.
 #[derive(Debug, Clone)]
@@ -96,7 +96,7 @@ impl Admission {
             Some(stopping) => stopping.connection().ends().await,
             None => std::future::pending().await,
         }
-        sleep(LEAVING).await;
+        sleep(BODY_STOP_GRACE).await;
     }
 
     fn slot(&self) -> Result<RequestSlot> {

@@ -49,8 +49,8 @@ mod unknown_members;
 
 pub(crate) use cache::{json_cache::JsonCache, network_tokens::NetworkTokens, routers::Routers};
 pub(crate) use connection::acceptor::{RestListener, connection_handlers};
-pub(crate) use connection::guard::Patience;
-pub(crate) use connection::memory_ledger::Bounds;
+pub(crate) use connection::guard::ConnectionLimits;
+pub(crate) use connection::memory_ledger::MemoryBounds;
 pub(crate) use dispatch::Dispatcher;
 pub use header::Header;
 pub(crate) use history_watchers::Watchers;

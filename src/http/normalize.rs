@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 /// Renames members that differ from the schema's names only in case: clients rely on this.
-pub(crate) fn spell(json: &mut Json, schema: &Json) {
+pub(crate) fn correct_case(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
             let is_known = |name: &String| member_schema(schema, name).is_some();
@@ -11,27 +11,27 @@ pub(crate) fn spell(json: &mut Json, schema: &Json) {
                 let (known, others): (Map<_, _>, Map<_, _>) = std::mem::take(members).into_iter().partition(|(name, _)| is_known(name));
                 *members = known;
                 for (name, member) in others {
-                    members.entry(meant_by(&name, schema).unwrap_or(name)).or_insert(member);
+                    members.entry(find_ignoring_case(&name, schema).unwrap_or(name)).or_insert(member);
                 }
             }
-            each_member(members, schema, spell);
+            each_member(members, schema, correct_case);
         }
-        Json::Array(items) => each_item(items, schema, spell),
+        Json::Array(items) => each_item(items, schema, correct_case),
         _ => {}
     }
 }
 
-/// Like [`spell`], for a PATCH: its own names are case-sensitive, but not those within lists, which are replaced as a whole.
-pub(crate) fn spell_items(json: &mut Json, schema: &Json) {
+/// Like [`correct_case`], for a PATCH: its own names are case-sensitive, but not those within lists, which are replaced as a whole.
+pub(crate) fn correct_case_in_lists(json: &mut Json, schema: &Json) {
     match json {
-        Json::Object(members) if is_described(schema) => each_member(members, schema, spell_items),
-        Json::Array(_) => spell(json, schema),
+        Json::Object(members) if is_described(schema) => each_member(members, schema, correct_case_in_lists),
+        Json::Array(_) => correct_case(json, schema),
         _ => {}
     }
 }
 
 /// The member with this name, ignoring case.
-fn meant_by(name: &str, schema: &Json) -> Option<String> {
+fn find_ignoring_case(name: &str, schema: &Json) -> Option<String> {
     let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
     let described = std::iter::once(schema).chain(forms).filter_map(|form| form.get("properties")?.as_object());
     described.flat_map(Map::keys).find(|known| known.eq_ignore_ascii_case(name)).cloned()

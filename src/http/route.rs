@@ -58,8 +58,8 @@ impl Routes {
         let start: Start = Box::new(move |call, incoming| action.start(call, incoming));
         let summary = prose::summary(method, &path);
         let Security { permission, session_only } = security.into();
-        let (charset, patient, extension) = (false, false, false);
-        self.rows.push(Row { method, path, permission, operation, summary, charset, session_only, patient, extension, start });
+        let (charset, has_no_time_limit, extension) = (false, false, false);
+        self.rows.push(Row { method, path, permission, operation, summary, charset, session_only, has_no_time_limit, extension, start });
         self
     }
 
@@ -178,9 +178,9 @@ impl Routes {
     }
 
     /// The last row has no time limit for its answer.
-    pub(crate) fn patient(mut self) -> Self {
+    pub(crate) fn without_time_limit(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
-            row.patient = true;
+            row.has_no_time_limit = true;
         }
         self
     }

@@ -19,7 +19,7 @@ pub struct Row {
     /// Whether the second authorization scheme is not offered.
     pub(crate) session_only: bool,
     /// Whether the answer has no time limit, because its duration depends on the size of the data.
-    pub patient: bool,
+    pub has_no_time_limit: bool,
     /// Whether it is an extension of the OpenZiti API.
     pub extension: bool,
     pub start: Start,

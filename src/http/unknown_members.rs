@@ -77,18 +77,18 @@ pub(crate) fn report(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> 
 /// The members of a body that its schema does not know; at most [`LIMIT`].
 pub(crate) fn unknown(body: &Json, schema: &Json) -> Vec<Unknown> {
     let mut found = Vec::new();
-    look(body, schema, "", &mut found);
+    collect_unknown(body, schema, "", &mut found);
     found
 }
 
-fn look(json: &Json, schema: &Json, path: &str, found: &mut Vec<Unknown>) {
+fn collect_unknown(json: &Json, schema: &Json, path: &str, found: &mut Vec<Unknown>) {
     match json {
         Json::Object(members) if is_described(schema) => {
             let known = properties(members, schema);
             for (name, member) in members {
                 let place = format!("{path}{}", shortened(name));
                 match known.iter().find(|(known, _)| *known == name) {
-                    Some((_, inner)) => look(member, described(inner), &format!("{place}."), found),
+                    Some((_, inner)) => collect_unknown(member, described(inner), &format!("{place}."), found),
                     None if found.len() < LIMIT => {
                         found.push(Unknown { path: place, known: known.iter().map(|(name, _)| (*name).clone()).collect() });
                     }
@@ -99,7 +99,7 @@ fn look(json: &Json, schema: &Json, path: &str, found: &mut Vec<Unknown>) {
         Json::Array(items) => {
             let Some(inner) = schema.get("items") else { return };
             for (at, item) in items.iter().take(ITEMS).enumerate() {
-                look(item, described(inner), &format!("{path}{at}."), found);
+                collect_unknown(item, described(inner), &format!("{path}{at}."), found);
             }
         }
         _ => {}

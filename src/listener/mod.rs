@@ -2,8 +2,9 @@
 //! server.
 //!
 //! The protocol is what the ClientHello offers by ALPN: `ziti-edge` is for the router, `ziti-ctrl` is the control channel of routers
-//! elsewhere, `h2` and `http/1.1` are for REST. A client that offers nothing is told apart by the first byte it
-//! sends: a letter for HTTP, 3 for a router message. A socket is bound in `sockets.rs`. Not here: what is said on a connection (`http/`, `built_in_router/`, `control_channel/`).
+//! elsewhere, `h2` and `http/1.1` are for REST. The protocol of a client that offers nothing follows from the first byte
+//! that it sends: a letter for HTTP, 3 for a router message. `sockets.rs` binds the sockets. Not here: the messages on a connection (`http/`,
+//! `built_in_router/`, `control_channel/`).
 //!
 //! actix accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its handshake,
 //! while the accepting task waits for its end, so that the limits count all connections together. Start reading at [`serve`], then at

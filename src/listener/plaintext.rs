@@ -1,4 +1,4 @@
-//! Answers clients that speak HTTP on the TLS port: they are told to use https.
+//! Answers clients that speak HTTP on the TLS port: the answer says to use https.
 //!
 //! A TLS connection begins with a handshake record (RFC 8446, section 5.1), whose first byte is 22; an HTTP/1 request begins with a letter.
 //! Only the first byte is read, and the answer is constant. Invariant: such a connection costs no more than a handshake.
@@ -12,29 +12,29 @@ use tokio::{
 };
 
 /// How long a client may take to read the answer.
-const LEAVING: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 const ANSWER: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 68\r\nconnection: close\r\n\r\n\
     This port speaks https only: use https:// instead of http:// here.\r\n";
 /// At most this much of the request is read: unread bytes would make the system reset the connection and discard the answer.
-const READ: usize = 16 << 10;
+const MAX_READ: usize = 16 << 10;
 
-/// The connection, unless it begins with a letter; then it is answered and closed. Also `None` if no byte arrives within `patience`.
-pub(crate) async fn admitted(mut socket: TcpStream, patience: Duration) -> Option<TcpStream> {
+/// The connection, unless it begins with a letter; then it is answered and closed. Also `None` if no byte arrives within `time_limit`.
+pub(crate) async fn admitted(mut socket: TcpStream, time_limit: Duration) -> Option<TcpStream> {
     let mut first = [0];
-    match timeout(patience, socket.peek(&mut first)).await {
+    match timeout(time_limit, socket.peek(&mut first)).await {
         Ok(Ok(1)) if !first[0].is_ascii_alphabetic() => return Some(socket),
-        Ok(Ok(1)) => drop(timeout(LEAVING, turn_away(&mut socket)).await),
+        Ok(Ok(1)) => drop(timeout(ANSWER_TIMEOUT, answer_http(&mut socket)).await),
         _ => {}
     }
     None
 }
 
-async fn turn_away(socket: &mut TcpStream) -> std::io::Result<()> {
+async fn answer_http(socket: &mut TcpStream) -> std::io::Result<()> {
     socket.write_all(ANSWER).await?;
     socket.shutdown().await?;
-    let (mut part, mut left) = ([0; 1024], READ);
+    let (mut part, mut left) = ([0; 1024], MAX_READ);
     loop {
         let read = socket.read(&mut part).await?;
         left = left.saturating_sub(read);

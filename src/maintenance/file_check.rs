@@ -51,8 +51,8 @@ pub(crate) fn check_keys(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<(V
     unless_damaged(change::stored_seal(read, sealed_keys), "the key that seals secrets of records cannot be read", &mut faults)?;
     let Some(material) = material else { return Ok((faults, Vec::new())) };
     faults.extend(material.faults());
-    let note = |untimely: String| format!("{untimely}; overkeep pki status says what to do");
-    Ok((faults, material.untimely(read.now().seconds()).into_iter().map(note).collect()))
+    let note = |outside_validity: String| format!("{outside_validity}; overkeep pki status says what to do");
+    Ok((faults, material.outside_validity(read.now().seconds()).into_iter().map(note).collect()))
 }
 
 /// The stored value; `None` and a fault if it is damaged.

@@ -11,7 +11,7 @@ use std::{
 use super::{file_check, new_snapshot, upgrade};
 use crate::{
     change::{KINDS, SealedKeys},
-    config::Broken,
+    config::InvalidValue,
     error::Error,
     pki::Passphrase,
     store::{
@@ -42,8 +42,8 @@ impl From<OpenError> for OfflineError {
     }
 }
 
-impl From<Broken> for OfflineError {
-    fn from(error: Broken) -> Self {
+impl From<InvalidValue> for OfflineError {
+    fn from(error: InvalidValue) -> Self {
         Self::Other(error.to_string())
     }
 }

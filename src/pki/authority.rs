@@ -115,7 +115,7 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment, KeyUsagePurpose::DataEncipherment];
         params.extended_key_usages = usages.to_vec();
         params.use_authority_key_identifier_extension = true;
-        params.distinguished_name = stand_in(subject);
+        params.distinguished_name = placeholder_subject(subject);
         let spki = SubjectPublicKeyInfo::from_der(key.der()).map_err(|_| Error::Unsupported("kind of key"))?;
         let draft = params.signed_by(&spki, &self.issuer)?;
         self.with_names(draft.der(), subject)
@@ -145,7 +145,7 @@ impl fmt::Debug for Authority {
 
 /// The subject given to rcgen. It only matters whether it is empty, because then alternative names have to be critical
 /// (RFC 5280 section 4.2.1.6).
-fn stand_in(subject: &Name) -> rcgen::DistinguishedName {
+fn placeholder_subject(subject: &Name) -> rcgen::DistinguishedName {
     let mut name = rcgen::DistinguishedName::new();
     if !subject.is_empty() {
         name.push(rcgen::DnType::CommonName, "");

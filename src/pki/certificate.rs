@@ -280,7 +280,7 @@ fn judged(parsed: &X509Certificate<'_>) -> Judged {
         return Judged::Old;
     }
     let any = |demands: fn(&X509Extension<'_>) -> bool| parsed.extensions().iter().any(demands);
-    if any(is_beyond_us) {
+    if any(is_unsupported) {
         Judged::Strictly
     } else if any(|extension| extension.oid == OID_X509_EXT_NAME_CONSTRAINTS) {
         Judged::Constrained
@@ -292,7 +292,7 @@ fn judged(parsed: &X509Certificate<'_>) -> Judged {
 }
 
 /// Whether an extension is critical and not processed here, or processed here and not readable.
-fn is_beyond_us(extension: &X509Extension<'_>) -> bool {
+fn is_unsupported(extension: &X509Extension<'_>) -> bool {
     match extension.parsed_extension() {
         ParsedExtension::BasicConstraints(_)
         | ParsedExtension::KeyUsage(_)

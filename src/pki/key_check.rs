@@ -7,7 +7,7 @@ const OLD: &str = "an old intermediate";
 const SHOWN: &str = "a certificate that listeners served";
 
 impl Material {
-    /// What does not fit together. Expiry is not checked: see [`Material::untimely`].
+    /// What does not fit together. Expiry is not checked: see [`Material::outside_validity`].
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let named = [("the root", &self.root), ("the intermediate", &self.intermediate), ("the server", &self.server)];
@@ -28,7 +28,7 @@ impl Material {
     }
 
     /// The certificates that have expired or are not valid yet.
-    pub(crate) fn untimely(&self, now: i64) -> Vec<String> {
+    pub(crate) fn outside_validity(&self, now: i64) -> Vec<String> {
         let Ok((root, below)) = self.chain() else { return Vec::new() };
         let in_use = below.iter().filter(|link| link.name != OLD).map(|link| (link.name, &link.certificate));
         let late = [("the root", &root)].into_iter().chain(in_use).filter(|(_, certificate)| !certificate.valid_at(now));

@@ -119,19 +119,20 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
         if !self.suits(leaf) {
             return Err(Error::WrongUsage);
         }
-        self.climb(leaf, helpers, 0, &Cell::new(SIGNATURES)).ok_or(Error::Untrusted)
+        self.find_anchor(leaf, helpers, 0, &Cell::new(SIGNATURES)).ok_or(Error::Untrusted)
     }
 
     /// Depth first: an anchor that signed `certificate`, otherwise an authority that did, and on from there.
-    fn climb(&self, certificate: &Certificate, helpers: &[&Certificate], below: usize, budget: &Cell<u32>) -> Option<&'a A> {
-        let signed = |by: &Certificate| self.may_sign(by, below) && spend(budget, certificate, by) && certificate.is_signed_by(by);
+    fn find_anchor(&self, certificate: &Certificate, helpers: &[&Certificate], below: usize, budget: &Cell<u32>) -> Option<&'a A> {
+        let signed =
+            |by: &Certificate| self.may_sign(by, below) && take_verification(budget, certificate, by) && certificate.is_signed_by(by);
         if let Some(anchor) = self.anchors.iter().find(|anchor| signed((*anchor).as_ref())) {
             return Some(anchor);
         }
         if below == MAX_LENGTH {
             return None;
         }
-        helpers.iter().filter(|helper| signed(helper)).find_map(|helper| self.climb(helper, helpers, below + 1, budget))
+        helpers.iter().filter(|helper| signed(helper)).find_map(|helper| self.find_anchor(helper, helpers, below + 1, budget))
     }
 
     fn may_sign(&self, authority: &Certificate, below: usize) -> bool {
@@ -145,7 +146,7 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
 }
 
 /// Counts a signature before it is verified; false once the limit is reached. Names that do not match are not counted.
-fn spend(budget: &Cell<u32>, certificate: &Certificate, by: &Certificate) -> bool {
+fn take_verification(budget: &Cell<u32>, certificate: &Certificate, by: &Certificate) -> bool {
     if certificate.issuer() != by.subject() {
         return false;
     }

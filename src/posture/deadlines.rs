@@ -54,7 +54,7 @@ impl Deadlines {
         present.for_each(|(identity, session, presence)| self.set(identity, session, presence, now));
     }
 
-    /// Puts an API session of an identity into the queue, at its next time if it has one.
+    /// Puts an API session of an identity into the queue, at its next time, if there is one.
     pub(crate) fn set(&mut self, identity: &str, session: &str, presence: Presence, now: Timestamp) {
         self.forget(session);
         if let Some(end) = self.terms.next(presence, now) {
@@ -76,7 +76,7 @@ impl Deadlines {
         self.queue.first().map(|(end, _)| *end)
     }
 
-    /// Removes the API sessions whose time has come and returns their identities. Each session returns to the queue at its next time.
+    /// Removes the API sessions whose time has passed and returns their identities. Each session returns to the queue at its next time.
     /// `presence` is called only for these sessions.
     pub(crate) fn take(&mut self, now: Timestamp, presence: impl Fn(&str, &str) -> Option<Presence>) -> BTreeSet<Arc<str>> {
         let mut due = BTreeSet::new();

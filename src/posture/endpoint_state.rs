@@ -1,4 +1,4 @@
-//! Tells an endpoint that woke up or was unlocked which of its services will soon require a new one-time code.
+//! The services that will soon require a new one-time code of an endpoint that woke up or was unlocked.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 //! unlocking.
 //!
 //! Any other loss of access follows from a committed change or an endpoint's report. The times of expiry are in a queue (`deadlines.rs`), which
-//! reports and committed changes keep up to date: a look is cheap as long as no time has come. Posture checks are read again only after one
+//! reports and committed changes keep up to date: a call is cheap as long as nothing has expired. Posture checks are read again only after one
 //! of them changed.
 
 use std::{
@@ -18,7 +18,7 @@ use crate::{
     store::Store,
 };
 
-/// The delay until the next look after posture checks could not be read.
+/// The delay until the next call after posture checks could not be read.
 const RETRY: Duration = Duration::from_secs(1);
 
 fn terms(store: &Store) -> Result<Terms> {
@@ -49,19 +49,19 @@ impl Expiry {
         Self { store, posture, clock, next: None }
     }
 
-    /// The time until the next look is due; `None` if none is.
+    /// The time until [`Expiry::take_expired`] is to be called again; `None` if no time is known.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.next.map(|next| next.saturating_duration_since(Instant::now()))
     }
 
-    /// The identities with an API session whose access may have expired since the last look.
+    /// The identities with an API session whose access may have expired since the last call.
     ///
     /// # Errors
-    /// A posture check cannot be read; the next look, a second later, finds the same.
-    pub(crate) fn look(&mut self) -> Result<BTreeSet<Trigger>> {
+    /// A posture check cannot be read; the next call, a second later, repeats it.
+    pub(crate) fn take_expired(&mut self) -> Result<BTreeSet<Trigger>> {
         let now = Instant::now();
         self.next = Some(now + RETRY);
-        // The mark is cleared before the checks are read: a check that changes meanwhile sets it again.
+        // The flag is cleared before the checks are read: a check that changes meanwhile sets it again.
         let is_changed = with(&self.posture.memory, |memory| std::mem::take(&mut memory.has_new_checks));
         let read = || terms(&self.store).inspect_err(|_| with(&self.posture.memory, |memory| memory.has_new_checks = true));
         let terms = is_changed.then(read).transpose()?;

@@ -93,13 +93,13 @@ pub(crate) struct CheckFailure {
     posture_check_id: String,
     posture_check_name: String,
     #[serde(flatten)]
-    why: Why,
+    why: FailureReason,
 }
 
 impl CheckFailure {
     /// Why an endpoint fails a check.
     pub(crate) fn of(check: &Record<PostureCheck>, evidence: &Evidence) -> Self {
-        let why = Why::of(&check.spec.demand, check.id.as_str(), evidence);
+        let why = FailureReason::of(&check.spec.demand, check.id.as_str(), evidence);
         Self { posture_check_id: check.id.to_string(), posture_check_name: check.spec.name.clone(), why }
     }
 }
@@ -131,7 +131,7 @@ impl Criteria {
 /// The reported and the required value.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "postureCheckType", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
-enum Why {
+enum FailureReason {
     Os {
         actual_value: OsFound,
         #[schemars(length(min = 1))]
@@ -214,7 +214,7 @@ struct Criteria {
     timeout_remaining_seconds: i64,
 }
 
-impl Why {
+impl FailureReason {
     fn of(demand: &Demand, check: &str, evidence: &Evidence) -> Self {
         let endpoint = &evidence.endpoint;
         match demand.clone() {
@@ -253,7 +253,7 @@ impl Why {
     }
 }
 
-impl Why {
+impl FailureReason {
     /// The reported value, blank for none, and the required value, in words.
     fn words(&self) -> (String, String) {
         let running = |of: &[ProcessFound]| of.iter().map(ProcessFound::words).collect::<Vec<_>>().join(", ");

@@ -141,7 +141,7 @@ impl Posture {
             }
         });
         self.forget_unless_there(identity, Some(api_session))?;
-        self.access.touch_identity(identity.as_str());
+        self.access.identity_changed(identity.as_str());
         if begins_a_time {
             (self.on_trigger)(Trigger::Identity(identity.to_string()));
         }
@@ -161,7 +161,7 @@ impl Posture {
     /// Those of [`Judge::rule_on`].
     pub(crate) fn rule_on(&self, evidence: Evidence, of: (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
         let at = self.checks.now();
-        self.store.read(|tx| Judge::new(tx, evidence).knowing(&self.checks, at).rule_on(&self.access, of, some))
+        self.store.read(|tx| Judge::new(tx, evidence).with_cache(&self.checks, at).rule_on(&self.access, of, some))
     }
 
     /// The state of an identity's endpoints.
@@ -177,7 +177,7 @@ impl Posture {
         let (bytes, request) = request.shortened(MAX_FAILURE_LENGTH)?;
         with(&self.memory, |memory| memory.failures.entry(identity.to_string()).or_default().keep(bytes, request));
         self.forget_unless_there(identity, None)?;
-        self.access.touch_identity(identity.as_str());
+        self.access.identity_changed(identity.as_str());
         Ok(())
     }
 
@@ -272,7 +272,7 @@ fn on_commit(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Eve
                 memory.endpoint(identity).sessions.entry(new.id.to_string()).or_default().passed_at = Some(now);
                 memory.schedule(identity, new.id.as_str(), now.steady());
             });
-            access.touch_identity(identity);
+            access.identity_changed(identity);
         }
         _ => {}
     }
@@ -281,7 +281,7 @@ fn on_commit(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Eve
     }
     if let Some((Some(mfa), None)) = event.of::<Mfa>() {
         with(memory, |memory| memory.forget_codes(mfa.spec.identity_id.as_str()));
-        access.touch_identity(mfa.spec.identity_id.as_str());
+        access.identity_changed(mfa.spec.identity_id.as_str());
     }
 }
 

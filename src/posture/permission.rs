@@ -9,8 +9,8 @@ use crate::{
     error::Result,
 };
 
-/// At most this many policies are judged and named as the ground of a session; one is enough to grant it.
-const NAMED: usize = 16;
+/// At most this many policies are judged and named as the basis of a session; one is enough to grant it.
+const MAX_POLICIES: usize = 16;
 
 /// The result.
 pub enum Permission {
@@ -29,7 +29,9 @@ impl Posture {
     /// A check cannot be read.
     pub fn permission(&self, identity: &Record<Identity>, api_session: &Id<ApiSession>, service: &str, right: Right) -> Result<Permission> {
         let id = identity.id.as_str();
-        let Some(grants) = self.access.ask(|engine| engine.grants(id, service, right, NAMED)) else { return Ok(Permission::Missing) };
+        let Some(grants) = self.access.ask(|engine| engine.grants(id, service, right, MAX_POLICIES)) else {
+            return Ok(Permission::Missing);
+        };
         if grants.is_empty() {
             return Ok(Permission::Granted(Vec::new()));
         }

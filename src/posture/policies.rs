@@ -48,7 +48,7 @@ impl<'f> Judge<'f> {
     }
 
     /// Reads checks from a shared cache and adds to it. `facts` must be from `at` or later.
-    pub(super) fn knowing(self, checks: &'f Cache<Record<PostureCheck>>, at: CommitNumber) -> Self {
+    pub(super) fn with_cache(self, checks: &'f Cache<Record<PostureCheck>>, at: CommitNumber) -> Self {
         Self { known: Some((checks, at)), ..self }
     }
 
@@ -161,7 +161,7 @@ impl<'f> Judge<'f> {
             links: Links::of(check),
             id: check.id.to_string(),
             created_at: check.created_at,
-            updated_at: self.asked_anew(demand).map_or(check.updated_at, |at| at.max(check.updated_at)),
+            updated_at: self.last_request_of_code(demand).map_or(check.updated_at, |at| at.max(check.updated_at)),
             tags: check.tags.clone(),
             query_type: demand.kind(),
             is_passing: verdict.passes,
@@ -179,7 +179,7 @@ impl<'f> Judge<'f> {
     }
 
     /// When an event last made a check of one-time codes ask again: clients notice it by the changed `updatedAt`.
-    fn asked_anew(&self, demand: &Demand) -> Option<Timestamp> {
+    fn last_request_of_code(&self, demand: &Demand) -> Option<Timestamp> {
         let Demand::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
         let presence = self.evidence.presence;
         let last = presence.woken_at.filter(|_| *prompt_on_wake).max(presence.unlocked_at.filter(|_| *prompt_on_unlock));

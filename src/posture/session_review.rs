@@ -28,7 +28,7 @@ pub(crate) fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Res
     let mut review = Review { tx, posture, judges: HashMap::new(), lapsed: Vec::new() };
     let ids = match trigger {
         Trigger::Everything => {
-            tx.each_readable::<Session>(|session| review.look(&session))?;
+            tx.each_readable::<Session>(|session| review.review(&session))?;
             Vec::new()
         }
         Trigger::Identity(id) => Session::ids_of(id, tx)?,
@@ -36,7 +36,7 @@ pub(crate) fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Res
         Trigger::Session(id) => vec![id.clone()],
     };
     for id in ids {
-        tx.find_readable(&Id::from_text(id))?.map_or(Ok(()), |session| review.look(&session))?;
+        tx.find_readable(&Id::from_text(id))?.map_or(Ok(()), |session| review.review(&session))?;
     }
     Ok(review.lapsed)
 }
@@ -61,7 +61,7 @@ struct Review<'r> {
 }
 
 impl Review<'_> {
-    fn look(&mut self, session: &Record<Session>) -> Result<()> {
+    fn review(&mut self, session: &Record<Session>) -> Result<()> {
         let spec = &session.spec;
         let (identity, service, right) = (spec.identity_id.as_str(), spec.service_id.as_str(), Right::from(spec.policy_type));
         // Usually the first policy grants it; only otherwise all are fetched.

@@ -24,7 +24,7 @@ impl Trigger {
     /// unless it grants for a limited time.
     pub fn of(event: &Event, access: &Access) -> Option<Self> {
         if let Some((None, Some(session))) = event.of::<Session>() {
-            return (!is_beyond_doubt(session, access)).then(|| Self::Session(session.id.to_string()));
+            return (!is_granted_without_checks(session, access)).then(|| Self::Session(session.id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<ApiSession>() {
             // The code is valid for a limited time from now.
@@ -37,7 +37,7 @@ impl Trigger {
             return (old.spec.role_attributes != new.spec.role_attributes).then(|| Self::Service(new.id.to_string()));
         }
         if let Some((Some(old), new)) = event.of::<ServicePolicy>() {
-            return new.is_none_or(|new| says_other(&old.spec, &new.spec)).then_some(Self::Everything);
+            return new.is_none_or(|new| is_changed(&old.spec, &new.spec)).then_some(Self::Everything);
         }
         if let Some((old, Some(new))) = event.of::<PostureCheck>() {
             let is_same =
@@ -52,14 +52,14 @@ impl Trigger {
 }
 
 /// Whether a session has its right, and the first policy that grants it has no posture checks.
-fn is_beyond_doubt(session: &Record<Session>, access: &Access) -> bool {
+fn is_granted_without_checks(session: &Record<Session>, access: &Access) -> bool {
     let Session { identity_id, service_id, policy_type, .. } = &session.spec;
     let (identity, service, right) = (identity_id.as_str(), service_id.as_str(), Right::from(*policy_type));
     let first = access.ask(|engine| engine.grants(identity, service, right, 1));
     first.is_some_and(|first| first.first().is_none_or(|grant| grant.posture_checks.is_empty()))
 }
 
-fn says_other(old: &ServicePolicy, new: &ServicePolicy) -> bool {
+fn is_changed(old: &ServicePolicy, new: &ServicePolicy) -> bool {
     (old.policy_type, old.semantic) != (new.policy_type, new.semantic)
         || old.identity_roles != new.identity_roles
         || old.service_roles != new.service_roles

@@ -7,11 +7,11 @@ use super::{
     opening::OpenStore,
 };
 
-type Hear = Box<dyn Fn(&Event) + Send + Sync>;
+type Callback = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// Tells one listener of commits, once it is attached.
 #[derive(Clone, Default)]
-pub struct CommitFeed(Arc<OnceLock<Hear>>);
+pub struct CommitFeed(Arc<OnceLock<Callback>>);
 
 impl CommitFeed {
     /// A feed of the commits of a store, told in [`Phase::React`].

@@ -40,14 +40,14 @@ impl Progress {
     /// As [`Progress::go_on`].
     pub(super) fn step(&self) -> Result<()> {
         self.done.fetch_add(1, Relaxed);
-        self.go_on()
+        self.check_cancelled()
     }
 
     /// Checks for cancellation.
     ///
     /// # Errors
     /// [`Error::Internal`] if the work was cancelled.
-    pub(crate) fn go_on(&self) -> Result<()> {
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
         if self.stop.load(Relaxed) { Err(Error::Internal("the run was cancelled".into())) } else { Ok(()) }
     }
 }

@@ -94,9 +94,9 @@ impl Reader {
     /// The error of `ask`; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
     pub async fn scan<T: Send + 'static>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (core, scan_limit) = (self.0.core.clone(), self.0.scan_limit.clone());
-        let waiting = Waiting(Arc::default());
+        let waiting = AbandonOnDrop(Arc::default());
         let abandoned = waiting.0.clone();
-        let asked = tokio::task::spawn_blocking(move || core.read(Some(&ScanPermit::among(&scan_limit, &abandoned)), ask));
+        let asked = tokio::task::spawn_blocking(move || core.read(Some(&ScanPermit::limited(&scan_limit, &abandoned)), ask));
         asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
     }
 
@@ -133,9 +133,9 @@ impl Drop for Inner {
 }
 
 /// Tells a scan that its caller is gone.
-struct Waiting(Arc<AtomicBool>);
+struct AbandonOnDrop(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

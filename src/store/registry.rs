@@ -35,11 +35,11 @@ pub struct KindEntry {
     /// What deleting a stored record does; the flag says whether the controller itself does it.
     pub(super) deletion: fn(&str, &[u8], bool) -> Result<Edit>,
     /// What taking an id out of a stored record does, where its references say [`OnDelete::Clear`].
-    pub(super) clearing: fn(&str, &[u8], &Cleared<'_>) -> Result<Edit>,
+    pub(super) clearing: fn(&str, &[u8], &RemovedReference<'_>) -> Result<Edit>,
 }
 
 /// An id that is to be taken out of records that refer to it.
-pub(super) struct Cleared<'c> {
+pub(super) struct RemovedReference<'c> {
     pub kind: Kind,
     pub id: &'c str,
     pub at: Timestamp,
@@ -124,7 +124,7 @@ fn parts<E: Entity>(id: &str, bytes: &[u8]) -> Result<Parts> {
     Ok(Parts { entries: index::entries(&record), targets, flaw: E::flaw(&record) })
 }
 
-fn clearing<E: Entity>(id: &str, bytes: &[u8], cleared: &Cleared<'_>) -> Result<Edit> {
+fn clearing<E: Entity>(id: &str, bytes: &[u8], cleared: &RemovedReference<'_>) -> Result<Edit> {
     let old = codec::decode::<E>(id, bytes)?;
     let mut new = old.clone();
     for reference in E::REFERENCES.iter().filter(|r| r.kind == cleared.kind) {

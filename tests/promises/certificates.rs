@@ -13,7 +13,7 @@ use std::{
 
 use overkeep::testing::{
     admin_socket::{Command, socket},
-    change::{Administrator, Certificates, ChangeContext, Changes, Filling, KINDS, SealedKeys, enrollment, first_start},
+    change::{Administrator, Certificates, ChangeContext, Changes, KINDS, NewFile, SealedKeys, enrollment, first_start},
     clock::Clock,
     config::{Config, Span},
     controller::{self, Controller},
@@ -461,7 +461,7 @@ fn tokens_are_resigned_by_new_keys() {
     let (sealed_keys, address) = (SealedKeys::default(), "controller.test:1280");
     let hosts = AlternativeNames::of_hosts(["controller.test"]);
     let administrator = Administrator { username: "admin".into(), password: "no hash".into(), is_unseen: false };
-    first_start(&store, &sealed_keys, Filling { hosts, administrator, router: false }).unwrap();
+    first_start(&store, &sealed_keys, NewFile { hosts, administrator, router: false }).unwrap();
     let certificates = Certificates::open(&store, &sealed_keys, vec![address.parse().unwrap()], None).unwrap();
     let context = ChangeContext {
         plain_key_sets: false,
@@ -484,5 +484,5 @@ fn tokens_are_resigned_by_new_keys() {
     certificates.renew_key(now).unwrap();
     let stored = changes.run_blocking(move |change| enrollment::issue(wanted, Tags::default(), change)).unwrap();
     assert!(certificates.keystore().signer().signed(&stored.spec.jwt));
-    assert_eq!(certificates.useless(now).unwrap().len(), 0);
+    assert_eq!(certificates.unusable_files(now).unwrap().len(), 0);
 }

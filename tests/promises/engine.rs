@@ -163,9 +163,9 @@ fn apply(engine: &mut Engine, event: &Event, now: u64) {
             news(std::slice::from_ref(event)).iter().for_each(|news| engine.apply(news, now));
         }
         Event::Try(events) => _ = engine.preview(&news(events), 1),
-        Event::Touch(Identity, id) => engine.touch_identity(id, now),
-        Event::Touch(PostureCheck, id) => engine.touch_posture_check(id, now),
-        Event::Touch(_, id) => engine.touch_service(id, now),
+        Event::Touch(Identity, id) => engine.identity_changed(id, now),
+        Event::Touch(PostureCheck, id) => engine.posture_check_changed(id, now),
+        Event::Touch(_, id) => engine.service_changed(id, now),
         Event::Look(id) => _ = engine.services(id, Dial),
         Event::Ask(_) => {}
     }
@@ -594,8 +594,8 @@ fn last_change_ignores_invisible_changes() {
         ("a new service that matches", true, |e| e.put_subject(Service, "new", &words("sql"), 50)),
         ("the type changing", true, |e| dial(e, "base", AllOf, Bind, "#sales #eu", "#sql", "", 50)),
         ("a check joining the policy", true, |e| dial(e, "base", AllOf, Dial, "#sales #eu", "#sql", "#strict", 50)),
-        ("an update of the service", true, |e| e.touch_service("db", 50)),
-        ("an override, a posture response", true, |e| e.touch_identity("alice", 50)),
+        ("an update of the service", true, |e| e.service_changed("db", 50)),
+        ("an override, a posture response", true, |e| e.identity_changed("alice", 50)),
         ("a second policy granting under a check", true, |e| dial(e, "p", AnyOf, Dial, "@alice", "@db", "@os", 50)),
         ("a second policy granting the same", false, |e| dial(e, "p", AnyOf, Dial, "@alice", "@db", "", 50)),
         ("the first of two going", false, |e| {
@@ -610,10 +610,10 @@ fn last_change_ignores_invisible_changes() {
         ("the same rights by other roles", false, |e| dial(e, "base", AnyOf, Dial, "#eu", "@db", "", 50)),
         ("a role that matches nothing", false, |e| e.put_subject(Identity, "alice", &words("sales eu tall"), 50)),
         ("somebody else's rights", false, |e| dial(e, "p", AnyOf, Dial, "@bob", "#all", "", 50)),
-        ("an update of a service she does not see", false, |e| e.touch_service("web", 50)),
-        ("a check nothing of hers asks for", false, |e| e.touch_posture_check("os", 50)),
+        ("an update of a service she does not see", false, |e| e.service_changed("web", 50)),
+        ("a check nothing of hers asks for", false, |e| e.posture_check_changed("os", 50)),
         ("a policy without services", false, |e| dial(e, "p", AnyOf, Dial, "@alice", "#none", "@os", 50)),
-        ("somebody else's override", false, |e| e.touch_identity("bob", 50)),
+        ("somebody else's override", false, |e| e.identity_changed("bob", 50)),
         ("edge router policies", false, |e| {
             let all = || words("#all");
             e.put_subject(EdgeRouter, "er", &[], 50);
@@ -635,7 +635,7 @@ fn last_change_ignores_invisible_changes() {
 #[test]
 fn last_change_follows_granting_checks() {
     let cases: [(&str, bool, Act); 5] = [
-        ("an update of the check", true, |e| e.touch_posture_check("os", 50)),
+        ("an update of the check", true, |e| e.posture_check_changed("os", 50)),
         ("the check losing its role", true, |e| e.put_subject(PostureCheck, "os", &[], 50)),
         ("the check being deleted", true, |e| e.remove_subject(PostureCheck, "os", 50)),
         ("another check joining", true, |e| e.put_subject(PostureCheck, "mac", &words("strict"), 50)),
@@ -654,11 +654,11 @@ fn last_change_follows_granting_checks() {
 fn last_change_never_goes_back() {
     let mut engine = office();
     assert_eq!(engine.last_change_at("alice", 100), 100);
-    engine.touch_service("db", 90);
+    engine.service_changed("db", 90);
     assert_eq!(engine.last_change_at("alice", 100), 101);
-    engine.touch_identity("alice", 90);
+    engine.identity_changed("alice", 90);
     assert_eq!(engine.last_change_at("alice", 100), 102);
-    engine.touch_service("db", 500);
+    engine.service_changed("db", 500);
     assert_eq!(engine.last_change_at("alice", 100), 500);
     engine.remove_subject(Identity, "alice", 501);
     engine.put_subject(Identity, "alice", &words("sales eu"), 502);

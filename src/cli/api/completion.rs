@@ -9,7 +9,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use serde_json::Value as Json;
 
 use super::{grammar::Operation, names::quoted, output, request::Request, transport::reach};
-use crate::cli::admin::Which;
+use crate::cli::admin::ControllerFlags;
 
 /// The maximum number of names that are offered.
 const LIMIT: usize = 200;
@@ -37,7 +37,7 @@ fn found(path: String, text: &str) -> Option<Json> {
         let at = words.iter().position(|word| word == name)?;
         words.get(at + 1).map(PathBuf::from)
     };
-    let transport = reach(Which::of(flag("--config"), flag("--data")), &environment).ok()?;
+    let transport = reach(ControllerFlags::of(flag("--config"), flag("--data")), &environment).ok()?;
     let request = Request { method: "GET".into(), path, query, ..Request::default() };
     Some(transport.ask(request, None).ok()?.good().ok()?.data())
 }

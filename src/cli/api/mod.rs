@@ -21,7 +21,7 @@ use std::{ffi::OsString, io::Write, path::PathBuf};
 use clap::{ArgMatches, Command};
 use serde_json::Value as Json;
 
-use super::{admin::Which, failure::Failure};
+use super::{admin::ControllerFlags, failure::Failure};
 use crate::http::Interfaces;
 
 use grammar::{Grammar, Operation};
@@ -94,7 +94,7 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
 /// default data file.
 fn transport(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
-    reach(Which::of(path("config"), path("data")), environment)
+    reach(ControllerFlags::of(path("config"), path("data")), environment)
 }
 
 fn has(matches: &ArgMatches, id: &str) -> bool {
@@ -154,7 +154,7 @@ fn print_answer(
     match (format, id) {
         _ if is_quiet && operation.method != "GET" => Ok(()),
         (Some(format), _) => print(&output::text(&data, format, &order())?),
-        (None, Some(id)) if operation.verb == "create" && !tells_more(&data) => print(id),
+        (None, Some(id)) if operation.verb == "create" && !has_more_than_id(&data) => print(id),
         (None, _) if is_empty => Ok(()),
         (None, _) if operation.verb == "list" => print(&output::text(&data, "table", &order())?),
         (None, _) => print(&output::text(&output::without_links(data), "yaml", &[])?),
@@ -177,7 +177,7 @@ fn print_configurations(names: &mut Names<'_>, operation: &Operation, data: &Jso
 }
 
 /// Whether an answer holds more than the id of a new record, such as a secret that is shown once.
-fn tells_more(data: &Json) -> bool {
+fn has_more_than_id(data: &Json) -> bool {
     data.as_object().into_iter().flat_map(serde_json::Map::keys).any(|member| member != "id" && member != "_links")
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     admin_socket::{request, socket},
-    cli::{admin::Which, failure::Failure, run::one_line},
+    cli::{admin::ControllerFlags, failure::Failure, run::one_line},
     http::{LocalPart, LocalRequest},
 };
 
@@ -79,7 +79,7 @@ impl Transport {
 ///
 /// # Errors
 /// One line: the configuration or the login cannot be read.
-pub(crate) fn reach(which: Which, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
+pub(crate) fn reach(which: ControllerFlags, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
     let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
     if !is_named && let Some(context) = Context::given(environment)? {

@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{
-    Acted, Failure,
-    admin::Which,
+    CommandResult, Failure,
+    admin::ControllerFlags,
     api::{output::plain, transport::Transport},
 };
 use crate::{
@@ -26,7 +26,7 @@ pub(crate) struct Doctor {
     #[arg(short, long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
     output: String,
     #[command(flatten)]
-    which: Which,
+    which: ControllerFlags,
 }
 
 impl Doctor {
@@ -34,7 +34,7 @@ impl Doctor {
     ///
     /// # Errors
     /// One line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let controller = Transport::Host(socket::beside(&config.data));
         // Without a configuration, the running controller tells its own.

@@ -18,12 +18,12 @@ use crate::{
 };
 
 /// How long a connection or an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const CONTROLLER: &str = "controller";
 /// Names in one finding.
-const SHOWN: usize = 5;
+const MAX_NAMES: usize = 5;
 
-/// All findings about a running controller, with the configuration that it runs with: it checks its host itself, and tells the addresses that it
+/// All findings about a running controller, with the configuration that it runs with: it checks its host itself, and its answer names the addresses that it
 /// advertises. `None` if none answers.
 pub(crate) fn running_findings(controller: &Transport) -> Option<Vec<Finding>> {
     let mut found: Vec<Finding> = serde_json::from_value(data(&get(controller, "/overkeep/v1/doctor", &[]).ok()?)).ok()?;
@@ -76,7 +76,7 @@ fn running(config: &Config, is_running: bool) -> Finding {
 fn port(address: SocketAddr, is_running: bool) -> Finding {
     const CHECK: &str = "port";
     if is_running {
-        return match TcpStream::connect_timeout(&reachable(address), PATIENCE) {
+        return match TcpStream::connect_timeout(&reachable(address), TIMEOUT) {
             Ok(_) => Finding::good(CHECK, format!("{address} is open")),
             Err(error) => Finding::bad(CHECK, format!("{address}: {error}"), "does the controller run with this configuration? restart it"),
         };
@@ -113,12 +113,12 @@ fn served(address: &Address, authorities: Option<&str>) -> Finding {
         Err(error) => return Finding::bad(CHECK, format!("{address}: {error}"), "add the name to the DNS, or correct advertise"),
     };
     let agent = match authorities {
-        Some(pem) => https::agent(Some(pem)).map_err(|failure| failure.told()),
-        None => Ok(https::of_system(PATIENCE)),
+        Some(pem) => https::agent(Some(pem)).map_err(|failure| failure.message()),
+        None => Ok(https::of_system(TIMEOUT)),
     };
     let url = format!("https://{address}/health");
     let asked = agent.and_then(|agent| {
-        let asked = agent.get(&url).config().timeout_global(Some(PATIENCE)).build().call();
+        let asked = agent.get(&url).config().timeout_global(Some(TIMEOUT)).build().call();
         asked.map(|answer| answer.status().as_u16()).map_err(|error| error.to_string())
     });
     match asked {
@@ -147,7 +147,8 @@ fn ending(controller: &Transport) -> Finding {
                 return Finding::good(CHECK, "none ends within 30 days");
             }
             let of = |item: &&&Json, member: &str| item.get(member).and_then(Json::as_str).unwrap_or_default().to_owned();
-            let first: Vec<String> = ending.iter().take(SHOWN).map(|item| format!("{} {}", of(item, "kind"), of(item, "name"))).collect();
+            let first: Vec<String> =
+                ending.iter().take(MAX_NAMES).map(|item| format!("{} {}", of(item, "kind"), of(item, "name"))).collect();
             let told = format!("{} end within 30 days or have ended: {}", ending.len(), first.join(", "));
             Finding::bad(CHECK, told, "overkeep expiring lists them; enroll again what does not renew itself")
         }
@@ -163,7 +164,7 @@ fn key_sets(controller: &Transport) -> Finding {
         Err(error) => return Finding::bad(CHECK, error, "overkeep check"),
     };
     let (mut reached, mut failed) = (0_usize, Vec::new());
-    let agent = https::of_system(PATIENCE);
+    let agent = https::of_system(TIMEOUT);
     for signer in signers.as_array().into_iter().flatten() {
         let text = |member: &str| signer.get(member).and_then(Json::as_str).filter(|text| !text.is_empty());
         let (Some(endpoint), Some(&Json::Bool(true))) = (text("jwksEndpoint"), signer.get("enabled")) else { continue };
@@ -176,7 +177,7 @@ fn key_sets(controller: &Transport) -> Finding {
     if failed.is_empty() {
         return Finding::good(CHECK, format!("{reached} can be fetched"));
     }
-    failed.truncate(SHOWN);
+    failed.truncate(MAX_NAMES);
     let mend = "the jwksEndpoint must be reachable from this host, with a certificate of an authority that the system trusts";
     Finding::bad(CHECK, failed.join("; "), mend)
 }
@@ -186,7 +187,7 @@ fn get(controller: &Transport, path: &str, query: &[(&str, &str)]) -> Result<Str
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let request = Request { method: "GET".into(), path: path.into(), query, ..Request::default() };
     let answer = controller.ask(request, None).and_then(|answer| answer.good());
-    answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()).map_err(|failure| failure.told())
+    answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()).map_err(|failure| failure.message())
 }
 
 fn data(text: &str) -> Json {

@@ -30,15 +30,15 @@ impl SessionRouter {
     }
 }
 
-struct Known {
+struct CachedRouter {
     router: Record<EdgeRouter>,
     /// The router as shown while it is not connected.
-    apart: CachedJson<SessionRouter>,
+    disconnected: CachedJson<SessionRouter>,
 }
 
 /// The cached routers. Cheap to clone.
 #[derive(Clone)]
-pub struct Routers(Cache<Known>);
+pub struct Routers(Cache<CachedRouter>);
 
 impl Routers {
     /// An empty cache that follows the changes of a store.
@@ -61,16 +61,16 @@ impl Routers {
             let known = if known.is_some() { known } else { self.read(id, tx, at)? };
             let Some(known) = known else { continue };
             found.push(match tx.link(id) {
-                None => known.apart.clone(),
+                None => known.disconnected.clone(),
                 link => CachedJson::of(&SessionRouter::of(Common::with(&known.router, link)))?,
             });
         }
         Ok(found)
     }
 
-    fn read(&self, id: &str, tx: &Read<'_>, at: CommitNumber) -> Result<Option<Arc<Known>>> {
+    fn read(&self, id: &str, tx: &Read<'_>, at: CommitNumber) -> Result<Option<Arc<CachedRouter>>> {
         let Some(router) = tx.find(&Id::from_text(id))? else { return Ok(None) };
-        let known = Arc::new(Known { apart: CachedJson::of(&SessionRouter::of(Common::with(&router, None)))?, router });
+        let known = Arc::new(CachedRouter { disconnected: CachedJson::of(&SessionRouter::of(Common::with(&router, None)))?, router });
         self.0.insert(id, known.clone(), vec![Dependency::of_record(EdgeRouter::KIND, id)], at);
         Ok(Some(known))
     }

@@ -24,9 +24,9 @@ use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
     connection_shared::Client,
-    guard::{Guarded, LEAVING, Patience},
+    guard::{ConnectionLimits, Guarded, STOP_GRACE},
     http2,
-    memory_ledger::{Bounds, MemoryLedger},
+    memory_ledger::{MemoryBounds, MemoryLedger},
     response_body::PART,
 };
 use crate::http::{
@@ -45,7 +45,7 @@ const TLS_BUFFER: usize = 16 << 10;
 #[derive(Clone)]
 pub(crate) struct RestListener {
     pub dispatcher: Arc<Dispatcher>,
-    pub patience: Patience,
+    pub patience: ConnectionLimits,
     /// Shared by all connections.
     pub ledger: MemoryLedger,
     pub stopping: Shutdown,
@@ -53,7 +53,7 @@ pub(crate) struct RestListener {
 
 impl RestListener {
     /// Answers with this dispatcher, with bounds on the bytes held for clients.
-    pub(crate) fn new(dispatcher: Arc<Dispatcher>, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
+    pub(crate) fn new(dispatcher: Arc<Dispatcher>, patience: ConnectionLimits, bounds: MemoryBounds, stopping: Shutdown) -> Self {
         dispatcher.end_with(stopping.clone());
         Self { dispatcher, patience, ledger: MemoryLedger::new(bounds), stopping }
     }
@@ -93,7 +93,7 @@ pub(crate) fn connection_handlers(
     })
 }
 
-fn http1(dispatcher: web::Data<Dispatcher>, patience: Patience, stopping: Shutdown) -> H1Service<Connection, App, BoxBody> {
+fn http1(dispatcher: web::Data<Dispatcher>, patience: ConnectionLimits, stopping: Shutdown) -> H1Service<Connection, App, BoxBody> {
     HttpService::build()
         .graceful_shutdown_signal(move || {
             let mut here = stopping.connection();
@@ -101,7 +101,7 @@ fn http1(dispatcher: web::Data<Dispatcher>, patience: Patience, stopping: Shutdo
         })
         .keep_alive(patience.keep_alive)
         .client_request_timeout(patience.head)
-        .client_disconnect_timeout(LEAVING)
+        .client_disconnect_timeout(STOP_GRACE)
         // A client that closes its sending side has gone: its requests are abandoned.
         .h1_allow_half_closed(false)
         .h1_write_buffer_size(PART)
@@ -116,7 +116,7 @@ fn http1(dispatcher: web::Data<Dispatcher>, patience: Patience, stopping: Shutdo
 struct ConnectionHandlers {
     http1: H1ServiceHandler<Connection, AppService, BoxBody, ExpectHandler, UpgradeHandler>,
     http2: Rc<AppService>,
-    patience: Patience,
+    patience: ConnectionLimits,
     ledger: MemoryLedger,
 }
 

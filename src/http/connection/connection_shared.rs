@@ -39,9 +39,9 @@ impl ConnectionShared {
 }
 
 /// A request in progress, counted until this is dropped.
-pub(crate) struct Working<'l>(&'l ConnectionShared);
+pub(crate) struct RequestInProgress<'l>(&'l ConnectionShared);
 
-impl<'l> Working<'l> {
+impl<'l> RequestInProgress<'l> {
     /// Counts one more.
     pub(crate) fn on(line: &'l ConnectionShared) -> Self {
         line.working.set(line.working.get() + 1);
@@ -49,7 +49,7 @@ impl<'l> Working<'l> {
     }
 }
 
-impl Drop for Working<'_> {
+impl Drop for RequestInProgress<'_> {
     fn drop(&mut self) {
         self.0.working.set(self.0.working.get().saturating_sub(1));
         self.0.moved.set(Instant::now());

@@ -27,7 +27,7 @@ use crate::listener::ConnectionGuard;
 
 /// Time and size limits of connections.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct ConnectionLimits {
     /// The time a client has to send the head of a request.
     pub head: Duration,
     /// How long a client may leave data unread or unacknowledged.
@@ -41,7 +41,7 @@ pub(crate) struct Patience {
 }
 
 /// How long a client may read nothing after the listener stops.
-pub(crate) const LEAVING: Duration = Duration::from_secs(1);
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(1);
 /// Bytes in the buffers of a connection whose client reads nothing: those of HTTP, and of TLS as set in `connection/acceptor.rs`.
 const BUFFERED: usize = 64 << 10;
 /// An incomplete head up to this size is not counted: every connection has such a buffer.
@@ -86,7 +86,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guarded<T> {
         if let Guard::Http1(_, rest) = guard
             && !rest.is_empty()
         {
-            hand_out(rest, buf);
+            copy_part(rest, buf);
             return Poll::Ready(Ok(()));
         }
         let known = buf.filled().len();
@@ -97,7 +97,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guarded<T> {
                 if let Some(encoded) = targets.take(new) {
                     *rest = encoded.into();
                     buf.set_filled(known);
-                    hand_out(rest, buf);
+                    copy_part(rest, buf);
                 }
                 targets.unfinished()
             }
@@ -118,7 +118,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guarded<T> {
 }
 
 /// Passes on as much as there is room for.
-fn hand_out(rest: &mut Bytes, buf: &mut ReadBuf<'_>) {
+fn copy_part(rest: &mut Bytes, buf: &mut ReadBuf<'_>) {
     buf.put_slice(&rest.split_to(rest.len().min(buf.remaining())));
 }
 
@@ -126,10 +126,10 @@ fn hand_out(rest: &mut Bytes, buf: &mut ReadBuf<'_>) {
 struct WriteTimeout {
     patience: Duration,
     here: ConnectionGuard,
-    waiting: Option<Waiting>,
+    waiting: Option<BlockedWrite>,
 }
 
-struct Waiting {
+struct BlockedWrite {
     until: Pin<Box<Sleep>>,
     is_leaving: bool,
     _buffers: Hold,
@@ -146,8 +146,8 @@ impl WriteTimeout {
         let waiting = match self.waiting.take() {
             Some(waiting) if waiting.is_leaving == is_leaving => waiting,
             _ => {
-                let time = if is_leaving { self.patience.min(LEAVING) } else { self.patience };
-                Waiting { until: Box::pin(sleep(time)), is_leaving, _buffers: account.hold(BUFFERED) }
+                let time = if is_leaving { self.patience.min(STOP_GRACE) } else { self.patience };
+                BlockedWrite { until: Box::pin(sleep(time)), is_leaving, _buffers: account.hold(BUFFERED) }
             }
         };
         ready!(self.waiting.insert(waiting).until.as_mut().poll(cx));

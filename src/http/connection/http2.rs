@@ -36,8 +36,8 @@ use tokio::{
 
 use super::{
     answer_stream::{Part, send},
-    connection_shared::{Client, ConnectionShared, Working},
-    guard::{LEAVING, Patience},
+    connection_shared::{Client, ConnectionShared, RequestInProgress},
+    guard::{ConnectionLimits, STOP_GRACE},
     memory_ledger::Hold,
     response_body::PART,
 };
@@ -60,7 +60,7 @@ const WINDOW: u32 = 32 << 10;
 const WINDOWS: u32 = 65_535;
 
 /// Answers the requests of a connection until it ends.
-pub(crate) async fn serve<T, S>(stream: T, service: Rc<S>, client: Client, patience: Patience, mut here: ConnectionGuard)
+pub(crate) async fn serve<T, S>(stream: T, service: Rc<S>, client: Client, patience: ConnectionLimits, mut here: ConnectionGuard)
 where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request> + 'static,
@@ -93,7 +93,7 @@ struct Http2Connection<T, S> {
     line: Rc<ConnectionShared>,
     accepted: VecDeque<Accepted>,
     answers: FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>,
-    patience: Patience,
+    patience: ConnectionLimits,
     /// Expires when the connection is idle, or, while it ends, when nothing is read.
     rest: Pin<Box<Sleep>>,
     /// The memory of the connection itself, while a request is in progress.
@@ -118,7 +118,7 @@ where
     S::Error: Into<Response<BoxBody>>,
     S::Response: Into<Response<BoxBody>>,
 {
-    fn new(connection: Connection<T, Part>, service: Rc<S>, client: Client, patience: Patience) -> Self {
+    fn new(connection: Connection<T, Part>, service: Rc<S>, client: Client, patience: ConnectionLimits) -> Self {
         let line = ConnectionShared {
             client,
             patience: patience.unread,
@@ -152,22 +152,22 @@ where
             if !has_to_end && ends.as_mut().poll(cx).is_ready() {
                 has_to_end = true;
                 self.line.moved.set(Instant::now());
-                self.leave();
+                self.stop_accepting();
             }
-            self.go_on(cx)
+            self.advance(cx)
         })
         .await;
     }
 
     /// Accepts no further requests.
-    fn leave(&mut self) {
+    fn stop_accepting(&mut self) {
         if !self.is_leaving {
             self.is_leaving = true;
             self.connection.graceful_shutdown();
         }
     }
 
-    fn go_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut begun = 0;
         // Without room nothing is read: what the client sends stays in the socket. What was read is accepted completely.
         let is_paused = !self.is_leaving && self.is_paused(cx);
@@ -251,7 +251,7 @@ where
         let is_busy = !self.answers.is_empty() || self.connection.has_streams();
         if !is_busy && self.is_leaving {
             if std::mem::replace(&mut self.is_closing, true) {
-                return self.late(cx, LEAVING);
+                return self.late(cx, STOP_GRACE);
             }
             // Nothing is outstanding: the connection closes without waiting for the client.
             self.line.moved.set(Instant::now());
@@ -260,7 +260,7 @@ where
         }
         if is_busy {
             return if self.is_leaving && self.line.working.get() == 0 {
-                self.late(cx, LEAVING.min(self.patience.unread))
+                self.late(cx, STOP_GRACE.min(self.patience.unread))
             } else {
                 Poll::Pending
             };
@@ -271,7 +271,7 @@ where
         if self.rest.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        self.leave();
+        self.stop_accepting();
         Poll::Ready(false)
     }
 
@@ -296,7 +296,7 @@ where
     let work = async {
         line.client.account.room().await;
         let request = translated(request, &line.client.peer, hold.clone())?;
-        let _working = Working::on(&line);
+        let _working = RequestInProgress::on(&line);
         Some(service.call(request).await.map_or_else(Into::into, Into::into))
     };
     let reply: Option<Response<BoxBody>> = tokio::select! {

@@ -23,22 +23,22 @@ use tokio::{sync::Notify, time::timeout};
 use super::waiters::{Network, Waiters};
 
 /// The minimum interval between two searches for connections to close.
-const REST: Duration = Duration::from_millis(5);
+const SEARCH_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a connection waits for room in the total before it checks again by itself.
 const RECHECK: Duration = Duration::from_secs(1);
 /// The minimum interval between two log lines about closed connections.
-const QUIET: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The bounds, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct MemoryBounds {
     /// For unread answers on one connection.
     pub each: usize,
     /// For everything on all connections.
     pub total: usize,
 }
 
-impl Bounds {
+impl MemoryBounds {
     /// The part of the total that everybody may use.
     fn shared(self) -> usize {
         self.total / 8 * 7
@@ -50,12 +50,12 @@ impl Bounds {
 pub(crate) struct MemoryLedger(Arc<Accounts>);
 
 struct Accounts {
-    bounds: Bounds,
+    bounds: MemoryBounds,
     started: Instant,
     held: AtomicUsize,
     next: AtomicU64,
     accounts: Mutex<HashMap<u64, Weak<State>>>,
-    looked: Mutex<Looked>,
+    last_search: Mutex<LastSearch>,
     /// Connections that wait for room in the part for everybody.
     waiters: Waiters,
     /// Connections of clients that read, which wait for room in the total.
@@ -63,7 +63,7 @@ struct Accounts {
 }
 
 /// The last search for connections to close.
-struct Looked {
+struct LastSearch {
     at: Option<Instant>,
     logged_at: Option<Instant>,
     /// Connections closed since the last log line.
@@ -72,14 +72,14 @@ struct Looked {
 
 impl MemoryLedger {
     /// An empty ledger.
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: MemoryBounds) -> Self {
         Self(Arc::new(Accounts {
             bounds,
             started: Instant::now(),
             held: AtomicUsize::new(0),
             next: AtomicU64::new(0),
             accounts: Mutex::default(),
-            looked: Mutex::new(Looked { at: None, logged_at: None, cut: 0 }),
+            last_search: Mutex::new(LastSearch { at: None, logged_at: None, cut: 0 }),
             waiters: Waiters::default(),
             readers: Waiters::default(),
         }))
@@ -110,11 +110,11 @@ impl MemoryLedger {
 
     /// Closes connections until the others hold at most 3/4 of the bound; those first whose clients have not read for the longest time.
     fn make_room(&self) {
-        let Some(mut looked) = self.0.looked.try_lock() else { return };
-        if looked.at.is_some_and(|at| at.elapsed() < REST) {
+        let Some(mut last_search) = self.0.last_search.try_lock() else { return };
+        if last_search.at.is_some_and(|at| at.elapsed() < SEARCH_INTERVAL) {
             return;
         }
-        looked.at = Some(Instant::now());
+        last_search.at = Some(Instant::now());
         let known: Vec<Arc<State>> = self.0.accounts.lock().values().filter_map(Weak::upgrade).collect();
         let mut holding: Vec<(u64, usize, Arc<State>)> = known
             .into_iter()
@@ -133,17 +133,17 @@ impl MemoryLedger {
             held = held.saturating_sub(freed);
             state.is_cut.store(true, Relaxed);
             state.cut.notify_one();
-            looked.cut += 1;
+            last_search.cut += 1;
         }
-        if looked.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= QUIET) {
+        if last_search.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= LOG_INTERVAL) {
             let bound = self.0.bounds.total;
             tracing::warn!(
-                connections = looked.cut,
+                connections = last_search.cut,
                 bound,
                 "clients leave too much unread; connections whose clients read nothing were closed"
             );
-            looked.logged_at = Some(Instant::now());
-            looked.cut = 0;
+            last_search.logged_at = Some(Instant::now());
+            last_search.cut = 0;
         }
     }
 }
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     fn ledger() -> MemoryLedger {
-        MemoryLedger::new(Bounds { each: 100, total: 800 })
+        MemoryLedger::new(MemoryBounds { each: 100, total: 800 })
     }
 
     #[test]
@@ -370,7 +370,7 @@ mod tests {
         let cut: Vec<usize> = (0..8).filter(|n| is_cut(&accounts[*n])).collect();
         assert_eq!(cut, [1, 3], "705 bytes were held, 531 must stay");
         let idle = ledger.open(None);
-        std::thread::sleep(2 * REST);
+        std::thread::sleep(2 * SEARCH_INTERVAL);
         held[4].answer(10);
         assert!(!is_cut(&idle) && !accounts.iter().any(is_cut), "memory that is being freed must not count");
     }

@@ -8,7 +8,7 @@
 /// Follows the incoming bytes of an HTTP/1.1 connection.
 #[derive(Default)]
 pub(crate) struct TargetGuard {
-    at: At,
+    at: Position,
     /// Spaces so far in the request line: the target follows the first one.
     spaces: usize,
     /// The beginning of the current header.
@@ -20,7 +20,7 @@ pub(crate) struct TargetGuard {
 }
 
 #[derive(Default, Clone, Copy)]
-enum At {
+enum Position {
     #[default]
     Line,
     Headers,
@@ -31,9 +31,9 @@ enum At {
 }
 
 /// The maximum bytes buffered once nothing is checked any more.
-const UNSEEN: usize = 128 << 10;
+const MAX_UNCHECKED: usize = 128 << 10;
 /// The kept length of a header; a longer one does not give a valid content length.
-const ENOUGH: usize = 64;
+const MAX_HEADER_KEPT: usize = 64;
 
 impl TargetGuard {
     /// Processes received bytes. Returns their replacement, if they must be changed.
@@ -43,32 +43,32 @@ impl TargetGuard {
         while !rest.is_empty() {
             let line = || rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
             let part = match self.at {
-                At::Line | At::Headers => line(),
-                At::Body(length) => usize::try_from(length).map_or(rest.len(), |length| length.min(rest.len())),
-                At::Beyond => rest.len(),
+                Position::Line | Position::Headers => line(),
+                Position::Body(length) => usize::try_from(length).map_or(rest.len(), |length| length.min(rest.len())),
+                Position::Beyond => rest.len(),
             };
             let (part, behind) = rest.split_at(part);
             match self.at {
-                At::Line | At::Headers => self.come += part.len(),
-                At::Body(_) | At::Beyond => {}
+                Position::Line | Position::Headers => self.come += part.len(),
+                Position::Body(_) | Position::Beyond => {}
             }
-            if matches!(self.at, At::Line) {
+            if matches!(self.at, Position::Line) {
                 self.begin(part, bytes.len() - rest.len(), bytes, &mut encoded);
             } else {
                 encoded.iter_mut().for_each(|encoded| encoded.extend_from_slice(part));
-                self.go_on(part);
+                self.advance(part);
             }
             rest = behind;
         }
         encoded
     }
 
-    /// Received bytes of an incomplete head; [`UNSEEN`] once nothing is checked any more.
+    /// Received bytes of an incomplete head; [`MAX_UNCHECKED`] once nothing is checked any more.
     pub(crate) fn unfinished(&self) -> usize {
         match self.at {
-            At::Line | At::Headers => self.come,
-            At::Body(_) => 0,
-            At::Beyond => UNSEEN,
+            Position::Line | Position::Headers => self.come,
+            Position::Body(_) => 0,
+            Position::Beyond => MAX_UNCHECKED,
         }
     }
 
@@ -85,27 +85,27 @@ impl TargetGuard {
         }
         // Empty lines may precede a request.
         if part.ends_with(b"\n") && std::mem::take(&mut self.spaces) > 0 {
-            self.at = At::Headers;
+            self.at = Position::Headers;
         }
     }
 
-    fn go_on(&mut self, part: &[u8]) {
+    fn advance(&mut self, part: &[u8]) {
         match self.at {
-            At::Body(length) => {
+            Position::Body(length) => {
                 let left = length.saturating_sub(part.len() as u64);
-                self.at = if left > 0 { At::Body(left) } else { At::Line };
+                self.at = if left > 0 { Position::Body(left) } else { Position::Line };
             }
-            At::Headers => {
-                let room = ENOUGH.saturating_sub(self.header.len());
+            Position::Headers => {
+                let room = MAX_HEADER_KEPT.saturating_sub(self.header.len());
                 self.header.extend(part.iter().take(room));
                 if part.ends_with(b"\n") {
                     let header = std::mem::take(&mut self.header);
-                    self.note(header.trim_ascii_end(), header.len() < ENOUGH);
+                    self.note(header.trim_ascii_end(), header.len() < MAX_HEADER_KEPT);
                     self.header = header;
                     self.header.clear();
                 }
             }
-            At::Line | At::Beyond => {}
+            Position::Line | Position::Beyond => {}
         }
     }
 
@@ -116,9 +116,9 @@ impl TargetGuard {
         if header.is_empty() {
             let length = self.length.take().unwrap_or_default();
             self.at = match length {
-                _ if self.is_odd => At::Beyond,
-                0 => At::Line,
-                length => At::Body(length),
+                _ if self.is_odd => Position::Beyond,
+                0 => Position::Line,
+                length => Position::Body(length),
             };
             self.come = 0;
         } else if is("content-length") {
@@ -177,7 +177,7 @@ mod tests {
             "content-length:",
             "content-length: 0\r\n 0",
             "content-length: 99999999999999999999999999",
-            &format!("content-length: {}1", "0".repeat(ENOUGH)),
+            &format!("content-length: {}1", "0".repeat(MAX_HEADER_KEPT)),
         ] {
             let sent = format!("POST /\" HTTP/1.1\r\n{header}\r\n\r\n{next}");
             assert_eq!(taken(&sent, 5), sent.replacen("/\"", "/%22", 1), "{header}");

@@ -60,12 +60,12 @@ impl MessageBody for Outgoing {
 mod tests {
     use std::task::Waker;
 
-    use super::super::memory_ledger::{Bounds, MemoryLedger};
+    use super::super::memory_ledger::{MemoryBounds, MemoryLedger};
     use super::*;
 
     #[test]
     fn bodies_go_out_in_parts() {
-        let hold = Arc::new(MemoryLedger::new(Bounds { each: 1, total: 1 << 30 }).open(None).hold(0));
+        let hold = Arc::new(MemoryLedger::new(MemoryBounds { each: 1, total: 1 << 30 }).open(None).hold(0));
         let mut body = Outgoing::new(BoxBody::new(Bytes::from(vec![7; 2 * PART + 1])), Some(hold));
         assert_eq!(body.size(), BodySize::Sized(2 * PART as u64 + 1));
         let mut next = || match Pin::new(&mut body).poll_next(&mut Context::from_waker(Waker::noop())) {

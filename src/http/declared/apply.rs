@@ -25,7 +25,7 @@ use crate::{
 const TAG_DIGITS: usize = 32;
 
 /// The requested state of a network.
-pub(crate) struct Wanted {
+pub(crate) struct RequestedNetwork {
     /// Lists of records by the path of their kind, and assertions.
     pub network: Map<String, Json>,
     /// Whether records of the listed kinds that the lists do not name are deleted.
@@ -79,7 +79,7 @@ pub(crate) struct Applied {
 ///
 /// # Errors
 /// A record cannot be read.
-pub(crate) fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Result<String> {
+pub(crate) fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &RequestedNetwork) -> Result<String> {
     let mut sum = Context::new(&SHA256);
     let mut add = |value: &dyn Fn() -> serde_json::Result<Vec<u8>>| {
         let bytes = value().map_err(|error| Error::Internal(format!("cannot write a draft as JSON: {error}")))?;
@@ -99,7 +99,7 @@ pub(crate) fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Re
 ///
 /// # Errors
 /// An object breaks a rule (the error names its place), or too many objects would be deleted. The caller must then roll back the transaction.
-pub(crate) fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Applied> {
+pub(crate) fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwork) -> Result<Applied> {
     let mut objects = write(kinds, change, &wanted.network)?;
     if wanted.prune {
         let pruned = prune(kinds, change, wanted)?;
@@ -188,7 +188,7 @@ fn differences(before: &Json, after: &Json) -> Vec<MemberChange> {
 }
 
 /// Deletes the objects that the file does not name, of the kinds that it lists.
-fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Vec<ObjectChange>> {
+fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwork) -> Result<Vec<ObjectChange>> {
     let mut deletions = Vec::new();
     for one in kinds.all().iter().rev() {
         let Some(items) = items(&wanted.network, one) else { continue };

@@ -26,7 +26,7 @@ pub(crate) fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<Strin
         })?;
         records.sort_by(|(one, _), (other, _)| one.cmp(other));
         let required = required(&one.schema);
-        let shown = records.into_iter().map(|(_, draft)| names.to_names(one, brief(one, &required, draft)));
+        let shown = records.into_iter().map(|(_, draft)| names.to_names(one, without_defaults(one, &required, draft)));
         network.insert(one.kind.path.into(), shown.collect::<Result<_>>()?);
     }
     Ok(network)
@@ -40,7 +40,7 @@ fn required(schema: &Json) -> BTreeSet<String> {
 }
 
 /// A draft without members that have their default value. The name comes first, the tags last.
-fn brief(of: &DeclaredKind, required: &BTreeSet<String>, draft: Json) -> Json {
+fn without_defaults(of: &DeclaredKind, required: &BTreeSet<String>, draft: Json) -> Json {
     let Json::Object(mut members) = draft else { return draft };
     let least: Map<String, Json> =
         members.iter().filter(|(name, _)| required.contains(*name)).map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -33,7 +33,9 @@ impl Description {
     /// # Errors
     /// It cannot be serialized, which is a defect.
     pub fn json(&self) -> Result<Constant> {
-        once(&self.json, || serde_json::to_vec(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as JSON: {e}"))))
+        get_or_write(&self.json, || {
+            serde_json::to_vec(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as JSON: {e}")))
+        })
     }
 
     /// As YAML.
@@ -42,11 +44,11 @@ impl Description {
     /// It cannot be serialized, which is a defect.
     pub fn yaml(&self) -> Result<Constant> {
         let text = || serde_saphyr::to_string(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
-        once(&self.yaml, || text().map(String::into_bytes))
+        get_or_write(&self.yaml, || text().map(String::into_bytes))
     }
 }
 
-fn once(cell: &OnceLock<Constant>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<Constant> {
+fn get_or_write(cell: &OnceLock<Constant>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<Constant> {
     if let Some(text) = cell.get() {
         return Ok(text.clone());
     }

@@ -30,7 +30,7 @@ impl<'c> Recovery<'c> {
     }
 
     /// Called at intervals: notices a failure that a reader met, and retries while writes are refused.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn check(&mut self) {
         if let Some(reason) = self.core.backend.failure() {
             self.stale = true;
             self.core.fail(reason);

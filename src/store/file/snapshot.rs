@@ -100,16 +100,16 @@ impl<'s> Views<'s> {
         Ok(Self { store, first, later: Vec::new() })
     }
 
-    fn open_another(&mut self) {
+    fn add_view(&mut self) {
         // A closed store frees nothing, so that it needs no view.
         self.later.extend(self.store.core().database().ok().and_then(|database| database.begin_read().ok()));
     }
 
-    fn let_go(self, watch: &Progress) {
+    fn release_views(self, watch: &Progress) {
         drop(self.first);
         for view in self.later {
             // A cancelled copy does not pause.
-            if watch.go_on().is_ok() {
+            if watch.check_cancelled().is_ok() {
                 thread::sleep(PAUSE);
             }
             drop(view);
@@ -123,7 +123,7 @@ fn copy(mut views: Views<'_>, to: &Path, owner: Owner, watch: &Progress, seal: i
     let names = tables(&views.first)?;
     let (unfinished, mut database) = Unfinished::make(to, &names).map_err(failed)?;
     let written = write(&mut views, &database, &names, watch).and_then(|sum| carry(&views.first, &database).map(|()| sum).map_err(failed));
-    views.let_go(watch);
+    views.release_views(watch);
     let manifest = seal(written?)?;
     manifest.store(&database)?;
     database.compact().map_err(failed)?;
@@ -145,7 +145,7 @@ fn write(views: &mut Views<'_>, into: &Database, names: &[String], watch: &Progr
             if size >= BATCH {
                 insert(into, std::mem::take(&mut batch)).map_err(failed)?;
                 size = 0;
-                views.open_another();
+                views.add_view();
             }
             watch.step()?;
         }

@@ -45,7 +45,7 @@ pub(crate) const ANCHOR: &[u8] = b"history";
 /// The number of rows dropped in one transaction.
 const BATCH: usize = 512;
 /// The greatest number of faults reported.
-const TOLD: usize = 100;
+const MAX_FAULTS: usize = 100;
 
 /// How much of the history is kept.
 #[derive(Debug, Clone, Copy)]
@@ -206,7 +206,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn tell(&self, entry: HistoryEntry) -> Result<()> {
+    pub fn append_history(&self, entry: HistoryEntry) -> Result<()> {
         // Deleted sessions that share a transaction are otherwise unrelated, so that each is a change of its own.
         let is_part = matches!(entry.action, Action::Create | Action::Update | Action::Delete);
         let author = Author::clone(&self.author.borrow());
@@ -222,7 +222,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn tell_of(&self, author: Author, entry: HistoryEntry) -> Result<()> {
+    pub(crate) fn append_history_of(&self, author: Author, entry: HistoryEntry) -> Result<()> {
         let about = entry.access.as_ref().filter(|access| access.changes == 1).map(|access| access.first);
         self.add(author, entry, |sequence| about.unwrap_or(sequence))
     }
@@ -238,7 +238,7 @@ impl Tx<'_> {
     }
 
     /// Drops up to [`BATCH`] rows that need not be kept, oldest first. Returns their number.
-    fn drop_old(&self, keep: Retention) -> Result<usize> {
+    fn delete_old_rows(&self, keep: Retention) -> Result<usize> {
         let (mut anchor, end) = (anchor(self)?, end(self)?);
         let mut old = Vec::new();
         self.scan(Table::History, ALL, &mut |key, row| {
@@ -257,7 +257,7 @@ impl Tx<'_> {
 }
 
 /// Whether the first row is to be dropped.
-fn is_any_old(read: &Read<'_>, keep: Retention) -> Result<bool> {
+fn is_oldest_expired(read: &Read<'_>, keep: Retention) -> Result<bool> {
     let bytes = end(read)?.total.wrapping_sub(anchor(read)?.total);
     let mut any = false;
     read.scan(Table::History, ALL, &mut |key, row| {
@@ -271,10 +271,10 @@ fn is_any_old(read: &Read<'_>, keep: Retention) -> Result<bool> {
 /// unless the size is exceeded.
 fn is_old(row: &[u8], keep: Retention, bytes: u64) -> bool {
     #[derive(Deserialize)]
-    struct When {
+    struct RowTime {
         at: Timestamp,
     }
-    let when = || serde_json::from_slice::<When>(&text(row)?).ok();
+    let when = || serde_json::from_slice::<RowTime>(&text(row)?).ok();
     bytes > keep.bytes || when().is_some_and(|when| when.at < keep.since)
 }
 
@@ -319,7 +319,7 @@ impl Store {
             let mut met = noted.is_none_or(|noted| start.is(noted));
             read.follow_history(None, &mut |_, fault, link| {
                 rows += 1;
-                faults.extend(fault.filter(|_| faults.len() < TOLD));
+                faults.extend(fault.filter(|_| faults.len() < MAX_FAULTS));
                 met |= noted.is_some_and(|noted| link.is(noted));
                 last = link;
                 Ok(ControlFlow::Continue(()))
@@ -339,8 +339,8 @@ impl Store {
     /// The file cannot be read or written; what was dropped until then stays dropped.
     pub fn trim_history(&self, keep: Retention) -> Result<usize> {
         let mut dropped = 0;
-        while self.read(|read| is_any_old(read, keep))? {
-            dropped += self.write_blocking(move |tx| tx.drop_old(keep))?;
+        while self.read(|read| is_oldest_expired(read, keep))? {
+            dropped += self.write_blocking(move |tx| tx.delete_old_rows(keep))?;
         }
         Ok(dropped)
     }

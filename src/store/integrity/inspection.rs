@@ -108,7 +108,7 @@ impl<'i> Inspection<'i> {
             let end = log::unreadable_end(read)?;
             read.follow_history(behind, &mut |key, fault, _| {
                 let remedy = if end.as_deref() == Some(key) { Remedy::End } else { Remedy::None };
-                fault.into_iter().for_each(|fault| self.tell(remedy.clone(), fault));
+                fault.into_iter().for_each(|fault| self.add_fault(remedy.clone(), fault));
                 step(self, key)
             })?;
             return Ok(stopped);
@@ -130,7 +130,7 @@ impl<'i> Inspection<'i> {
         Ok(if self.rows > 0 && self.faults.len() < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     }
 
-    fn tell(&mut self, remedy: Remedy, description: String) {
+    fn add_fault(&mut self, remedy: Remedy, description: String) {
         self.faults.push(Fault { description, remedy });
     }
 
@@ -139,25 +139,25 @@ impl<'i> Inspection<'i> {
         let kind = entry.kind.name;
         let unreadable = || Remedy::Record { place, key: id.to_vec() };
         let Ok(id) = text(id) else {
-            self.tell(unreadable(), format!("a {kind} has an id that is not text"));
+            self.add_fault(unreadable(), format!("a {kind} has an id that is not text"));
             return Ok(());
         };
         let Parts { entries, targets, flaw } = match (entry.parts)(id, bytes) {
             Ok(parts) => parts,
             Err(reason) => {
-                self.tell(unreadable(), reason.to_string());
+                self.add_fault(unreadable(), reason.to_string());
                 return Ok(());
             }
         };
-        flaw.into_iter().for_each(|flaw| self.tell(Remedy::None, format!("the {kind} {id} {flaw}")));
+        flaw.into_iter().for_each(|flaw| self.add_fault(Remedy::None, format!("the {kind} {id} {flaw}")));
         for own in &entries {
             let present = self.read.bytes(Table::Index, &own.key)?.as_ref() == Some(&own.row);
             match holder(self.read, entry, place, id, own)? {
                 Some(other) if !present || other.as_str() < id => {
-                    self.tell(Remedy::None, format!("the {kind} {id} has the same {} as {other}", own.field));
+                    self.add_fault(Remedy::None, format!("the {kind} {id} has the same {} as {other}", own.field));
                 }
                 None if !present => {
-                    self.tell(Remedy::Entries { place, id: id.into() }, format!("the index of {} lacks the {kind} {id}", own.field));
+                    self.add_fault(Remedy::Entries { place, id: id.into() }, format!("the index of {} lacks the {kind} {id}", own.field));
                 }
                 _ => {}
             }
@@ -168,7 +168,7 @@ impl<'i> Inspection<'i> {
                 let remedy = if held { Remedy::None } else { Remedy::Target { place, id: id.into() } };
                 let description =
                     format!("the {kind} {id} refers by {} to the {} {}, which does not exist", target.field, target.kind.name, target.id);
-                self.tell(remedy, description);
+                self.add_fault(remedy, description);
             }
         }
         Ok(())
@@ -178,7 +178,7 @@ impl<'i> Inspection<'i> {
     fn row(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
         match Owner::of(self.read, key, row)? {
             Owner::Record => {}
-            Owner::Nobody(description) => self.tell(Remedy::Row(key.to_vec()), description),
+            Owner::Nobody(description) => self.add_fault(Remedy::Row(key.to_vec()), description),
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ use self::{
 };
 use super::{handle::Store, list::scan_limit::ScanPermit, progress::Progress};
 use crate::error::{Error, Result};
-use report::TOLD;
+use report::MAX_FINDINGS;
 use totals::Totals;
 
 /// The greatest number of faults collected for repair in one pass.
@@ -51,9 +51,9 @@ impl Store {
     /// # Errors
     /// The file cannot be read, or `watch` cancelled it.
     pub fn check(&self, watch: &Progress) -> Result<Report> {
-        let faults = self.inspect(watch, TOLD + 1)?;
+        let faults = self.inspect(watch, MAX_FINDINGS + 1)?;
         let mut report = Report::default();
-        report.tell(faults.into_iter().map(|fault| fault.description).chain(self.lost()).map(unrepaired));
+        report.add(faults.into_iter().map(|fault| fault.description).chain(self.lost()).map(unrepaired));
         Ok(report)
     }
 
@@ -71,9 +71,9 @@ impl Store {
             let (wanted, others): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(|fault| next.is_some() && order(fault) == next);
             let (repaired, left) = self.repair_faults(wanted, watch)?;
             let is_over = repaired.is_empty();
-            report.tell(repaired.into_iter().map(|fault| (fault.repaired(), true)));
+            report.add(repaired.into_iter().map(|fault| (fault.repaired(), true)));
             if is_over {
-                report.tell(left.into_iter().chain(others).map(|fault| fault.description).chain(self.lost()).map(unrepaired));
+                report.add(left.into_iter().chain(others).map(|fault| fault.description).chain(self.lost()).map(unrepaired));
                 return Ok(report);
             }
         }
@@ -88,7 +88,7 @@ impl Store {
         let looked = self.core().read(Some(&ScanPermit::free(&watch.stop)), |read| Inspection::some(read, watch, place, rows));
         match looked {
             Ok((faults, next)) => Ok((faults.into_iter().map(|fault| fault.description).collect(), next)),
-            Err(error) if watch.go_on().is_ok() && self.is_open() => {
+            Err(error) if watch.check_cancelled().is_ok() && self.is_open() => {
                 let name = place.kind(self.core().context.registry.entries()).unwrap_or("the index or the history");
                 Ok((vec![format!("rows of {name} cannot be read: {error}")], Some(place.next_table())))
             }
@@ -134,7 +134,7 @@ impl Store {
     /// gone.
     fn apply(&self, remedies: Vec<Remedy>, watch: &Progress) -> Result<Vec<bool>> {
         loop {
-            watch.go_on()?;
+            watch.check_cancelled()?;
             let remedies = remedies.clone();
             match self.write_blocking(move |tx| remedies.iter().map(|remedy| remedy.apply(tx)).collect()) {
                 Err(Error::Busy { .. }) => std::thread::sleep(BUSY),

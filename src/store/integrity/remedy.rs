@@ -77,7 +77,15 @@ fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
     }
     tx.rows.remove(Table::Records(place), key)?;
     let id = String::from_utf8_lossy(key).into_owned();
-    tx.tell(HistoryEntry { action: Action::Delete, kind: entry.kind.name, id, name: None, before: None, after: None, access: None })
+    tx.append_history(HistoryEntry {
+        action: Action::Delete,
+        kind: entry.kind.name,
+        id,
+        name: None,
+        before: None,
+        after: None,
+        access: None,
+    })
 }
 
 fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {

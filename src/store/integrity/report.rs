@@ -1,7 +1,7 @@
 //! The result of an integrity check.
 
 /// The greatest number of findings reported.
-pub(super) const TOLD: usize = 1000;
+pub(super) const MAX_FINDINGS: usize = 1000;
 
 /// A fault that is there, or that was repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +30,9 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn tell(&mut self, findings: impl Iterator<Item = (String, bool)>) {
+    pub(super) fn add(&mut self, findings: impl Iterator<Item = (String, bool)>) {
         for (description, fixed) in findings {
-            if self.findings.len() == TOLD {
+            if self.findings.len() == MAX_FINDINGS {
                 self.more = true;
                 return;
             }

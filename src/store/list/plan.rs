@@ -84,16 +84,16 @@ impl<E: Entity> Plan<E> {
     }
 
     /// Whether the list is made from few records of all, so that it is not worth another thread.
-    pub(crate) fn is_brief(&self) -> bool {
-        const FEW: usize = 20;
-        const FAR: usize = 1_000;
+    pub(crate) fn is_short(&self) -> bool {
+        const MAX_RECORDS: usize = 20;
+        const MAX_OFFSET: usize = 1_000;
         let unique = |field: &str| E::FIELDS.iter().any(|of| of.name == field && matches!(of.index, Index::Unique | Index::Every));
         let is_short = match self.candidates {
-            Candidates::Id => self.values.len() <= FEW,
-            Candidates::Field(field) => unique(field) && self.values.len() <= FEW,
+            Candidates::Id => self.values.len() <= MAX_RECORDS,
+            Candidates::Field(field) => unique(field) && self.values.len() <= MAX_RECORDS,
             Candidates::Scope => {
                 let ordered = self.sort.is_empty() || self.scan.is_some();
-                let near = self.window.offset <= FAR && self.window.limit.is_some_and(|limit| limit <= FEW);
+                let near = self.window.offset <= MAX_OFFSET && self.window.limit.is_some_and(|limit| limit <= MAX_RECORDS);
                 E::ENDS_BY.is_empty() && self.everything && ordered && near
             }
         };

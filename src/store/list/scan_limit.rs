@@ -19,10 +19,10 @@ use crate::error::{Error, Result};
 use crate::store::refusal::{RETRY_AFTER, closed};
 
 /// The number of rows that need no permit.
-const FEW: u64 = 1_000;
+const ROWS_WITHOUT_PERMIT: u64 = 1_000;
 
 /// A scan yields after this many rows; otherwise other threads may wait for this core as long as a short scan takes.
-const TOGETHER: u64 = 64;
+const ROWS_BEFORE_YIELD: u64 = 64;
 
 /// The permits for scans.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ pub(crate) struct ScanPermit<'t> {
 
 impl<'t> ScanPermit<'t> {
     /// A scan that may have to wait.
-    pub(crate) fn among(scan_limit: &'t ScanLimit, abandoned: &'t AtomicBool) -> Self {
+    pub(crate) fn limited(scan_limit: &'t ScanLimit, abandoned: &'t AtomicBool) -> Self {
         Self { scan_limit: Some(scan_limit), ..Self::free(abandoned) }
     }
 
@@ -66,10 +66,10 @@ impl<'t> ScanPermit<'t> {
     /// # Errors
     /// [`Error::Busy`] if too many scans wait; [`Error::Internal`] if the caller is gone.
     pub(crate) fn step(&self) -> Result<()> {
-        self.go_on(1)?;
+        self.admit(1)?;
         let rows = self.rows.get().saturating_add(1);
         self.rows.set(rows);
-        if rows.is_multiple_of(TOGETHER) {
+        if rows.is_multiple_of(ROWS_BEFORE_YIELD) {
             yield_now();
         }
         Ok(())
@@ -79,21 +79,21 @@ impl<'t> ScanPermit<'t> {
     /// needs a permit, it waits for it now, while a refusal has cost nothing yet.
     ///
     /// # Errors
-    /// As in [`ScanPermit::step`]. As in [`ScanPermit::step`].
+    /// As in [`ScanPermit::step`].
     pub(crate) fn before(&self, rows: u64) -> Result<()> {
         yield_now();
-        self.go_on(rows)
+        self.admit(rows)
     }
 
-    fn go_on(&self, rows: u64) -> Result<()> {
+    fn admit(&self, rows: u64) -> Result<()> {
         if self.abandoned.load(Ordering::Relaxed) {
             return Err(Error::Internal("the caller is gone".into()));
         }
         let known = self.rows.get();
-        if known > FEW || known.saturating_add(rows) <= FEW {
+        if known > ROWS_WITHOUT_PERMIT || known.saturating_add(rows) <= ROWS_WITHOUT_PERMIT {
             return Ok(());
         }
-        self.rows.set(FEW + 1);
+        self.rows.set(ROWS_WITHOUT_PERMIT + 1);
         self.scan_limit.map_or(Ok(()), |scan_limit| self.wait(scan_limit))
     }
 

@@ -20,11 +20,11 @@ impl SortKey {
     }
 
     pub(crate) fn is_after(&self, seen: &dyn Subject, id: &str, sort: &[Sort]) -> bool {
-        self.stand_to(sort.iter().map(|by| seen.value(&by.symbol)), id).is_gt()
+        self.order_to(sort.iter().map(|by| seen.value(&by.symbol)), id).is_gt()
     }
 
     /// The order of this record relative to one with these keys and this id.
-    fn stand_to<'v>(&self, keys: impl Iterator<Item = impl Borrow<Value<'v>>>, id: &str) -> Ordering {
+    fn order_to<'v>(&self, keys: impl Iterator<Item = impl Borrow<Value<'v>>>, id: &str) -> Ordering {
         let keys = self.keys.iter().zip(keys).map(|((own, down), their)| {
             let ascending = compare(own, their.borrow());
             if *down { ascending.reverse() } else { ascending }
@@ -35,7 +35,7 @@ impl SortKey {
 
 impl Ord for SortKey {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.stand_to(other.keys.iter().map(|(key, _)| key), &other.id)
+        self.order_to(other.keys.iter().map(|(key, _)| key), &other.id)
     }
 }
 impl PartialOrd for SortKey {

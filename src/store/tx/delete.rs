@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{
     edit::Edit,
-    tombstone::{AT_ONCE, IN_ALL},
+    tombstone::{MAX_PER_TRANSACTION, MAX_PER_VALUE},
     write::Tx,
 };
 use crate::store::registry::Rule;
@@ -30,13 +30,13 @@ struct Plan {
     /// Which record (first) drops its reference to which (second).
     clear: BTreeSet<(Node, Node)>,
     /// The tombstones to write: the place of the kind, the field, and the value.
-    endings: Vec<(usize, &'static str, String)>,
+    tombstones: Vec<(usize, &'static str, String)>,
     /// The records that prevent the deletion, and the field of the reference.
     held: Vec<(&'static str, Node)>,
 }
 
 impl Plan {
-    fn doom(&mut self, node: Node) {
+    fn add_deletion(&mut self, node: Node) {
         if self.known.insert(node.clone()) {
             self.deletions.push(node);
         }
@@ -87,29 +87,29 @@ fn delete_with(tx: &Tx<'_>, kind: Kind, id: &str, remove: impl FnOnce() -> Resul
         tx.unless_damaged(tx.remove(*place, id))?;
     }
     remove()?;
-    plan.endings.into_iter().try_for_each(|(place, field, value)| tx.write_tombstone(registry.entry(place)?.kind, field, &value))
+    plan.tombstones.into_iter().try_for_each(|(place, field, value)| tx.write_tombstone(registry.entry(place)?.kind, field, &value))
 }
 
 fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
     let registry = &tx.context.registry;
     let mut plan = Plan::default();
-    plan.doom(first);
+    plan.add_deletion(first);
     let mut at = 0;
     while let Some(node) = plan.deletions.get(at).cloned() {
         at += 1;
         for (place, edge) in registry.edges_to(registry.entry(node.0)?.kind) {
             let entry = registry.entry(place)?;
             if edge.rule == Rule::Cascade && entry.ends_by.contains(&edge.field) {
-                let limit = if plan.deletions.len() < IN_ALL { AT_ONCE } else { 0 };
+                let limit = if plan.deletions.len() < MAX_PER_TRANSACTION { MAX_PER_VALUE } else { 0 };
                 match tx.few_ids(entry.kind, edge.field, &node.1, limit)? {
-                    Some(few) => few.into_iter().for_each(|id| plan.doom((place, id))),
-                    None => plan.endings.push((place, edge.field, node.1.clone())),
+                    Some(few) => few.into_iter().for_each(|id| plan.add_deletion((place, id))),
+                    None => plan.tombstones.push((place, edge.field, node.1.clone())),
                 }
                 continue;
             }
             for id in tx.ids(entry.kind, edge.field, &node.1)? {
                 match edge.rule {
-                    Rule::Cascade => plan.doom((place, id)),
+                    Rule::Cascade => plan.add_deletion((place, id)),
                     Rule::Clear => {
                         plan.clear.insert(((place, id), node.clone()));
                     }

@@ -3,7 +3,7 @@
 //!
 //! All jobs of a group share one redb transaction, so that the group costs one commit and no reader sees a part of it.
 //! A job that fails is rolled back row by row from the log of [`Writing`]. If redb fails in the middle of a change, its
-//! tree may be inconsistent: then the whole transaction must be aborted, and [`Writing::torn`] says so.
+//! tree may be inconsistent: then the whole transaction must be aborted, and [`Writing::is_incomplete`] says so.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -160,7 +160,7 @@ impl Rows for Reading<'_> {
 }
 
 /// A long scan yields the processor after this many rows.
-const STRETCH: usize = 256;
+const ROWS_BEFORE_YIELD: usize = 256;
 
 type Row<'r> = (AccessGuard<'r, Bytes>, AccessGuard<'r, Bytes>);
 
@@ -170,7 +170,7 @@ fn show<'r>(rows: impl Iterator<Item = std::result::Result<Row<'r>, StorageError
         if visit(key.value(), value.value())?.is_break() {
             break;
         }
-        if n % STRETCH == STRETCH - 1 {
+        if n % ROWS_BEFORE_YIELD == ROWS_BEFORE_YIELD - 1 {
             std::thread::yield_now();
         }
     }
@@ -185,7 +185,7 @@ pub(crate) struct Writing<'t> {
     names: &'t Names,
     opened: Opened<Writable<'t>>,
     log: RefCell<Vec<Undo>>,
-    torn: Cell<bool>,
+    incomplete: Cell<bool>,
 }
 
 struct Undo {
@@ -196,12 +196,12 @@ struct Undo {
 
 impl<'t> Writing<'t> {
     pub(crate) fn new(transaction: &'t WriteTransaction, names: &'t Names) -> Self {
-        Self { transaction, names, opened: Opened::new(names), log: RefCell::default(), torn: Cell::new(false) }
+        Self { transaction, names, opened: Opened::new(names), log: RefCell::default(), incomplete: Cell::new(false) }
     }
 
     /// Whether a change failed in the middle, so that the whole transaction must be aborted.
-    pub(crate) fn torn(&self) -> bool {
-        self.torn.get()
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.incomplete.get()
     }
 
     /// Clears the undo log, so that what was written stays in the transaction. Returns whether anything was written.
@@ -215,17 +215,17 @@ impl<'t> Writing<'t> {
         self.opened.get(table, || self.transaction.open_table(definition(self.names, table)?).map(RefCell::new).map_err(broken))
     }
 
-    /// Sets or removes a row and returns its previous value. The transaction counts as torn until the change has
-    /// succeeded, so that a panic of redb leaves it torn; once torn, it stays so.
+    /// Sets or removes a row and returns its previous value. The transaction counts as incomplete until the change has
+    /// succeeded, so that a panic of redb leaves it incomplete; once incomplete, it stays so.
     fn change(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         let mut open = self.table(table)?.borrow_mut();
-        let torn = self.torn.replace(true);
+        let incomplete = self.incomplete.replace(true);
         let before = match value {
             Some(value) => open.insert(key, value),
             None => open.remove(key),
         };
         let before = before.map_err(broken)?.map(|before| before.value().to_vec());
-        self.torn.set(torn);
+        self.incomplete.set(incomplete);
         Ok(before)
     }
 

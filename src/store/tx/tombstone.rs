@@ -26,9 +26,9 @@ use crate::{
 };
 
 /// Up to this many records with one value are deleted in the transaction itself.
-pub(crate) const AT_ONCE: usize = 200;
+pub(crate) const MAX_PER_VALUE: usize = 200;
 /// Once this many records are deleted in a transaction, over all values, tombstones are written for the rest.
-pub(crate) const IN_ALL: usize = 3 * AT_ONCE;
+pub(crate) const MAX_PER_TRANSACTION: usize = 3 * MAX_PER_VALUE;
 /// The setting that counts tombstones.
 const EPOCH: &str = "era";
 
@@ -98,7 +98,7 @@ impl Read<'_> {
 }
 
 impl Tx<'_> {
-    /// The records of a kind with a value, for the caller to delete one by one. If they are more than `AT_ONCE` and
+    /// The records of a kind with a value, for the caller to delete one by one. If they are more than `MAX_PER_VALUE` and
     /// the field is one of [`Entity::ENDS_BY`], a tombstone is written and none is returned. Records under an earlier
     /// tombstone are never returned.
     ///
@@ -121,7 +121,7 @@ impl Tx<'_> {
     }
 
     fn few<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Vec<String>>> {
-        let limit = if E::ENDS_BY.contains(&field) { AT_ONCE } else { usize::MAX };
+        let limit = if E::ENDS_BY.contains(&field) { MAX_PER_VALUE } else { usize::MAX };
         self.few_ids(E::KIND, field, value, limit)
     }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::store::{
     event::Event,
     index::{self, IndexEntry},
-    registry::Cleared,
+    registry::RemovedReference,
 };
 use crate::{
     clock::Timestamp,
@@ -114,7 +114,7 @@ impl Tx<'_> {
         if !(entry.stands)(id, &bytes, self)? {
             return Ok(());
         }
-        let cleared = Cleared { kind, id: target, at: Facts::now(self), by_system: self.is_by_system() };
+        let cleared = RemovedReference { kind, id: target, at: Facts::now(self), by_system: self.is_by_system() };
         let edit = (entry.clearing)(id, &bytes, &cleared)?;
         self.whole(|| self.apply(edit))
     }
@@ -145,7 +145,7 @@ impl Tx<'_> {
             Some(row) => self.rows.insert(table, id.as_bytes(), &row)?,
             None => self.rows.remove(table, id.as_bytes())?,
         }
-        history_entry.map_or(Ok(()), |entry| self.tell(entry))?;
+        history_entry.map_or(Ok(()), |entry| self.append_history(entry))?;
         self.events.borrow_mut().extend(event);
         Ok(())
     }

@@ -26,10 +26,10 @@ use crate::{
 };
 
 /// A group of this size is not kept open for more jobs: the commit costs each of them little.
-const ENOUGH: usize = 16;
+const FULL_GROUP: usize = 16;
 
 /// After this many commits in a row with a single job, no group is kept open for others.
-const ALONE: usize = 8;
+const SINGLE_JOBS: usize = 8;
 
 /// A job in the queue: it is run with a transaction, or refused with an error.
 pub(crate) struct Job {
@@ -70,16 +70,16 @@ pub(crate) fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration
     let thread = Builder::new().name("store writer".into()).spawn(move || {
         let mut recovery = Recovery::new(&core, retry);
         // The number of commits in a row with a single job.
-        let mut alone = ALONE;
+        let mut alone = SINGLE_JOBS;
         loop {
             match jobs.recv_timeout(retry) {
                 Ok(first) => {
                     let (answers, events) = (Vec::new(), Vec::new());
-                    let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), open: alone < ALONE, answers, events };
+                    let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), open: alone < SINGLE_JOBS, answers, events };
                     let shared = group.run(first, &mut recovery) > 1;
-                    alone = if shared { 0 } else { ALONE.min(alone + 1) };
+                    alone = if shared { 0 } else { SINGLE_JOBS.min(alone + 1) };
                 }
-                Err(RecvTimeoutError::Timeout) => recovery.look(),
+                Err(RecvTimeoutError::Timeout) => recovery.check(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -153,7 +153,7 @@ impl Group<'_> {
     /// writer does not do it.
     fn next(&self) -> Option<Job> {
         let waiting = self.jobs.try_recv().ok();
-        if waiting.is_some() || !self.open || self.answers.len() >= ENOUGH {
+        if waiting.is_some() || !self.open || self.answers.len() >= FULL_GROUP {
             return waiting;
         }
         yield_now();
@@ -174,7 +174,7 @@ impl Group<'_> {
             } else {
                 rows.rollback(0)?;
             }
-            if rows.torn() {
+            if rows.is_incomplete() {
                 return Err(Error::Storage("a change failed in the middle".into()));
             }
             if self.answers.len() >= self.limit {

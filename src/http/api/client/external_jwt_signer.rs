@@ -46,11 +46,11 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
         })?;
         Ok(Scope::Ids(enabled))
     };
-    listed_with(&call, listing, &WORDS, WORDS.names().collect(), wanted, |_, record| Ok(see(record))).await
+    listed_with(&call, listing, &WORDS, WORDS.names().collect(), wanted, |_, record| Ok(render(record))).await
 }
 
 /// Without tags, which are notes of administrators.
-fn see(record: &Record<ExternalJwtSigner>) -> Detail<View> {
+fn render(record: &Record<ExternalJwtSigner>) -> Detail<View> {
     let ExternalJwtSigner { name, external_auth_url, client_id, scopes, target_token, .. } = record.spec.clone();
     let view = View { name, external_auth_url, client_id, scopes, target_token };
     Detail { tags: crate::entity::Tags::default(), ..Detail::new(record, view) }

@@ -63,7 +63,7 @@ pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<Service
     call.store.read(|tx| {
         let service = visible(&call, caller, tx, &id)?;
         let plan = ViewPlan::new(tx, &call.access, call.evidence()?, caller.identity.clone(), &caller.config_types())?;
-        let data = Viewer::new(tx, &call.access, &plan).see(&service)?;
+        let data = Viewer::new(tx, &call.access, &plan).render(&service)?;
         Ok(Tagged { data, tag: entity_tag(&service)? })
     })
 }

@@ -44,7 +44,7 @@ pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<M
     let key = Session::key(api_session, service, wanted);
     if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
         let open = with_current_token(&call, open).await?;
-        return SessionViewer::read(&call, |sight| sight.see(&open)).map(Made);
+        return SessionViewer::read(&call, |sight| sight.render(&open)).map(Made);
     }
     let service = call.store.read(|tx| tx.get(service))?;
     let service_policies = allowed(&call, &caller, &service, wanted)?;
@@ -65,7 +65,7 @@ pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<M
     let place = call.sessions.admit_service(&caller.identity.id)?;
     // The slot is released when the session counts itself.
     let (record, _) = call.changes.run(move |change| open(change, id, session, wish.tags).map(|record| (record, place))).await?;
-    SessionViewer::read(&call, |sight| sight.see_over(&record, &routers)).map(Made)
+    SessionViewer::read(&call, |sight| sight.render_with_routers(&record, &routers)).map(Made)
 }
 
 /// Stores the session, or returns the one that another request opened meanwhile.

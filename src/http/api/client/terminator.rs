@@ -33,7 +33,7 @@ pub(crate) struct View {
 const WORDS: Words<Terminator> =
     Words::only(&["id", "createdAt", "updatedAt", "tags", "instanceId", "router", "service", "service.name"]).ordered_by(&["address"]);
 
-fn see(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
+fn render(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
     let service = tx.get(&record.spec.service)?;
     let view = View {
         identity: record.spec.identity.clone(),
@@ -49,5 +49,5 @@ pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Quer
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let wanted = Scope::Having { field: "service", value: id.into_text() };
-    listed(&call, listing, &WORDS, |_| Ok(wanted), see).await
+    listed(&call, listing, &WORDS, |_| Ok(wanted), render).await
 }

@@ -88,14 +88,14 @@ pub(crate) async fn authenticate(
         }
         other => other?,
     };
-    welcome(&call, caller, method.as_str()).await
+    login_answer(&call, caller, method.as_str()).await
 }
 
 /// The answer to a login by a method that opened a session.
 ///
 /// # Errors
 /// The bearer token cannot be verified now, or the store fails.
-pub(crate) async fn welcome(call: &Call, caller: Caller, method: &'static str) -> Result<Opened<SessionDetail>> {
+pub(crate) async fn login_answer(call: &Call, caller: Caller, method: &'static str) -> Result<Opened<SessionDetail>> {
     call.metrics.logins.get_or_create(&MethodLabel { method }).inc();
     let (token, mut caller) = (caller.session.spec.token.clone(), Arc::new(caller));
     call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;

@@ -26,7 +26,7 @@ use crate::{
 /// A credential as shown to its owner.
 pub(crate) type OwnAuthenticator = Detail<<Authenticator as Entity>::View>;
 
-fn see(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<OwnAuthenticator> {
+fn render(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<OwnAuthenticator> {
     let mut detail = Detail::new(record, Authenticator::view(record, tx)?);
     detail.links = Links::default().with("self", format_args!("current-identity/authenticators/{}", record.id));
     Ok(detail)
@@ -44,13 +44,13 @@ fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
 /// GET /current-identity/authenticators
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<OwnAuthenticator>> {
     let wanted = Scope::Having { field: "identity", value: call.identity()?.id.to_string() };
-    listed(&call, listing, Words::WHOLE, |_| Ok(wanted), see).await
+    listed(&call, listing, Words::WHOLE, |_| Ok(wanted), render).await
 }
 
 /// GET /current-identity/authenticators/{id}
 pub(crate) async fn detail(call: Call, id: Id<Authenticator>) -> Result<Tagged<OwnAuthenticator>> {
     let record = own(&call, &id)?;
-    Ok(Tagged { data: call.store.read(|tx| see(tx, &record))?, tag: entity_tag(&record)? })
+    Ok(Tagged { data: call.store.read(|tx| render(tx, &record))?, tag: entity_tag(&record)? })
 }
 
 /// A new user name and password.

@@ -182,7 +182,7 @@ impl<'v> Viewer<'v> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub(crate) fn see(&self, service: &Record<Service>) -> Result<ServiceDetail> {
+    pub(crate) fn render(&self, service: &Record<Service>) -> Result<ServiceDetail> {
         let held = self.held(&[service.id.as_str()]).pop().unwrap_or_default();
         let usage = self.usage(&service.id, &service.spec.configs, &held)?;
         Ok(Detail::new(service, SeenService { of: Service::view(service, self.tx)?, usage }))

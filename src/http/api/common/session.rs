@@ -73,15 +73,15 @@ impl<'a> SessionViewer<'a> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub(crate) fn see(&self, record: &Record<Session>) -> Result<Detail<View>> {
-        self.see_over(record, &self.in_common(&record.spec.identity_id, &record.spec.service_id))
+    pub(crate) fn render(&self, record: &Record<Session>) -> Result<Detail<View>> {
+        self.render_with_routers(record, &self.in_common(&record.spec.identity_id, &record.spec.service_id))
     }
 
     /// Like [`SessionViewer::see`], with known common routers.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub(crate) fn see_over(&self, record: &Record<Session>, routers: &[Arc<str>]) -> Result<Detail<View>> {
+    pub(crate) fn render_with_routers(&self, record: &Record<Session>, routers: &[Arc<str>]) -> Result<Detail<View>> {
         let edge_routers = self.state.routers.find(routers, self.tx, self.at)?;
         Ok(Detail::new(record, View { of: Session::view(record, self.tx)?, edge_routers }))
     }
@@ -101,14 +101,14 @@ impl<'a> SessionViewer<'a> {
         })
     }
 
-    fn see_full(&self, record: &Record<Session>) -> Result<Detail<FullView>> {
+    fn render_full(&self, record: &Record<Session>) -> Result<Detail<FullView>> {
         let mut service_policies = Vec::new();
         for id in &record.spec.service_policies {
             if let Some(policy) = self.tx.find::<ServicePolicy>(id)? {
                 service_policies.push(EntityRef::of(&policy, &policy.spec.name));
             }
         }
-        let of = self.see(record)?.view;
+        let of = self.render(record)?.view;
         Ok(Detail::new(record, FullView { of, service_policies }))
     }
 }
@@ -126,7 +126,7 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
     let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Scope::All, Scope::Ids));
     // Taken before the transaction: a later number would keep outdated cache entries.
     let at = call.routers.now();
-    listed(&call, listing, words, wanted, move |tx, record| SessionViewer::new(&state, tx, at).see_full(record)).await
+    listed(&call, listing, words, wanted, move |tx, record| SessionViewer::new(&state, tx, at).render_full(record)).await
 }
 
 /// A session that the caller may see.
@@ -142,7 +142,7 @@ fn visible(call: &Call, tx: &Read<'_>, id: &Id<Session>) -> Result<Record<Sessio
 pub(crate) async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullView>>> {
     SessionViewer::read(&call, |sight| {
         let session = visible(&call, sight.tx, &id)?;
-        Ok(Tagged { data: sight.see_full(&session)?, tag: entity_tag(&session)? })
+        Ok(Tagged { data: sight.render_full(&session)?, tag: entity_tag(&session)? })
     })
 }
 

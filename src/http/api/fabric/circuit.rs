@@ -59,7 +59,7 @@ impl Entry for Circuit {
     }
 }
 
-fn see(circuit: CircuitInfo, facts: &dyn Facts) -> Result<Circuit> {
+fn render(circuit: CircuitInfo, facts: &dyn Facts) -> Result<Circuit> {
     let service = facts.find(&Id::<Service>::from_text(circuit.service_id.as_str()))?;
     let name = service.map(|service| service.spec.name).unwrap_or_default();
     let nodes = circuit.routers.iter().map(|id| super::router::named(id, facts)).collect::<Result<_>>()?;
@@ -82,15 +82,15 @@ fn see(circuit: CircuitInfo, facts: &dyn Facts) -> Result<Circuit> {
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
     let (state, same) = (call.state.clone(), call.state.clone());
     let each =
-        move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| open_circuits::each(&state, |circuit| see(circuit, tx).map(&mut *found));
-    let one = move |tx: &Read<'_>, id: &str| open_circuits::find(&same, id).map(|circuit| see(circuit, tx)).transpose();
+        move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| open_circuits::each(&state, |circuit| render(circuit, tx).map(&mut *found));
+    let one = move |tx: &Read<'_>, id: &str| open_circuits::find(&same, id).map(|circuit| render(circuit, tx)).transpose();
     in_memory_list::list(&call, listing, each, one).await
 }
 
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Shown<Circuit>> {
     let circuit = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
-    call.store.read(|tx| see(circuit, tx).map(Shown))
+    call.store.read(|tx| render(circuit, tx).map(Shown))
 }
 
 /// DELETE /circuits/{id}

@@ -64,7 +64,7 @@ impl Entry for Link {
     }
 }
 
-fn see(link: LinkInfo, facts: &dyn Facts) -> Result<Link> {
+fn render(link: LinkInfo, facts: &dyn Facts) -> Result<Link> {
     let nanos = |latency: Option<Duration>| i64::try_from(latency.unwrap_or(UNMEASURED).as_nanos()).unwrap_or(i64::MAX);
     let [source_latency, dest_latency] = link.measured.map(nanos);
     Ok(Link {
@@ -88,14 +88,15 @@ pub(crate) fn reference(id: &str) -> EntityRef {
 }
 
 fn find(control: &Control, id: &str, facts: &dyn Facts) -> Result<Option<Link>> {
-    control.link(id).map(|link| see(link, facts)).transpose()
+    control.link(id).map(|link| render(link, facts)).transpose()
 }
 
 /// GET /links
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Link>> {
     let (control, same) = (call.control.clone(), call.control.clone());
-    let each =
-        move |tx: &Read<'_>, found: &mut dyn FnMut(Link)| control.links().into_iter().try_for_each(|link| see(link, tx).map(&mut *found));
+    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Link)| {
+        control.links().into_iter().try_for_each(|link| render(link, tx).map(&mut *found))
+    };
     in_memory_list::list(&call, listing, each, move |tx: &Read<'_>, id: &str| find(&same, id, tx)).await
 }
 

@@ -66,10 +66,10 @@ pub(crate) fn routes() -> Routes {
         .summary("Asks routers elsewhere for values that they know, such as their links or circuits.")
         .body_name("inspection")
         .post("/database", Admin, copy)
-        .patient()
+        .without_time_limit()
         .summary("Copies the data file to a new file beside it, at most once a minute.")
         .post("/database/snapshot", Admin, snapshot)
-        .patient()
+        .without_time_limit()
         .summary("Copies the data file to a new file beside it, at most once a minute, and returns its path.")
         .body_name("snapshot")
 }

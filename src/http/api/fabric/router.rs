@@ -64,7 +64,7 @@ fn links(id: &str) -> Links {
     Links::default().with("self", format_args!("{PATH}/{id}")).with("terminators", format_args!("{PATH}/{id}/terminators"))
 }
 
-fn see(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
+fn render(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
     let TransitRouter { name, cost, no_traversal, disabled } = record.spec.clone();
     let link = facts.link(record.id.as_str());
     let listeners = link.iter().flat_map(|link| link.listeners.clone());
@@ -86,7 +86,7 @@ fn see(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
 
 /// GET /routers
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    transit_router::listed(&call, listing, |tx, id| Ok(find(tx, id)?.map(|router| see(&router, tx)))).await
+    transit_router::listed(&call, listing, |tx, id| Ok(find(tx, id)?.map(|router| render(&router, tx)))).await
 }
 
 fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Record<TransitRouter>>> {
@@ -98,6 +98,6 @@ fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Record<TransitRo
 pub(crate) async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Shown<Detail<View>>> {
     call.store.read(|tx| {
         let router = find(tx, &id)?.ok_or_else(|| missing(TransitRouter::KIND, &id))?;
-        Ok(Shown(see(&router, tx)))
+        Ok(Shown(render(&router, tx)))
     })
 }

@@ -34,7 +34,7 @@ pub(crate) fn links(id: &str) -> Links {
     Links::default().with("self", format_args!("services/{id}")).with("terminators", format_args!("services/{id}/terminators"))
 }
 
-fn see(record: &Record<Service>) -> Detail<View> {
+fn render(record: &Record<Service>) -> Detail<View> {
     let Service { name, terminator_strategy, .. } = record.spec.clone();
     let mut seen = Detail::new(record, View { name, terminator_strategy });
     seen.links = links(record.id.as_str());
@@ -43,10 +43,10 @@ fn see(record: &Record<Service>) -> Detail<View> {
 
 /// GET /services
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    listed_with(&call, listing, &WORDS, WORDS.names().collect(), |_| Ok(Scope::All), |_, record| Ok(see(record))).await
+    listed_with(&call, listing, &WORDS, WORDS.names().collect(), |_| Ok(Scope::All), |_, record| Ok(render(record))).await
 }
 
 /// GET /services/{id}
 pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Shown<Detail<View>>> {
-    call.store.read(|tx| Ok(Shown(see(&tx.get(&id)?))))
+    call.store.read(|tx| Ok(Shown(render(&tx.get(&id)?))))
 }

@@ -38,7 +38,7 @@ pub(crate) struct View {
     host_id: String,
 }
 
-fn see(record: &Record<Terminator>, facts: &dyn Facts) -> Result<Detail<View>> {
+fn render(record: &Record<Terminator>, facts: &dyn Facts) -> Result<Detail<View>> {
     let Terminator { service, router, binding, address, identity, cost, precedence, .. } = record.spec.clone();
     let service_name = facts.get(&service)?.spec.name;
     let mut of_service = EntityRef::new(Service::KIND, service.as_str(), &service_name);
@@ -62,7 +62,7 @@ fn see(record: &Record<Terminator>, facts: &dyn Facts) -> Result<Detail<View>> {
 }
 
 async fn listed(call: Call, listing: Listing, wanted: Scope) -> Result<Joined<Detail<View>>> {
-    list_body::listed(&call, listing, Words::<Terminator>::ALL, |_| Ok(wanted), |tx, record| see(record, tx)).await
+    list_body::listed(&call, listing, Words::<Terminator>::ALL, |_| Ok(wanted), |tx, record| render(record, tx)).await
 }
 
 /// GET /terminators
@@ -82,5 +82,5 @@ pub(crate) async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing):
 
 /// GET /terminators/{id}
 pub(crate) async fn detail(call: Call, id: Id<Terminator>) -> Result<Shown<Detail<View>>> {
-    call.store.read(|tx| see(&tx.get(&id)?, tx).map(Shown))
+    call.store.read(|tx| render(&tx.get(&id)?, tx).map(Shown))
 }

@@ -17,7 +17,7 @@ use crate::{
 
 type Seen = Detail<<ApiSession as Entity>::View>;
 
-fn see(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Result<Seen> {
+fn render(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Result<Seen> {
     let mut session = seen(record, tx)?;
     session.view.cached_last_activity_at = sessions.last_activity(record);
     Ok(session)
@@ -26,13 +26,13 @@ fn see(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Resul
 /// GET /api-sessions
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
     let sessions = call.sessions.clone();
-    listed(&call, listing, Words::ALL, |_| Ok(Scope::All), move |tx, record| see(tx, &sessions, record)).await
+    listed(&call, listing, Words::ALL, |_| Ok(Scope::All), move |tx, record| render(tx, &sessions, record)).await
 }
 
 /// GET /api-sessions/{id}
 pub(crate) async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<Seen>> {
     call.store.read(|tx| {
         let record = tx.get(&id)?;
-        Ok(Tagged { data: see(tx, &call.sessions, &record)?, tag: entity_tag(&record)? })
+        Ok(Tagged { data: render(tx, &call.sessions, &record)?, tag: entity_tag(&record)? })
     })
 }

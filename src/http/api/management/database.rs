@@ -21,7 +21,7 @@ use crate::{
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
         .post("/database/snapshot", Admin, snapshot)
-        .patient()
+        .without_time_limit()
         .summary("Copies the data file to a new file beside it, at most once a minute.")
         .post("/database/check-data-integrity", Admin, check)
         .summary("Starts a check of the data file; data-integrity-results shows its findings.")

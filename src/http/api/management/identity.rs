@@ -117,7 +117,7 @@ pub(crate) async fn enable(call: Call, id: Id<Identity>) -> Result<Done> {
 /// DELETE /identities/{id}/mfa
 pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>) -> Result<Done> {
     let identity = id.clone();
-    call.changes.run(move |change| mfa::take_away(change, &identity)).await?;
+    call.changes.run(move |change| mfa::remove_without_code(change, &identity)).await?;
     call.codes.forgive(&id);
     Ok(Done)
 }

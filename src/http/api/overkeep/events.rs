@@ -32,10 +32,10 @@ const MEDIA: &str = "text/event-stream";
 /// The bytes of rows read at a time.
 const SOME: usize = 64 << 10;
 /// Commits within this time of each other are sent together.
-const GATHERED: Duration = Duration::from_millis(50);
+const BATCH_PAUSE: Duration = Duration::from_millis(50);
 /// The interval of keep-alive comments; they also reveal a lost client.
 const KEPT_ALIVE: Duration = Duration::from_secs(15);
-const STILL_HERE: &str = ": still here\n\n";
+const KEEP_ALIVE_LINE: &str = ": still here\n\n";
 /// Seconds in `retry-after` when the maximum number of readers is reached.
 const RETRY_AFTER: u32 = 10;
 
@@ -103,7 +103,7 @@ impl Reader {
     /// Sends rows until the client is gone or too slow, its session ends, or the controller stops.
     async fn read(mut self) {
         // Sent at once, so that the client sees that the stream works.
-        let mut text = STILL_HERE.to_owned();
+        let mut text = KEEP_ALIVE_LINE.to_owned();
         while self.send(text).await && !*self.rings.borrow_and_update() {
             match self.next().await {
                 Ok(Some(next)) => text = next,
@@ -130,9 +130,9 @@ impl Reader {
             tokio::select! {
                 () = self.out.closed() => return Ok(None),
                 rung = timeout(KEPT_ALIVE, self.rings.changed()) => match rung {
-                    Ok(Ok(())) if !*self.rings.borrow() => sleep(GATHERED).await,
+                    Ok(Ok(())) if !*self.rings.borrow() => sleep(BATCH_PAUSE).await,
                     Ok(_) => return Ok(None),
-                    Err(_) => return Ok(Some(STILL_HERE.into())),
+                    Err(_) => return Ok(Some(KEEP_ALIVE_LINE.into())),
                 },
             }
         }

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::Opened,
-        api::common::{authenticate::welcome, current_session::SessionDetail},
+        api::common::{authenticate::login_answer, current_session::SessionDetail},
         call::Call,
         extractor::Body,
     },
@@ -32,12 +32,12 @@ pub(crate) struct LoginLink {
 /// POST /authenticate/link
 pub(crate) async fn redeem(call: Call, Body(LoginLink { secret }): Body<LoginLink>) -> Result<Opened<SessionDetail>> {
     let address = call.peer.shown();
-    let Some(identity) = call.login_links.spend(&secret, call.peer.address, call.now) else {
+    let Some(identity) = call.login_links.redeem(&secret, call.peer.address, call.now) else {
         call.refusals.note(&call.store, Refused { what: METHOD, address, ..Refused::default() }, call.now).await;
         return Err(Error::InvalidAuth);
     };
     let place = call.sessions.admit(&identity)?;
     let client_info = ClientInfo { address: address.unwrap_or_default(), ..ClientInfo::default() };
     let caller = login::open(&call.changes, Principal::by_link(identity), client_info, place).await?;
-    welcome(&call, caller, METHOD).await
+    login_answer(&call, caller, METHOD).await
 }

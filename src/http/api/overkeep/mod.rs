@@ -80,7 +80,7 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .summary("The configuration of an edge router, for `ziti router run`. JSON is YAML, too. The built-in router has none.")
         .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))
         .summary("The whole network as one document: every object that has a name, with names instead of ids, without secrets.")
-        .patient()
+        .without_time_limit()
         .put(
             "/network",
             Admin,
@@ -91,7 +91,7 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .summary("Applies a network document in one transaction. Answers the changes, and who gains and who loses access.")
         .body_schema(&schema)
         .refuses(&[404, 409])
-        .patient()
+        .without_time_limit()
         .read::<ApiToken>(Admin)
         .post("/api-tokens", Admin, move |call: Call, new: Create<ApiToken>| api_tokens::create(scopes.clone(), call, new))
         .summary("Creates an API token with a scope. The answer holds its secret, which is not shown again.")

@@ -19,7 +19,7 @@ use crate::{
         body::Incoming,
         call::Call,
         declared::{
-            apply::{ObjectChange, Wanted, apply, tag},
+            apply::{ObjectChange, RequestedNetwork, apply, tag},
             export::export,
             kinds::DeclaredKinds,
         },
@@ -33,7 +33,7 @@ use crate::{
 /// The maximum number of deletions if the request does not set it.
 const MAX_DELETIONS: u64 = 10;
 /// The maximum number of pairs of a broken assertion in an error.
-const TOLD: usize = 3;
+const MAX_PAIRS: usize = 3;
 
 /// The options of deletion.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ const TOLD: usize = 3;
 pub(crate) struct Options {
     /// `true`: deletes the objects that the document does not name, of the kinds that it lists.
     #[serde(default)]
-    prune: Option<Truth>,
+    prune: Option<BooleanText>,
     /// The maximum number of deletions; if there would be more, nothing is changed. Default 10.
     #[serde(default)]
     max_deletions: Option<u32>,
@@ -50,7 +50,7 @@ pub(crate) struct Options {
 /// A boolean in a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Truth {
+enum BooleanText {
     True,
     False,
 }
@@ -120,7 +120,7 @@ pub(crate) async fn replace(
     preview: Preview,
 ) -> Result<Shown<Plan>> {
     let max_deletions = options.max_deletions.map_or(MAX_DELETIONS, u64::from);
-    let wanted = Arc::new(Wanted { network, prune: options.prune == Some(Truth::True), max_deletions });
+    let wanted = Arc::new(RequestedNetwork { network, prune: options.prune == Some(BooleanText::True), max_deletions });
     let plan = planned(&kinds, &call, &wanted).await?;
     if !known.names(&format!("\"{}\"", plan.tag)) {
         return Err(Error::Changed);
@@ -142,7 +142,7 @@ pub(crate) async fn replace(
 }
 
 /// The changes that a document would make, found by a dry run.
-async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Wanted>) -> Result<Plan> {
+async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<RequestedNetwork>) -> Result<Plan> {
     let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
     let made = Arc::new(Mutex::new(None));
     let keep = made.clone();
@@ -180,7 +180,7 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Wanted>) 
 
 impl BrokenAssertion {
     fn refused(&self) -> Error {
-        let pairs = self.first.iter().take(TOLD).map(|pair| format!("{} and {}", pair.identity.name, pair.service.name));
+        let pairs = self.first.iter().take(MAX_PAIRS).map(|pair| format!("{} and {}", pair.identity.name, pair.service.name));
         let pairs = pairs.collect::<Vec<_>>().join(", ");
         Error::invalid("assertions", format!("does not hold for {} identities and services: {pairs}", self.pairs), &self.assertion)
     }
