@@ -41,7 +41,7 @@ type Start = fn(&Config, Clock) -> Result<Controller, NotStarted>;
 /// The drill could not be carried out, as one line.
 pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Path, progress: &Progress) -> Result<Trial, String> {
     let begun = Instant::now();
-    let aside = Aside::new(parent)?;
+    let aside = DrillDirectory::new(parent)?;
     room_for_copy(snapshot, parent)?;
     let data = aside.0.join("overkeep.redb");
     let passphrase = config.passphrase().map_err(|error| error.to_string())?;
@@ -157,9 +157,9 @@ fn login(running: &Controller, password: &str) -> Result<u16, String> {
 const PREFIX: &str = "overkeep-drill-";
 
 /// A directory that only its owner can use, until it is dropped. It is locked, so that others know that its drill still runs.
-struct Aside(PathBuf, #[expect(dead_code, reason = "holds the lock")] File);
+struct DrillDirectory(PathBuf, #[expect(dead_code, reason = "holds the lock")] File);
 
-impl Aside {
+impl DrillDirectory {
     fn new(parent: &Path) -> Result<Self, String> {
         remove_abandoned(parent);
         let path = parent.join(format!("{PREFIX}{}", std::process::id()));
@@ -187,7 +187,7 @@ fn locked(path: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-impl Drop for Aside {
+impl Drop for DrillDirectory {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
