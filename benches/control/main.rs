@@ -35,6 +35,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, time::timeout};
 
+use controller::Controller;
 use network::Network;
 use router::Told;
 use spent::Spent;
@@ -45,6 +46,8 @@ const AT_ONCE: usize = 16;
 const SINGLE: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(60);
 const CHANGES: usize = 20;
+/// The allocator keeps freed memory for up to ten seconds.
+const SETTLING: Duration = Duration::from_secs(15);
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
@@ -133,20 +136,26 @@ fn opened(runtime: &Runtime, directory: &Path, routers: usize, circuits: usize) 
     Opened { per_second: at_once as f64 / seconds, cpu: cpu * 1e3 / at_once as f64, median: median(times) }
 }
 
+/// The memory of a controller, in KiB, after its allocator has returned what it had kept.
+fn settled(controller: &Controller) -> f64 {
+    std::thread::sleep(SETTLING);
+    controller.memory()
+}
+
 /// A network, with the memory of each connected router beside that of idle connections of REST.
 fn connected(runtime: &Runtime, directory: &Path, routers: usize, is_asked: bool) -> Network {
     Network::new(runtime, directory, routers, |controller, connect| {
-        let before = controller.memory();
-        let idle: Vec<_> = (0..routers).map(|_| controller.open()).collect();
-        let floor = (controller.memory() - before) / routers as f64;
-        drop(idle);
-        let before = controller.memory();
-        connect();
-        std::thread::sleep(Duration::from_secs(1));
-        let each = (controller.memory() - before) / routers as f64;
-        if is_asked {
-            row("memory of a connected router, KiB, an idle connection as floor", floor, each, None);
+        if !is_asked {
+            return connect();
         }
+        let before = settled(controller);
+        let idle: Vec<_> = (0..routers).map(|_| controller.open()).collect();
+        let with_idle = settled(controller);
+        connect();
+        let with_routers = settled(controller);
+        drop(idle);
+        let [floor, each] = [with_idle - before, with_routers - with_idle].map(|memory| memory / routers as f64);
+        row("memory of a connected router, KiB, an idle connection as floor", floor, each, None);
     })
 }
 

@@ -87,16 +87,24 @@ impl Stage {
 
     /// A channel that hosts the service.
     pub async fn hosting(&self) -> Host {
-        self.channel(&self.host).await.host(&self.host.session).await.unwrap()
+        let host = self.channel(&self.host).await.host(&self.host.session).await.unwrap();
+        // The Go router answers before the controller knows the terminator.
+        self.terminators(true).await;
+        host
     }
 
     /// Unbinds the only host, so that the next circuits go to another one. Open circuits stay.
     pub async fn unbind(&self, host: &Host) {
         // The Go router does not answer; its terminator is gone when the controller has heard of it.
         host.sdk.send(Builder::new(kind::UNBIND).u32(key::CONNECTION, host.id).body(host.token.as_bytes())).await.unwrap();
+        self.terminators(false).await;
+    }
+
+    /// Waits until the service has a terminator, or none.
+    async fn terminators(&self, expected: bool) {
         let start = Instant::now();
-        while self.has_terminators() {
-            assert!(start.elapsed() < PATIENCE, "a terminator stays");
+        while self.has_terminators() != expected {
+            assert!(start.elapsed() < PATIENCE, "a terminator is there: {}", !expected);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
