@@ -17,13 +17,16 @@ from controller import Authority, Controller, Failed, expect, tail, until  # noq
 
 COMMAND = 60                # seconds: one command
 USER, WORD = "operated", "a long passphrase"
+LISTED = ("services", "configs", "config-types", "identities", "edge-routers", "transit-routers", "service-policies", "edge-router-policies",
+          "service-edge-router-policies", "posture-checks", "cas", "ext-jwt-signers", "auth-policies", "terminators", "authenticators",
+          "enrollments")
 
 
 class Ziti:
     """The program, with its own home directory."""
 
     def __init__(self, binary, home, log):
-        self.binary, self.home, self.log = binary, home, log
+        self.binary, self.home, self.log, self.results = binary, home, log, None
         self.environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "PFXLOG_NO_JSON": "true", "NO_COLOR": "1"}
         home.mkdir()
 
@@ -35,6 +38,8 @@ class Ziti:
         except subprocess.TimeoutExpired:
             raise Failed(f"`ziti {' '.join(map(str, line[:4]))}` did not end within {COMMAND} s") from None
         said = done.stdout + done.stderr
+        if self.results and line[0] == "edge":
+            self.results.add(line, done.returncode, said if refused else done.stdout)
         self.log.write(f"$ ziti {' '.join(map(str, line))}\n{said}\n")
         expect("panic:" not in said and "goroutine " not in said, f"the program crashed: {tail(said)}")
         expect((done.returncode != 0) == refused, f"status {done.returncode}: {tail(said)}")
@@ -423,6 +428,11 @@ class Operator:
         self.edge("update", "auth-policy", "strict", "--primary-updb-allowed")
         expect(self.has("auth-policies", "strict")["primary"]["updb"]["allowed"], "passwords are still not allowed")
 
+    @only("1.1.15")                     # the recording is of this version
+    def step_list_everything_as_json(self):
+        for kind in LISTED:
+            json.loads(self.edge("list", kind, "-j"))
+
     # -- the file, sessions, the fabric ------------------------------------------------------------------------------
     def step_list_sessions(self):
         self.says(self.edge("list", "api-sessions"), "Default Admin")
@@ -501,7 +511,8 @@ class Operator:
     # -- deletes -----------------------------------------------------------------------------------------------------
     def step_delete_what_is_named(self):
         config = self.found("configs", "db host")
-        self.says(self.edge("delete", "config-type", "paint", refused=True), "referenced")
+        said = self.edge("delete", "config-type", "paint", refused=True)
+        expect("referenced" in said or "configs of that type exist" in said, f"it does not say why: {tail(said)}")
         for kind, name, path in [
                 ("terminator", self.admin.get("/terminators")[0]["id"], None), ("service-policy", "db dial", "service-policies"),
                 ("service-policy", "db bind", "service-policies"), ("edge-router-policy", "all routers", "edge-router-policies"),
