@@ -18,19 +18,20 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::{
     access::{Access, Right},
     authentication::{LoginLinks, Passwords, administrators},
     change::{self, Certificates, Change, Changes, UnusableFiles},
     clock::{Clock, Timestamp},
-    entity::{AuthPolicy, Authenticator, Enrollment, FactsExt, Identity, Record},
+    entity::{AuthPolicy, Authenticator, EdgeRouter, Enrollment, FactsExt, Identity, Record},
     error::{Error, Result},
     explain::{self, Question, plain},
     maintenance::{Maintenance, Work},
-    pki::{Certificate, Role},
+    pki::{Adoption, Certificate, Role},
     posture::Posture,
-    store::{Anchor, Finding, Manifest, Progress, Report, Store, Verified},
+    store::{Anchor, Finding, Manifest, Progress, Read, Report, Store, Verified},
 };
 
 /// A command of the host's owner.
@@ -62,6 +63,12 @@ pub enum Command {
     ListCertificates,
     /// Replaces the server's key and certificate.
     RenewKey,
+    /// Issues with the authority of another controller from now on; all PEM.
+    AdoptAuthority {
+        certificate: String,
+        key: Zeroizing<String>,
+        bundle: String,
+    },
     /// Explains why an identity may or may not dial or bind a service; each is given by id or name.
     Explain {
         right: Right,
@@ -88,7 +95,12 @@ impl Command {
         match self {
             Self::ListAdministrators | Self::ListCertificates | Self::Explain { .. } => true,
             Self::Snapshot { .. } | Self::Check | Self::VerifyHistory { .. } => true,
-            Self::ResetPassword { .. } | Self::Unlock { .. } | Self::Link { .. } | Self::RenewKey | Self::Repair => false,
+            Self::ResetPassword { .. }
+            | Self::Unlock { .. }
+            | Self::Link { .. }
+            | Self::RenewKey
+            | Self::AdoptAuthority { .. }
+            | Self::Repair => false,
         }
     }
 }
@@ -116,6 +128,7 @@ impl fmt::Debug for Command {
             }
             Self::ListCertificates => f.write_str("list certificates"),
             Self::RenewKey => f.write_str("renew the server's key"),
+            Self::AdoptAuthority { .. } => f.write_str("adopt an authority"),
             Self::Explain { right, identity, service, .. } => write!(f, "explain {} {identity:?} {service:?}", right.verb()),
             Self::Snapshot { to } => write!(f, "snapshot to {to:?}"),
             Self::Check => f.write_str("check the file"),
@@ -171,6 +184,7 @@ impl AdminContext {
             Command::Explain { right, identity, service, json } => self.explain(right, &identity, &service, json),
             Command::ListCertificates => self.list_certificates(),
             Command::RenewKey => self.renew_key(),
+            Command::AdoptAuthority { certificate, key, bundle } => self.adopt_authority(&certificate, &key, &bundle),
             Command::Snapshot { to } => self.maintenance.snapshot_to(&to, progress).map(|manifest| copied(&manifest, &to)),
             Command::Check => return problems_if_damaged(self.maintenance.run(Work::Check, progress).map(|report| found(&report))),
             Command::Repair => return problems_if_damaged(self.maintenance.run(Work::Repair, progress).map(|report| found(&report))),
@@ -225,6 +239,31 @@ impl AdminContext {
         let mut lines = vec!["the server has a new key and certificate".to_owned()];
         lines.extend(unusable_lines(&unusable));
         Ok(lines)
+    }
+
+    fn adopt_authority(&self, certificate: &str, key: &str, bundle: &str) -> Result<Vec<String>> {
+        let now = self.clock.now();
+        let adoption = Adoption::read(certificate, key, bundle, now.seconds()).map_err(|e| Error::invalid("authority", e, ""))?;
+        let has_clients = |tx: &Read<'_>| {
+            let mut is_one = false;
+            tx.each::<Authenticator>(|record| {
+                is_one |= record.is_issued_by_network();
+                Ok(())
+            })?;
+            tx.each::<EdgeRouter>(|record| {
+                is_one |= record.state.fingerprint.is_some();
+                Ok(())
+            })?;
+            Ok(is_one)
+        };
+        let has_new_root = !adoption.is_below(self.certificates.keystore().authority().cas());
+        if has_new_root && self.store.read(has_clients)? {
+            let reason = "has a root that those who enrolled here do not trust: adopt it in a file in which nobody has enrolled";
+            return Err(Error::invalid("authority", reason, ""));
+        }
+        self.certificates.adopt(&adoption, now)?;
+        let signing = self.certificates.keystore().authority().certificate().clone();
+        Ok(vec![format!("{} signs from now on, until {}", signing.subject(), Timestamp::from_seconds(signing.not_after()))])
     }
 
     fn reset_password(&self, username: &str, password: &str, allow: bool) -> Result<Vec<String>> {

@@ -28,13 +28,21 @@ pub(crate) struct NewAuthenticator {
 /// [`Error::CertificateInUse`], [`Error::Duplicate`] for a user name that is taken, or [`Error::NotFound`] for the
 /// identity.
 pub(crate) fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Record<Authenticator>> {
+    add_as(change, Id::from_text(Authenticator::new_id()), wanted)
+}
+
+/// [`add`] with an id made before.
+///
+/// # Errors
+/// As in [`add`].
+pub(super) fn add_as(change: &Change<'_, '_>, id: Id<Authenticator>, wanted: NewAuthenticator) -> Result<Record<Authenticator>> {
     if let Some(fingerprint) = wanted.credential.fingerprint()
         && change.any::<Authenticator>("certFingerprint", fingerprint)?
     {
         return Err(Error::CertificateInUse { fingerprint: fingerprint.into() });
     }
     let spec = Authenticator { identity_id: wanted.identity, credential: wanted.credential };
-    let mut record = Record::new(Id::from_text(Authenticator::new_id()), change.now(), spec);
+    let mut record = Record::new(id, change.now(), spec);
     record.state.ca_id = wanted.ca;
     record.tags = wanted.tags;
     change.insert(record)

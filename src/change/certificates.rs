@@ -15,7 +15,7 @@ use crate::{
     config::Address,
     entity::{Enrollment, Record},
     error::{Error, Result},
-    pki::{self, AlternativeNames, Files, Keystore, Material, Next, Role, jwt::Claimed},
+    pki::{self, Adoption, AlternativeNames, Files, Keystore, Material, Next, Role, jwt::Claimed},
     store::{Read, Store, Tx},
 };
 
@@ -150,6 +150,16 @@ impl Certificates {
         self.unusable_files(now)
     }
 
+    /// Issues with the authority of another controller from now on; what the previous authority issued stays valid.
+    ///
+    /// # Errors
+    /// It cannot issue the server's certificate, or the file cannot be written.
+    pub(crate) fn adopt(&self, adoption: &Adoption, now: Timestamp) -> Result<()> {
+        self.take(self.keystore.with_adopted(adoption, now.seconds()).map_err(broken)?)?;
+        tracing::warn!(signing = %self.keystore.authority().certificate().subject(), "an authority was adopted");
+        self.note()
+    }
+
     /// The outstanding enrollments that clients cannot use: their tokens were signed with another key than that of the
     /// leaf that listeners serve now, or they name an address that is no longer advertised.
     ///
@@ -180,11 +190,15 @@ impl Certificates {
 
     /// Warnings for the operator: certificates that end soon, and what clients will not accept.
     pub(crate) fn notices(&self, now: Timestamp) -> Vec<String> {
-        let mut notices = Vec::new();
+        let (mut notices, is_adopted) = (Vec::new(), self.keystore.is_adopted());
         for (role, certificate) in self.keystore.certificates() {
             let end = Timestamp::from_seconds(certificate.not_after());
             let ends_within = |days: i64| certificate.not_after() - now.seconds() < days * DAY;
             match role {
+                Role::Intermediate if is_adopted && ends_within(ROOT_NOTICE) => notices.push(format!(
+                    "the adopted certificate {} signs until {end}, and its root is not here: adopt its successor with overkeep pki adopt",
+                    certificate.subject()
+                )),
                 Role::Root if ends_within(ROOT_NOTICE) => notices.push(format!(
                     "the root certificate expires {end}, and every certificate below it with it: plan a new controller at which everybody enrolls again"
                 )),

@@ -37,7 +37,8 @@ impl Administrator {
 pub struct NewFile {
     /// The hosts that the listener's certificate names.
     pub hosts: AlternativeNames,
-    pub administrator: Administrator,
+    /// `None` if records of another controller follow, one of which is an administrator.
+    pub administrator: Option<Administrator>,
     /// Whether the built-in router is enabled; it is then open to everybody.
     pub router: bool,
 }
@@ -60,7 +61,7 @@ pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: NewFile) ->
         if filling.router {
             built_in_router::add_open(tx, now)?;
         }
-        add(tx, now, filling.administrator)
+        filling.administrator.map_or(Ok(()), |administrator| add(tx, now, administrator))
     })
 }
 

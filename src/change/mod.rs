@@ -11,6 +11,7 @@ mod auth_policy;
 pub(crate) mod authenticator;
 pub(crate) mod built_in_router;
 pub(crate) mod ca;
+pub(crate) mod carried;
 pub mod certificates;
 mod changes;
 mod config_type;

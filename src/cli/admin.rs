@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 use super::{
+    authority_files::AuthorityFiles,
     failure::{CommandResult, Failure, warn},
     progress::{Bar, watched},
     run::{ResolvedConfig, Sources},
@@ -107,6 +108,11 @@ enum PkiCommand {
     Status,
     /// Replace the server's key, and list the enrollment tokens that become unusable
     RenewKey,
+    /// Issue certificates with the authority of another controller from now on, so that whoever enrolled there is known here
+    Adopt {
+        #[command(flatten)]
+        authority: AuthorityFiles,
+    },
 }
 
 impl Admin {
@@ -144,6 +150,10 @@ impl Pki {
         match self.what {
             PkiCommand::Status => done(&config, Command::ListCertificates),
             PkiCommand::RenewKey => done(&config, Command::RenewKey),
+            PkiCommand::Adopt { authority } => {
+                let missing = || Failure::Flag("--signing-cert: is missing".into());
+                done(&config, authority.command()?.ok_or_else(missing)?)
+            }
         }
     }
 }
@@ -167,6 +177,12 @@ impl ControllerFlags {
     /// The controller with this configuration file and data file, as far as they are given.
     pub(crate) fn of(config: Option<PathBuf>, data: Option<PathBuf>) -> Self {
         Self { config, data: data.map(|path| path.to_string_lossy().into_owned()), passphrase_file: None }
+    }
+
+    /// The controller with this data file.
+    pub(crate) fn with_passphrase(config: Option<PathBuf>, data: &std::path::Path, passphrase: Option<PathBuf>) -> Self {
+        let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        Self { config, data: Some(text(data)), passphrase_file: passphrase.as_deref().map(text) }
     }
 
     /// Whether flags name a data file or configuration of this host.

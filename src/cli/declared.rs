@@ -14,6 +14,7 @@ use super::{
         self, output,
         request::{JSON, Request},
     },
+    openziti,
 };
 use crate::admin_socket::Outcome;
 
@@ -24,6 +25,9 @@ const MAX_LENGTH: u64 = 64 << 20;
 /// Print the whole network as YAML, without ids and secrets, for `plan` and `apply`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Export {
+    /// Print a file for `ziti ops import` of OpenZiti instead; comments say what it lacks
+    #[arg(long)]
+    openziti: bool,
     #[command(flatten)]
     which: ControllerFlags,
 }
@@ -71,8 +75,12 @@ impl Export {
     /// # Errors
     /// One line: the controller does not answer, or rejects the request.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
+        let controller = api::reach(self.which, environment)?;
+        if self.openziti {
+            return openziti::file(&controller);
+        }
         let request = Request { method: "GET".into(), path: PATH.into(), ..Request::default() };
-        let network = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
+        let network = controller.ask(request, None)?.good()?.data();
         Ok(Outcome::Done(vec![output::text(&network, "yaml", &[])?]))
     }
 }

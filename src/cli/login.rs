@@ -90,7 +90,8 @@ impl Login {
         if self.token {
             return kept_token(&name, url, ca, shown);
         }
-        let context = with_password(url, &self.user, self.password_file.as_deref(), ca, self.code.as_deref())?;
+        let password = password(&self.user, self.password_file.as_deref())?;
+        let context = with_password(url, &self.user, &password, ca, self.code.as_deref())?;
         let told = format!("logged in to {} as {}; the session is kept", context.url, context.user);
         let path = Contexts::keep(&name, context)?;
         let message = format!("{told} as the context {name} in {}", path.display());
@@ -163,17 +164,24 @@ pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), Failur
     }
 }
 
-/// Logs in with a password, which is asked for if there is no file.
+/// The password in a file, or one that is asked for.
 ///
 /// # Errors
-/// One line: the file cannot be read, the controller does not answer, or it rejects the log-in.
-pub(super) fn with_password(url: String, user: &str, file: Option<&Path>, ca: String, code: Option<&str>) -> Result<Context, Failure> {
-    let password = match config::password("--password-file", file).map_err(|error| error.to_string())? {
-        Some(password) => password,
-        None => typed(&format!("Password of {user}: "))?,
-    };
+/// The file cannot be read.
+pub(super) fn password(user: &str, file: Option<&Path>) -> Result<Zeroizing<String>, Failure> {
+    match config::password("--password-file", file).map_err(|error| error.to_string())? {
+        Some(password) => Ok(password),
+        None => typed(&format!("Password of {user}: ")),
+    }
+}
+
+/// Logs in with a password.
+///
+/// # Errors
+/// One line: the controller does not answer, or it rejects the log-in.
+pub(super) fn with_password(url: String, user: &str, password: &str, ca: String, code: Option<&str>) -> Result<Context, Failure> {
     let mut context = Context { url, user: user.to_owned(), ca, token: String::new() };
-    let body = json!({ "username": user, "password": password.as_str() });
+    let body = json!({ "username": user, "password": password });
     let query = vec![("method".into(), "password".into())];
     let session = asked(&context, "POST", "/authenticate", query, Some(body))?;
     let token = session.get("token").and_then(Json::as_str).unwrap_or_default();

@@ -22,6 +22,7 @@ use run::ResolvedConfig;
 
 mod admin;
 pub mod api;
+mod authority_files;
 mod declared;
 mod doctor;
 mod drill;
@@ -32,6 +33,7 @@ mod history;
 mod import;
 mod limit;
 mod login;
+mod openziti;
 mod passphrase;
 mod progress;
 pub mod run;
@@ -147,7 +149,7 @@ pub fn act<E: Display>(
         Command::History(arguments) => print_result(arguments.act(environment)),
         Command::Compact(arguments) => print_result(arguments.act(environment)),
         Command::Export(arguments) => print_result(arguments.act(environment)),
-        Command::Import(arguments) => print_result(arguments.act()),
+        Command::Import(arguments) => print_result(arguments.act(environment)),
         Command::Plan(arguments) => print_result(arguments.act(environment)),
         Command::Apply(arguments) => print_result(arguments.act(environment)),
         Command::Expiring(arguments) => print_result(arguments.act(environment)),

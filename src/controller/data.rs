@@ -92,7 +92,7 @@ fn fill(
     let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
     if store.is_new() {
         let hosts = certificates::hosts(addresses.clients.iter().chain(&addresses.router));
-        change::first_start(store, sealed_keys, NewFile { hosts, administrator, router: addresses.router.is_some() })?;
+        change::first_start(store, sealed_keys, NewFile { hosts, administrator: Some(administrator), router: addresses.router.is_some() })?;
     } else {
         change::replace_unseen(store, administrator)?;
     }

@@ -33,9 +33,9 @@ use crate::{
     access::Access,
     admin_socket::{AdminContext, Command, socket},
     authentication::Passwords,
-    change::{Certificates, Changes, KINDS, addresses},
+    change::{self, Certificates, Changes, KINDS, NewFile, SealedKeys, addresses, certificates},
     clock::Clock,
-    config::{self, Config},
+    config::{self, Address, Config},
     entity::Author,
     expiring::ExpiryNotice,
     http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
@@ -181,12 +181,53 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     }
     let access = Access::following(&opened, clock.clone())?;
     let store = opened.start().map_err(refused)?.by(Author::local());
-    let passwords = Passwords::new(&config.passwords)?;
     let advertised = addresses::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.addresses()));
+    offline_context(config, clock, (store, sealed_keys, access), advertised)
+}
+
+/// A new data file without an administrator, for records of another controller. [`complete`] makes it one that a controller starts with.
+///
+/// # Errors
+/// The file exists or cannot be written.
+pub(crate) fn new_file(config: &Config, advertised: Address) -> Result<AdminContext, NotStarted> {
+    pki::jwt::install();
+    let clock = Clock::system();
+    let opened = Store::open(&config.data, KINDS, options(config, &clock, &StoreMetrics::default())).map_err(refused)?;
+    if !opened.is_new() {
+        return Err(NotStarted(format!("{} exists already", config.data.display())));
+    }
+    let sealed_keys = sealed_keys(config, &opened)?;
+    drop(maintenance::upgrade(&opened, &config.data)?);
+    let access = Access::following(&opened, clock.clone())?;
+    let store = opened.start().map_err(refused)?.by(Author::local());
+    let hosts = certificates::hosts([&advertised]);
+    change::first_start(&store, &sealed_keys, NewFile { hosts, administrator: None, router: false })?;
+    offline_context(config, clock, (store, sealed_keys, access), vec![advertised])
+}
+
+/// Completes a file of [`new_file`] and closes it.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn complete(context: &AdminContext) -> Result<(), NotStarted> {
+    context.certificates.note_advertised(context.clock.now())?;
+    maintenance::record_release(&context.store)?;
+    context.store.close();
+    Ok(())
+}
+
+fn offline_context(
+    config: &Config,
+    clock: Clock,
+    (store, sealed_keys, access): (Store, SealedKeys, Access),
+    advertised: Vec<Address>,
+) -> Result<AdminContext, NotStarted> {
+    let passwords = Passwords::new(&config.passwords)?;
     let open = |files| Certificates::open(&store, &sealed_keys, advertised.clone(), files);
     // Unusable certificate files must not prevent offline commands.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
-    let changes = Changes::new(store.clone(), context(config, certificates.keystore().clone(), String::new()));
+    let address = advertised.first().map(ToString::to_string).unwrap_or_default();
+    let changes = Changes::new(store.clone(), context(config, certificates.keystore().clone(), address));
     let maintenance = Maintenance::new(store.clone(), sealed_keys, clock.clone(), &config.data);
     Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, links: None, clock })
 }

@@ -51,6 +51,7 @@ pub(crate) use cache::{json_cache::JsonCache, network_tokens::NetworkTokens, rou
 pub(crate) use connection::acceptor::{RestListener, connection_handlers};
 pub(crate) use connection::guard::ConnectionLimits;
 pub(crate) use connection::memory_ledger::MemoryBounds;
+pub(crate) use declared::{kind::DeclaredKind, kinds::DeclaredKinds};
 pub(crate) use dispatch::Dispatcher;
 pub use header::Header;
 pub(crate) use history_watchers::Watchers;
@@ -65,7 +66,7 @@ pub use route::{Found, Interface};
 pub use row::Row;
 pub(crate) use state::AppState;
 
-use self::{api::overkeep::Scopes, declared::kinds::DeclaredKinds, openapi::descriptions::Description, token_scope::ScopeWords};
+use self::{api::overkeep::Scopes, openapi::descriptions::Description, token_scope::ScopeWords};
 use crate::error::Result;
 
 /// Every interface of the controller.
@@ -85,13 +86,18 @@ impl Interfaces {
         Descriptions { management: of(&self.management), client: of(&self.client), overkeep: of(&self.overkeep), fabric: of(&self.fabric) }
     }
 
+    /// The kinds of network documents.
+    pub(crate) fn declared(&self) -> DeclaredKinds {
+        declared_in(&self.management)
+    }
+
     /// Builds all interfaces.
     ///
     /// # Errors
     /// A row is invalid, which is a defect.
     pub fn new() -> Result<Self> {
         let management = api::management::routes().finish()?;
-        let declared = DeclaredKinds::new(management.rows().filter_map(|row| row.operation.declared.clone()));
+        let declared = declared_in(&management);
         let scopes = Scopes::default();
         let interfaces = Self {
             management,
@@ -103,4 +109,8 @@ impl Interfaces {
         scopes.get_or_init(|| ScopeWords::of(tables.into_iter().flat_map(Interface::rows)));
         Ok(interfaces)
     }
+}
+
+fn declared_in(management: &Interface) -> DeclaredKinds {
+    DeclaredKinds::new(management.rows().filter_map(|row| row.operation.declared.clone()))
 }

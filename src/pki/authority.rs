@@ -2,7 +2,7 @@
 
 use super::der::{self, SEQUENCE};
 use super::validity::{Validity, date, serial};
-use super::{AlternativeNames, Certificate, Csr, Error, KeyedCertificate, Material, Name, PrivateKey, PublicKey, Result};
+use super::{AlternativeNames, Certificate, Csr, Error, KeyedCertificate, Material, Name, PrivateKey, PublicKey, Result, chain};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyUsagePurpose, SigningKey, SubjectPublicKeyInfo};
 use std::fmt;
 
@@ -11,6 +11,7 @@ pub struct Authority {
     issuer: Issuer<'static, PrivateKey>,
     certificate: Certificate,
     cas: Vec<Certificate>,
+    retired: Vec<Certificate>,
 }
 
 impl Authority {
@@ -18,7 +19,7 @@ impl Authority {
     ///
     /// # Errors
     /// The errors of [`KeyedCertificate::open`]; [`Error::NotACa`]; [`Error::Untrusted`] if the root did not sign the
-    /// intermediate.
+    /// intermediate, directly or through adopted authorities.
     pub fn open(material: &Material) -> Result<Self> {
         let root = Certificate::only(&material.root.certificate)?;
         let signing = KeyedCertificate::open(&material.intermediate)?;
@@ -26,15 +27,17 @@ impl Authority {
         if !certificate.may_sign() || !root.may_sign() {
             return Err(Error::NotACa);
         }
-        if !certificate.is_signed_by(&root) {
+        let read = |pems: &[String]| pems.iter().map(|pem| Certificate::only(pem)).collect::<Result<Vec<_>>>();
+        let (retired, adopted) = (read(&material.retired)?, read(&material.adopted)?);
+        if !chain(&certificate, &adopted).last().is_some_and(|top| top.is_signed_by(&root)) {
             return Err(Error::Untrusted);
         }
         let issuer = Issuer::from_ca_cert_der(certificate.der(), signing.key)?;
-        let mut cas = vec![certificate.clone(), root];
-        for retired in &material.retired {
-            cas.push(Certificate::only(retired)?);
-        }
-        Ok(Self { issuer, cas, certificate })
+        let mut cas = vec![certificate.clone()];
+        // An adopted root may itself be what signs.
+        cas.extend((root != certificate).then_some(root));
+        cas.extend(retired.iter().cloned().chain(adopted));
+        Ok(Self { issuer, cas, retired, certificate })
     }
 
     /// The certificate that signs everything issued here.
@@ -42,8 +45,8 @@ impl Authority {
         &self.certificate
     }
 
-    /// The signing certificate, the root above it and retired intermediates: what is needed to verify every certificate
-    /// issued here.
+    /// The signing certificate, the root above it, retired intermediates and adopted authorities: what is needed to verify
+    /// every certificate issued here, or by the controller whose authority was adopted.
     pub fn cas(&self) -> &[Certificate] {
         &self.cas
     }
@@ -55,7 +58,7 @@ impl Authority {
 
     /// Whether a certificate was issued here, by the current or a retired intermediate.
     pub fn issued(&self, certificate: &Certificate) -> bool {
-        self.cas.iter().any(|ca| !ca.is_self_issued() && ca.may_sign() && certificate.is_signed_by(ca))
+        std::iter::once(&self.certificate).chain(&self.retired).any(|ca| ca.may_sign() && certificate.is_signed_by(ca))
     }
 
     /// A certificate for a TLS client: subject and key of the request, and the given alternative names.

@@ -3,7 +3,7 @@
 use super::Certificate;
 
 /// The greatest length of a chain; it also ends the search if authorities signed each other.
-const MAX_LENGTH: usize = 8;
+pub(super) const MAX_LENGTH: usize = 8;
 
 /// The leaf, then each of `cas` that signed the previous one. The self-signed root is left out, because a verifier must
 /// have it already.

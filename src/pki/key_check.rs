@@ -4,14 +4,15 @@
 use super::{Certificate, Error, KeyedCertificate, Material, Result};
 
 const OLD: &str = "an old intermediate";
+const ADOPTED: &str = "an adopted authority";
 const SHOWN: &str = "a certificate that listeners served";
 
 impl Material {
     /// What does not fit together. Expiry is not checked: see [`Material::outside_validity`].
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let named = [("the root", &self.root), ("the intermediate", &self.intermediate), ("the server", &self.server)];
-        for (name, credential) in named {
+        let root = (!self.is_adopted()).then_some(("the root", &self.root));
+        for (name, credential) in root.into_iter().chain([("the intermediate", &self.intermediate), ("the server", &self.server)]) {
             match KeyedCertificate::open(credential) {
                 Ok(_) => {}
                 Err(Error::KeyMismatch) => faults.push(format!("the key of {name} does not belong to its certificate")),
@@ -19,10 +20,11 @@ impl Material {
             }
         }
         let kept = self.retired.iter().map(|pem| (OLD, pem)).chain(self.shown.iter().map(|pem| (SHOWN, pem)));
+        let kept = kept.chain(self.adopted.iter().map(|pem| (ADOPTED, pem)));
         faults.extend(kept.filter_map(|(name, pem)| Certificate::only(pem).err().map(|error| format!("{name} cannot be read: {error}"))));
         if let Ok((root, below)) = self.chain() {
             faults.extend((!root.may_sign() || !root.is_signed_by(&root)).then(|| "the root is not a self-signed authority".to_owned()));
-            below.iter().for_each(|link| link.judge(&mut faults));
+            below.iter().for_each(|link| link.judge(self.is_adopted(), &mut faults));
         }
         faults
     }
@@ -42,7 +44,10 @@ impl Material {
     fn chain(&self) -> Result<(Certificate, Vec<Link>)> {
         let root = Certificate::only(&self.root.certificate)?;
         let signing = Certificate::only(&self.intermediate.certificate)?;
-        let authority = |name, certificate| Link { name, certificate, signer: ("the root", root.clone()), signs: true };
+        let adopted = self.adopted.iter().map(|pem| Certificate::only(pem)).collect::<Result<Vec<_>>>()?;
+        let signer = |certificate: &Certificate| adopted.iter().find(|ca| certificate.is_signed_by(ca)).unwrap_or(&root).clone();
+        let authority =
+            |name, certificate: Certificate| Link { name, signer: ("the root", signer(&certificate)), certificate, signs: true };
         let mut links = vec![authority("the intermediate", signing.clone())];
         for retired in &self.retired {
             links.push(authority(OLD, Certificate::only(retired)?));
@@ -63,11 +68,12 @@ struct Link {
 }
 
 impl Link {
-    fn judge(&self, faults: &mut Vec<String>) {
+    /// Adds what is wrong with it. Other programs make intermediates that end after their root.
+    fn judge(&self, is_adopted: bool, faults: &mut Vec<String>) {
         let Self { name, certificate, signer: (above, signer), signs } = self;
         if !certificate.is_signed_by(signer) {
             faults.push(format!("{name} is not signed by {above}"));
-        } else if certificate.not_after() > signer.not_after() {
+        } else if certificate.not_after() > signer.not_after() && !(is_adopted && *signs) {
             faults.push(format!("{name} expires later than {above}"));
         }
         if certificate.not_before() > certificate.not_after() {

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    AlternativeNames, Authority, Certificate, External, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64,
+    Adoption, AlternativeNames, Authority, Certificate, External, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64,
     chain_pem, jwt::Signer, tls::ServerLeaf,
 };
 
@@ -134,6 +134,21 @@ impl Keystore {
         let alone = self.alone();
         let material = self.held.load().material.with_server_key(now)?;
         self.opened(material, alone)
+    }
+
+    /// The authority of another controller, to be stored and then adopted.
+    ///
+    /// # Errors
+    /// It cannot issue the server's certificate.
+    pub(crate) fn with_adopted(&self, adoption: &Adoption, now: i64) -> Result<Next<'_>> {
+        let alone = self.alone();
+        let material = self.held.load().material.with_adopted(adoption, now)?;
+        self.opened(material, alone)
+    }
+
+    /// Whether the authority was adopted, so that the controller cannot renew it.
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.held.load().material.is_adopted()
     }
 
     fn next(&self, make: impl FnOnce(&Held) -> Result<Option<Material>>) -> Result<Option<Next<'_>>> {

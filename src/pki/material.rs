@@ -26,14 +26,18 @@ impl fmt::Debug for Credential {
 /// All keys and certificates of a controller. Without the intermediate's key, every client has to enroll again.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Material {
-    /// Signs only intermediates; P-384, 30 years.
+    /// Signs only intermediates; P-384, 30 years. That of an adopted authority (`adoption.rs`) has an empty key.
     pub root: Credential,
-    /// Signs leaves only; P-256, 10 years.
+    /// Signs leaves only; P-256, 10 years. Its signer may be the root or an adopted authority below the root.
     pub intermediate: Credential,
     /// The certificates of retired intermediates, newest first, one PEM block each. Their keys are deleted. What they
     /// issued is valid until they expire; they are kept longer, because the clock may be wrong.
     #[serde(default)]
     pub retired: Vec<String>,
+    /// Further authorities that clients and this controller trust, since another controller's authority was adopted, one
+    /// PEM block each.
+    #[serde(default)]
+    pub adopted: Vec<String>,
     /// The leaves that listeners served, from any issuer, newest first, one PEM block each: tokens signed before a
     /// renewal name an earlier leaf.
     #[serde(default)]

@@ -11,6 +11,7 @@
 //! Invariant: no type of this room prints a private key or the text of a certificate in `Debug`, and foreign bytes give
 //! an [`Error`], never a panic.
 
+mod adoption;
 mod alternative_names;
 mod authority;
 mod certificate;
@@ -43,6 +44,7 @@ pub mod tls;
 mod validity;
 mod verification;
 
+pub(crate) use adoption::Adoption;
 pub use alternative_names::AlternativeNames;
 pub use authority::Authority;
 pub use certificate::Certificate;

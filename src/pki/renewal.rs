@@ -23,7 +23,7 @@ impl Material {
         let root = Credential { certificate: root.pem(), key: root.key().to_pem() };
         let intermediate = intermediate(&root, now)?;
         let server = Credential { certificate: String::new(), key: PrivateKey::generate(KeyKind::Rsa)?.to_pem() };
-        let made = Self { root, intermediate, retired: Vec::new(), shown: Vec::new(), server };
+        let made = Self { root, intermediate, retired: Vec::new(), adopted: Vec::new(), shown: Vec::new(), server };
         made.with_leaf(hosts, Validity::years(SERVER_YEARS, now))
     }
 
@@ -40,7 +40,7 @@ impl Material {
             return Ok(None);
         }
         let signing = Certificate::only(&self.intermediate.certificate)?;
-        let rolled = is_due(&signing, Validity::years(INTERMEDIATE_YEARS, now).within(&root), now);
+        let rolled = !self.is_adopted() && is_due(&signing, Validity::years(INTERMEDIATE_YEARS, now).within(&root), now);
         let next = if rolled { self.with_intermediate(now)? } else { self.clone() };
         let leaf = Certificate::only(&self.server.certificate)?;
         let mut life = Validity::years(SERVER_YEARS, now);
@@ -59,10 +59,14 @@ impl Material {
     /// # Errors
     /// As [`Authority::open`] and [`Authority::issue_own`].
     pub(crate) fn with_server_key(&self, now: i64) -> Result<Self> {
-        let names = Certificate::only(&self.server.certificate)?.names().clone();
         let key = PrivateKey::generate(KeyKind::Rsa)?.to_pem();
-        let next = Self { server: Credential { key, ..self.server.clone() }, ..self.clone() };
-        next.with_leaf(&names, Validity::years(SERVER_YEARS, now))
+        Self { server: Credential { key, ..self.server.clone() }, ..self.clone() }.with_new_leaf(now)
+    }
+
+    /// The material with a new leaf for the server's key, under the same names.
+    pub(super) fn with_new_leaf(self, now: i64) -> Result<Self> {
+        let names = Certificate::only(&self.server.certificate)?.names().clone();
+        self.with_leaf(&names, Validity::years(SERVER_YEARS, now))
     }
 
     fn with_intermediate(&self, now: i64) -> Result<Self> {

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import urllib.parse
 
+import moving
 import prepare
 import routers
 import traffic
@@ -198,6 +199,7 @@ TESTS = {
     "browzer": browser,
     **traffic.TESTS,
     **routers.TESTS,
+    **moving.TESTS,
 }
 
 

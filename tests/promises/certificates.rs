@@ -19,12 +19,12 @@ use overkeep::testing::{
     controller::{self, Controller},
     entity::{AmountLimit, Enrollment, Identity, Record, Tags, enrollment::Method},
     pki::{
-        AlternativeNames, Certificate, PublicKey,
+        AlternativeNames, Certificate, Material, PublicKey,
         jwt::{Claimed, Verifier},
     },
     store::Progress,
 };
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P384_SHA384};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, Issuer, KeyPair, PKCS_ECDSA_P384_SHA384};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
@@ -218,6 +218,55 @@ fn new_server_key_lists_invalid_tokens() {
     assert!(verifies(&told(), &new));
     assert!(!server.tell(Command::ListCertificates).contains(text(&before["id"])));
     device.connect().log_in();
+}
+
+fn adoption(material: &Material) -> Command {
+    let (certificate, key) = (material.intermediate.certificate.clone(), material.intermediate.key.clone());
+    Command::AdoptAuthority { certificate, key, bundle: material.root.certificate.clone() }
+}
+
+#[test]
+fn adopted_authorities_issue_until_their_successor() {
+    let server = TestServer::start();
+    let made = || Material::generate(&AlternativeNames::of_hosts(["old.test"]), server.clock.now().seconds()).unwrap();
+    let (other, stranger) = (made(), made());
+    let said = server.tell(adoption(&other));
+    assert!(said.contains("signs from now on"), "{said}");
+    let device = Device::enrolled(&server);
+    let signer = Certificate::only(&other.intermediate.certificate).unwrap();
+    let chain = Certificate::bundle(&device.own.as_ref().unwrap().0).unwrap();
+    assert!(chain[0].is_signed_by(&signer) && device.connect().shown()[0].is_signed_by(&signer));
+    device.connect().log_in();
+
+    assert!(server.refused(adoption(&stranger)).contains("do not trust"));
+    let wrong = Command::AdoptAuthority {
+        certificate: stranger.intermediate.certificate.clone(),
+        key: other.intermediate.key.clone(),
+        bundle: stranger.root.certificate.clone(),
+    };
+    assert!(server.refused(wrong).contains("signing key: the key does not belong"));
+    let lost = Command::AdoptAuthority {
+        certificate: other.intermediate.certificate.clone(),
+        key: other.intermediate.key.clone(),
+        bundle: stranger.root.certificate.clone(),
+    };
+    assert!(server.refused(lost).contains("root bundle: "));
+    device.connect().log_in();
+
+    let issuer = Issuer::from_ca_cert_pem(&other.root.certificate, KeyPair::from_pem(&other.root.key).unwrap()).unwrap();
+    let (mut params, key) = (CertificateParams::default(), KeyPair::generate().unwrap());
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.distinguished_name.push(DnType::CommonName, "successor");
+    let certificate = params.signed_by(&key, &issuer).unwrap().pem();
+    let next = Command::AdoptAuthority { certificate, key: key.serialize_pem().into(), bundle: other.root.certificate.clone() };
+    assert!(server.tell(next).contains("successor"));
+    assert!(!device.connect().shown()[0].is_signed_by(&signer));
+    device.connect().log_in();
+    Device::enrolled(&server).connect().log_in();
+    let server = server.restarted(|_| {});
+    let device = Device { at: server.bound(), ..device };
+    device.connect().log_in();
+    assert_eq!(server.tell(Command::Check), "nothing is wrong");
 }
 
 /// Whether a controller proves that it holds the key with this id, and lists the key under that id.
@@ -461,7 +510,7 @@ fn tokens_are_resigned_by_new_keys() {
     let (sealed_keys, address) = (SealedKeys::default(), "controller.test:1280");
     let hosts = AlternativeNames::of_hosts(["controller.test"]);
     let administrator = Administrator { username: "admin".into(), password: "no hash".into(), is_unseen: false };
-    first_start(&store, &sealed_keys, NewFile { hosts, administrator, router: false }).unwrap();
+    first_start(&store, &sealed_keys, NewFile { hosts, administrator: Some(administrator), router: false }).unwrap();
     let certificates = Certificates::open(&store, &sealed_keys, vec![address.parse().unwrap()], None).unwrap();
     let context = ChangeContext {
         plain_key_sets: false,

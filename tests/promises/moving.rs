@@ -55,3 +55,60 @@ fn sources_must_be_trusted_and_open() {
     let output = program(home.path()).args(["import", "--from", "http://old:1280", "--yes"]).output().unwrap();
     Ran::of("import".into(), output).bad(2, &["--from", "https://"]);
 }
+
+#[test]
+fn imports_into_new_files() {
+    let (old, home) = (TestServer::start(), tempfile::TempDir::new().unwrap());
+    on_host(&old, &["create", "identity", "alice", "--role-attributes", "staff", "--enroll", "ott"]).good();
+    on_host(&old, &["create", "edge-router", "oslo"]).good();
+    let (_, _) = old.enrolled("device");
+    let into = home.path().join("new.redb");
+    let flags = ["--yes", "--into", into.to_str().unwrap()];
+    let said = imported(&old, &flags).good();
+    for word in ["no authority was adopted", "alice (ott)", "(certificate)", "routers that enroll again", ": oslo", "is complete"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let run = |line: &[&str]| Ran::of(line.join(" "), program(home.path()).args(line).output().unwrap());
+    assert!(run(&["check", into.to_str().unwrap()]).good().contains("nothing is wrong"));
+    assert!(run(&["admin", "list", "--data", into.to_str().unwrap()]).good().contains("Default Admin"));
+    imported(&old, &flags).bad(1, &["--into", "exists already"]);
+    imported(&old, &["--yes", "--signing-cert", "x", "--signing-key", "x", "--root-bundle", "x"]).bad(2, &["--into"]);
+    let another = home.path().join("another.redb");
+    let wrong = [
+        "--yes",
+        "--into",
+        another.to_str().unwrap(),
+        "--signing-cert",
+        "password",
+        "--signing-key",
+        "password",
+        "--root-bundle",
+        "password",
+    ];
+    imported(&old, &wrong).bad(1, &["signing certificate"]);
+    assert!(std::fs::read_dir(home.path()).unwrap().all(|entry| !entry.unwrap().file_name().to_str().unwrap().starts_with("another")));
+}
+
+#[test]
+fn exports_for_openziti_name_references() {
+    let server = TestServer::start();
+    let on = |words: &[&str]| on_host(&server, words).good();
+    on(&["create", "config", "web", "--config-type-id", "host.v1", "--member-data", r#"{"protocol":"tcp","address":"a","port":1}"#]);
+    on(&["create", "service", "web", "--configs", "web"]);
+    on(&["create", "posture-check", "system", "--type-id", "OS", "--operating-systems", r#"[{"type":"Linux","versions":[]}]"#]);
+    on(&["create", "identity", "alice"]);
+    let policy =
+        ["create", "service-policy", "--type", "Dial", "--semantic", "AnyOf", "--identity-roles", "@alice", "--service-roles", "@web"];
+    on(&[policy.as_slice(), &["open"]].concat());
+    on(&[policy.as_slice(), &["checked", "--posture-check-roles", "@system"]].concat());
+    let said = on(&["export", "--openziti"]);
+    assert!(said.contains("# Left out, because they name posture checks: policies to create again: checked"), "{said}");
+    assert!(said.contains("# Identities to enroll again: alice"), "{said}");
+    let file: Json = serde_saphyr::from_str(&said).unwrap();
+    assert_eq!(file["services"][0]["configs"], json!(["@web"]));
+    assert_eq!(file["configs"][0]["configType"], "@host.v1");
+    assert_eq!((&file["identities"][0]["authPolicy"], &file["identities"][0]["roleAttributes"]), (&json!("@Default"), &json!([])));
+    assert_eq!(file["servicePolicies"].as_array().unwrap().len(), 1);
+    assert_eq!(file["servicePolicies"][0]["identityRoles"], json!(["@alice"]));
+    assert_eq!((&file["edgeRouters"], &file["authPolicies"]), (&json!([]), &json!([])));
+}

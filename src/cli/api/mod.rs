@@ -32,6 +32,8 @@ pub(crate) use transport::reach;
 
 /// Entries requested per page.
 const PAGE: usize = 500;
+/// The maximum number of entries of a list that is held in memory.
+const MAX_ENTRIES: usize = 2_000_000;
 
 /// The words of every operation.
 ///
@@ -119,10 +121,13 @@ pub fn everything(transport: &Transport, request: &Request) -> Result<Json, Fail
         let answer = transport.ask(part, None)?.good()?;
         let whole = answer.json().unwrap_or_default();
         let number = |member: &str| whole.pointer(&format!("/meta/pagination/{member}")).and_then(Json::as_u64);
-        let entries = answer.data().as_array().cloned().unwrap_or_default();
+        let Json::Array(entries) = answer.data() else { return Err(Failure::of(format!("{}: the answer is not a list", request.path))) };
         // A limit in the filter takes precedence over the request's.
         let is_last = entries.is_empty() || number("limit") != Some(PAGE as u64);
         all.extend(entries);
+        if all.len() > MAX_ENTRIES {
+            return Err(Failure::of(format!("{} has more than {MAX_ENTRIES} entries", request.path)));
+        }
         if is_last || number("totalCount").is_none_or(|total| all.len() as u64 >= total) {
             return Ok(Json::Array(all));
         }

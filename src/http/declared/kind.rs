@@ -36,6 +36,8 @@ pub struct DeclaredKind {
     pub whole: fn(Json) -> Result<Json>,
     /// Creates a record from a draft. Returns its id.
     pub create: fn(&Change<'_, '_>, Json) -> Result<String>,
+    /// Creates a record with this id from a draft.
+    pub(crate) create_as: fn(&Change<'_, '_>, &str, Json) -> Result<()>,
     /// Replaces the draft of the record with this id.
     pub replace: fn(&Change<'_, '_>, &str, Json) -> Result<()>,
     /// Deletes the record with an id.
@@ -72,6 +74,7 @@ impl DeclaredKind {
                 written(&draft)
             },
             create: |change, json| Ok(change.create::<E>(parsed(json)?)?.id.into_text()),
+            create_as: |change, id, json| change.create_as::<E>(Id::from_text(id), parsed(json)?).map(drop),
             replace: |change, id, json| {
                 let draft = parsed(json)?;
                 change.edit(&Id::<E>::from_text(id), |_| Ok(Some(draft)))

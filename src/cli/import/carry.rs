@@ -1,0 +1,280 @@
+//! The records of another controller in a new data file, with their ids, in one transaction.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::Value as Json;
+
+use super::{
+    network_file::{draft_with_ids, shipped_types},
+    source::{Credentials, DEFAULT, SourceKind, is, is_of_router, text},
+};
+use crate::{
+    change::{
+        Change, Changes,
+        carried::{self, CarriedState},
+    },
+    cli::failure::Failure,
+    entity::enrollment::Method,
+    error::{Error, Result},
+    http::{DeclaredKind, DeclaredKinds},
+};
+
+/// The maximum number of records that are left out.
+const MAX_LEFT_OUT: usize = 100;
+/// The maximum length of an id, in bytes.
+const MAX_ID: usize = 64;
+/// Kinds that restrict access. Without one of their records, others would grant more than before.
+const RESTRICTING: [&str; 1] = ["posture-checks"];
+
+/// What was listed, and what must be known beside.
+pub(super) struct Network {
+    kinds: Vec<SourceKind>,
+    credentials: Credentials,
+    declared: DeclaredKinds,
+    /// The user that reads the other controller, and the PHC string of the password.
+    user: (String, String),
+    /// The names of identities by id.
+    names: HashMap<String, String>,
+}
+
+impl Network {
+    pub(super) fn new(kinds: Vec<SourceKind>, credentials: Credentials, declared: DeclaredKinds, user: (String, String)) -> Self {
+        let identities = kinds.iter().filter(|kind| kind.path == "identities").flat_map(|kind| &kind.records);
+        let names = identities.map(|record| (text(record, "id").to_owned(), text(record, "name").to_owned())).collect();
+        Self { kinds, credentials, declared, user, names }
+    }
+}
+
+/// What became of the records.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Carried {
+    /// The number of records by kind.
+    pub counts: Vec<(String, usize)>,
+    pub certificates: usize,
+    /// Who has a new enrollment, with its method.
+    pub enrolled: Vec<String>,
+    /// Routers that must enroll again.
+    pub routers: Vec<String>,
+    /// Names of records that were left out, with the reason.
+    pub left_out: Vec<String>,
+}
+
+/// The kind and the id of a record.
+type Place = (String, String);
+
+/// Carries the records. One that breaks a rule is left out, and everything is done again without it.
+///
+/// # Errors
+/// One line: too many records break rules, one of them restricts access, or the file cannot be written.
+pub(super) fn carry(changes: &Changes, mut network: Network) -> std::result::Result<Carried, Failure> {
+    let (mut left_out, mut reasons) = (BTreeSet::<Place>::new(), Vec::new());
+    network.kinds.iter_mut().try_for_each(|kind| without_bad_ids(kind, &mut reasons))?;
+    let network = Arc::new(network);
+    let shipped = Arc::new(shipped_types()?);
+    loop {
+        let at = Arc::new(Mutex::new(None));
+        let job = Job { network: network.clone(), left_out: left_out.clone(), at: at.clone(), shipped: shipped.clone() };
+        let reason = match changes.run_blocking(move |change| job.run(change)) {
+            Ok(mut carried) => {
+                carried.left_out = reasons;
+                return Ok(carried);
+            }
+            Err(reason) => reason,
+        };
+        let found = at.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let is_rule = !matches!(reason, Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } | Error::Busy { .. });
+        let Some(((kind, id), name)) = found.filter(|_| is_rule) else { return Err(Failure::of(reason)) };
+        let line = format!("{kind} {name}: {reason}");
+        must_not_restrict(&kind, &line)?;
+        if reasons.len() >= MAX_LEFT_OUT || !left_out.insert((kind, id)) {
+            return Err(Failure::of(format!("more than {MAX_LEFT_OUT} records break rules, the last is {line}; nothing was imported")));
+        }
+        reasons.push(line);
+    }
+}
+
+/// Removes records whose id is missing, doubled, or not one.
+fn without_bad_ids(kind: &mut SourceKind, reasons: &mut Vec<String>) -> std::result::Result<(), Failure> {
+    let (mut seen, mut bad) = (BTreeSet::new(), Vec::new());
+    kind.records.retain(|record| {
+        let id = text(record, "id");
+        let is_id = (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        let is_good = is_id && seen.insert(id.to_owned());
+        bad.extend((!is_good).then(|| format!("{} {}: its id {id:?} is not an id, or occurs twice", kind.path, text(record, "name"))));
+        is_good
+    });
+    bad.iter().try_for_each(|line| must_not_restrict(&kind.path, line))?;
+    reasons.append(&mut bad);
+    Ok(())
+}
+
+fn must_not_restrict(kind: &str, line: &str) -> std::result::Result<(), Failure> {
+    if RESTRICTING.contains(&kind) {
+        return Err(Failure::of(format!("{line}; without it, policies would grant more than before: nothing was imported")));
+    }
+    Ok(())
+}
+
+struct Job {
+    network: Arc<Network>,
+    left_out: BTreeSet<Place>,
+    /// The record at hand, and its name.
+    at: Arc<Mutex<Option<(Place, String)>>>,
+    shipped: Arc<Vec<String>>,
+}
+
+impl Job {
+    fn run(&self, change: &Change<'_, '_>) -> Result<Carried> {
+        let mut carried = Carried::default();
+        // Identities of routers are made with them; so routers, which refer to nothing, come first.
+        let (free, referring): (Vec<_>, Vec<_>) = self.network.declared.all().iter().partition(|one| one.references.is_empty());
+        for one in free.into_iter().chain(referring) {
+            let Some(kind) = self.network.kinds.iter().find(|kind| kind.path == one.kind.path) else { continue };
+            let mut count = 0;
+            for record in &kind.records {
+                if self.begin(&kind.path, record, "name") {
+                    count += usize::from(self.put(change, one, kind, record, &mut carried)?);
+                }
+            }
+            carried.counts.push((kind.path.clone(), count));
+        }
+        self.tunnelers(change)?;
+        self.states(change)?;
+        self.authenticators(change, &mut carried)?;
+        self.enrollments(change, &mut carried)?;
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(carried)
+    }
+
+    /// Notes the record at hand. `false` if it is left out.
+    fn begin(&self, kind: &str, record: &Json, named: &str) -> bool {
+        let place = (kind.to_owned(), text(record, "id").to_owned());
+        let is_wanted = !self.left_out.contains(&place);
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some((place, text(record, named).to_owned()));
+        is_wanted
+    }
+
+    fn of<'n>(&'n self, path: &'n str) -> impl Iterator<Item = &'n Json> {
+        self.network.kinds.iter().filter(move |kind| kind.path == path).flat_map(|kind| &kind.records)
+    }
+
+    fn name_of<'n>(&'n self, identity: &'n str) -> &'n str {
+        self.network.names.get(identity).map_or(identity, String::as_str)
+    }
+
+    /// Creates a record. `false` if it comes with another one, or with the release.
+    fn put(&self, change: &Change<'_, '_>, of: &DeclaredKind, kind: &SourceKind, record: &Json, carried: &mut Carried) -> Result<bool> {
+        let (id, name, path) = (text(record, "id"), text(record, "name"), kind.path.as_str());
+        if is(record, "isSystem") || (path == "identities" && is_of_router(record)) {
+            return Ok(false);
+        }
+        if path == "auth-policies" && id == DEFAULT {
+            (of.replace)(change, id, (of.whole)(draft_with_ids(kind, record))?)?;
+            return Ok(true);
+        }
+        if path == "config-types" && self.shipped.iter().any(|shipped| shipped == name) {
+            if (of.name)(change, id)?.is_some() {
+                return Ok(false);
+            }
+            carried::make_way(change, name)?;
+        }
+        (of.create_as)(change, id, draft_with_ids(kind, record))?;
+        match path {
+            "edge-routers" | "transit-routers" => {
+                let (fingerprint, pem) = (text(record, "fingerprint"), text(record, "certPem"));
+                if carried::is_adopted(change) && is(record, "isVerified") && !fingerprint.is_empty() {
+                    carried::router(change, id, fingerprint, Some(pem).filter(|pem| !pem.is_empty()))?;
+                } else {
+                    carried.routers.push(name.to_owned());
+                }
+            }
+            "cas" if is(record, "isVerified") => carried::verified_ca(change, id)?,
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Gives the identities of routers what an administrator set of them.
+    fn tunnelers(&self, change: &Change<'_, '_>) -> Result<()> {
+        let Some(of) = self.network.declared.all().iter().find(|one| one.kind.path == "identities") else { return Ok(()) };
+        for kind in self.network.kinds.iter().filter(|kind| kind.path == "identities") {
+            for record in kind.records.iter().filter(|record| is_of_router(record)) {
+                let id = text(record, "id");
+                if self.begin("identities", record, "name") && (of.name)(change, id)?.is_some() {
+                    (of.replace)(change, id, (of.whole)(draft_with_ids(kind, record))?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn states(&self, change: &Change<'_, '_>) -> Result<()> {
+        for record in self.of("identities").filter(|record| !is_of_router(record)) {
+            if !self.begin("identities", record, "name") {
+                continue;
+            }
+            let id = text(record, "id");
+            let overrides = self.network.credentials.overrides.get(id).cloned();
+            let state = CarriedState {
+                is_default_admin: is(record, "isDefaultAdmin"),
+                is_disabled: is(record, "disabled"),
+                disabled_until: text(record, "disabledUntil").parse().ok(),
+                overrides: overrides.unwrap_or_default(),
+            };
+            carried::identity(change, id, state)?;
+        }
+        Ok(())
+    }
+
+    fn authenticators(&self, change: &Change<'_, '_>, carried: &mut Carried) -> Result<()> {
+        let (user, password) = &self.network.user;
+        for record in &self.network.credentials.authenticators {
+            let (id, identity, username) = (text(record, "id"), text(record, "identityId"), text(record, "username"));
+            let is_lost = self.left_out.contains(&("identities".to_owned(), identity.to_owned()));
+            if is_lost || !self.begin("authenticators", record, "identityId") {
+                continue;
+            }
+            let name = self.name_of(identity);
+            match text(record, "method") {
+                "updb" if username == user => carried::password(change, id, identity, username, password)?,
+                "updb" => {
+                    carried::enroll(change, identity, Method::Updb, None, Some(username))?;
+                    carried.enrolled.push(format!("{name} (password, user name {username})"));
+                }
+                "cert" if carried::certificate(change, id, identity, text(record, "fingerprint"), text(record, "certPem"))? => {
+                    carried.certificates += 1;
+                }
+                "cert" => {
+                    carried::enroll(change, identity, Method::Ott, None, None)?;
+                    carried.enrolled.push(format!("{name} (certificate)"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn enrollments(&self, change: &Change<'_, '_>, carried: &mut Carried) -> Result<()> {
+        for record in &self.network.credentials.enrollments {
+            let (identity, ca, username) = (text(record, "identityId"), text(record, "caId"), text(record, "username"));
+            let is_lost = self.left_out.contains(&("identities".to_owned(), identity.to_owned()));
+            let is_over = text(record, "expiresAt").parse().is_ok_and(|end: crate::clock::Timestamp| end < change.now());
+            if identity.is_empty() || is_lost || is_over || !self.begin("enrollments", record, "identityId") {
+                continue;
+            }
+            let method = match text(record, "method") {
+                "ott" => Method::Ott,
+                "ottca" => Method::OttCa,
+                "updb" => Method::Updb,
+                _ => continue,
+            };
+            let given = |value| Some(value).filter(|value: &&str| !value.is_empty());
+            carried::enroll(change, identity, method, given(ca), given(username))?;
+            carried.enrolled.push(format!("{} ({})", self.name_of(identity), method.as_str()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! `overkeep import`: the network of another controller of the OpenZiti interface, which is only read: as a network file, which `overkeep plan`
+//! and `overkeep apply` take, or in a new data file with ids and certificates.
+//!
+//! No code here knows the members of a kind: they are those of the schema of network files. `source.rs` reads, `network_file.rs` replaces ids
+//! by names, `carry.rs` fills a new data file, `new_file.rs` puts it in place.
+
+mod carry;
+pub(super) mod network_file;
+mod new_file;
+pub(super) mod source;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::Value as Json;
+
+use super::{
+    api::{self, output, transport::Transport},
+    failure::CommandResult,
+    login,
+    trust::Trust,
+};
+use crate::admin_socket::Outcome;
+use new_file::{NewFile, NewFileFlags};
+
+/// Print the network of another controller as a file for `overkeep plan` and `overkeep apply`, or write it with its ids to a new data file.
+/// Nothing is changed there.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Import {
+    /// Address of the other controller: https://host:port
+    #[arg(long, value_name = "URL")]
+    from: String,
+    /// The user name of an administrator there
+    #[arg(long, value_name = "NAME", default_value = "admin")]
+    user: String,
+    /// Read the password from this file [default: ask for it]
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// A one-time code, if a second factor is required
+    #[arg(long, value_name = "CODE")]
+    code: Option<String>,
+    #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
+    new_file: NewFileFlags,
+}
+
+impl Import {
+    /// Prints the file, with what it lacks in comments; or the report about a new data file.
+    ///
+    /// # Errors
+    /// One line: the other controller does not answer or rejects the log-in, or the new data file cannot be written.
+    pub(crate) fn act(self, environment: &[(std::ffi::OsString, std::ffi::OsString)]) -> CommandResult {
+        let (url, host) = login::address(&self.from, "--from")?;
+        let new_file = NewFile::prepare(self.new_file, &host, environment)?;
+        let (ca, _) = self.trust.authority(&url)?;
+        let password = login::password(&self.user, self.password_file.as_deref())?;
+        let context = login::with_password(url, &self.user, &password, ca, self.code.as_deref())?;
+        let source = Transport::remote(context.clone())?;
+        let grammar = api::grammar()?;
+        let (kinds, missing) = source::records(&source, &grammar)?;
+        let credentials = new_file.is_some().then(|| source::credentials(&source, &kinds)).transpose()?;
+        // What was read stays read if the session has ended.
+        drop(login::end(&context));
+        if let (Some(new_file), Some(credentials)) = (new_file, credentials) {
+            return new_file.write((self.user, &password), kinds, credentials, &missing);
+        }
+        let mut lines = network_file::report(&kinds, &missing);
+        lines.push(output::text(&Json::Object(network_file::network(&kinds)?), "yaml", &[])?);
+        Ok(Outcome::Done(lines))
+    }
+}

@@ -1,0 +1,195 @@
+//! A new data file with the network of another controller. It appears under its name only when it is complete.
+
+use std::{collections::BTreeSet, ffi::OsString, fs, path::PathBuf};
+
+use clap::Args;
+
+use super::{
+    carry::{self, Carried, Network},
+    network_file::names_line,
+    source::{Credentials, SourceKind, is, text},
+};
+use crate::{
+    admin_socket::{AdminContext, Command, Outcome},
+    cli::{
+        admin::ControllerFlags,
+        api::output,
+        authority_files::AuthorityFiles,
+        failure::{CommandResult, Failure},
+    },
+    config::{Address, Config},
+    controller,
+    http::Interfaces,
+    store::{Progress, beside, sync_directory},
+};
+
+/// The suffix of the file while it is incomplete.
+const INCOMPLETE: &str = ".importing";
+
+/// The flags about a new data file.
+#[derive(Args, Clone, Debug)]
+pub(super) struct NewFileFlags {
+    /// Write the network with its ids to this new data file. Exit status 3 if records had to be left out
+    #[arg(long, value_name = "FILE")]
+    into: Option<PathBuf>,
+    #[command(flatten)]
+    authority: AuthorityFiles,
+    /// The HOST:PORT that new enrollments name [default: that of --from]
+    #[arg(long, value_name = "HOST:PORT", requires = "into")]
+    advertise: Option<Address>,
+    /// Read the configuration from this file; only for --into
+    #[arg(long, value_name = "FILE", requires = "into")]
+    config: Option<PathBuf>,
+    /// File with a passphrase that seals the keys in the new data file
+    #[arg(long, value_name = "FILE", requires = "into")]
+    passphrase_file: Option<PathBuf>,
+}
+
+/// A data file to be written.
+pub(super) struct NewFile {
+    path: PathBuf,
+    incomplete: PathBuf,
+    config: Config,
+    advertised: Address,
+    adopted: Option<Command>,
+}
+
+impl NewFile {
+    /// Reads the files that it needs, before anything is asked of the other controller, whose `host:port` is `host`. `None` if no new file is
+    /// wanted.
+    ///
+    /// # Errors
+    /// One line: the file exists, another file cannot be read, or a flag is invalid.
+    pub(super) fn prepare(flags: NewFileFlags, host: &str, environment: &[(OsString, OsString)]) -> Result<Option<Self>, Failure> {
+        let NewFileFlags { into, authority, advertise, config, passphrase_file } = flags;
+        let Some(path) = into else {
+            return if authority.is_given() { Err(Failure::Flag("--signing-cert: needs --into".into())) } else { Ok(None) };
+        };
+        let incomplete = beside(&path, INCOMPLETE);
+        if path.symlink_metadata().is_ok() {
+            return Err(Failure::of(format!("--into: {} exists already", path.display())));
+        }
+        if incomplete.symlink_metadata().is_ok() {
+            return Err(Failure::of(format!("--into: {} is from an import that runs or was interrupted; delete it", incomplete.display())));
+        }
+        let config = ControllerFlags::with_passphrase(config, &incomplete, passphrase_file).config(environment)?;
+        let advertised = match advertise.or_else(|| config.advertise.first().cloned()) {
+            Some(address) => address,
+            None => host.parse().map_err(|error| Failure::Flag(format!("--from: {error}; give --advertise")))?,
+        };
+        let adopted = authority.command()?;
+        Ok(Some(Self { path, incomplete, config, advertised, adopted }))
+    }
+
+    /// Writes the file. The user who read the other controller keeps this password.
+    ///
+    /// # Errors
+    /// One line; then no file is left.
+    pub(super) fn write(
+        self,
+        (user, password): (String, &str),
+        kinds: Vec<SourceKind>,
+        credentials: Credentials,
+        missing: &[String],
+    ) -> CommandResult {
+        let mut lines = notes(&kinds, &credentials, missing);
+        let written = self.fill(user, password, kinds, credentials);
+        let (carried, authority) = match written {
+            Ok(written) => written,
+            Err(failure) => {
+                drop(fs::remove_file(&self.incomplete));
+                return Err(failure);
+            }
+        };
+        let mut report = report(&carried);
+        report.extend(authority);
+        report.append(&mut lines);
+        report.push(format!("{} is complete; start it with overkeep run --data {0}", self.path.display()));
+        Ok(if carried.left_out.is_empty() { Outcome::Done(report) } else { Outcome::Problems(report) })
+    }
+
+    fn fill(
+        &self,
+        user: String,
+        password: &str,
+        kinds: Vec<SourceKind>,
+        credentials: Credentials,
+    ) -> Result<(Carried, Vec<String>), Failure> {
+        let context = controller::new_file(&self.config, self.advertised.clone()).map_err(Failure::of)?;
+        let filled = self.fill_in(&context, user, password, kinds, credentials);
+        context.store.close();
+        let filled = filled?;
+        // A hard link, unlike a rename, never replaces a file that was made meanwhile.
+        fs::hard_link(&self.incomplete, &self.path).map_err(|error| Failure::of(format!("--into: {}: {error}", self.path.display())))?;
+        let placed = fs::remove_file(&self.incomplete).and_then(|()| sync_directory(&self.path));
+        placed.map_err(|error| Failure::of(format!("--into: {}: {error}", self.incomplete.display())))?;
+        Ok(filled)
+    }
+
+    fn fill_in(
+        &self,
+        context: &AdminContext,
+        user: String,
+        password: &str,
+        kinds: Vec<SourceKind>,
+        credentials: Credentials,
+    ) -> Result<(Carried, Vec<String>), Failure> {
+        let authority = match self.adopted.clone().map(|command| context.act(command, &Progress::default().into())) {
+            Some(outcome) => match outcome.map_err(Failure::of)? {
+                Outcome::Done(lines) | Outcome::Problems(lines) => lines,
+            },
+            None => vec!["no authority was adopted: everybody enrolls again".to_owned()],
+        };
+        let declared = Interfaces::new().map_err(Failure::of)?.declared();
+        let password = context.passwords.hash_now(password).map_err(Failure::of)?;
+        let carried = carry::carry(&context.changes, Network::new(kinds, credentials, declared, (user, password)))?;
+        controller::complete(context).map_err(Failure::of)?;
+        Ok((carried, authority))
+    }
+}
+
+fn report(carried: &Carried) -> Vec<String> {
+    let counts = carried.counts.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}"));
+    let mut lines = vec![format!("carried with their ids: {}", counts.collect::<Vec<_>>().join(", "))];
+    lines.push(format!("carried certificates of identities: {}", carried.certificates));
+    lines.extend(names_line("new enrollments (overkeep list enrollments)", &carried.enrolled));
+    lines.extend(names_line("routers that enroll again (enrollmentJwt of overkeep show edge-router)", &carried.routers));
+    lines.extend(carried.left_out.iter().map(|line| format!("left out: {}", output::plain(line))));
+    lines
+}
+
+/// What an import never carries, by name.
+fn notes(kinds: &[SourceKind], credentials: &Credentials, missing: &[String]) -> Vec<String> {
+    let identities = || kinds.iter().filter(|kind| kind.path == "identities").flat_map(|kind| &kind.records);
+    let second: Vec<&str> = identities().filter(|record| is(record, "isMfaEnabled")).map(|record| text(record, "name")).collect();
+    let unproven = kinds.iter().filter(|kind| kind.path == "cas").flat_map(|kind| &kind.records).filter(|record| !is(record, "isVerified"));
+    let unproven: Vec<&str> = unproven.map(|record| text(record, "name")).collect();
+    // Those of hosts come back by themselves.
+    let fixed = credentials.terminators.iter().filter(|record| text(record, "binding") != "edge" && text(record, "binding") != "tunnel");
+    let fixed: Vec<String> = fixed
+        .map(|record| {
+            let service = record.pointer("/service/name").and_then(serde_json::Value::as_str).unwrap_or_default();
+            format!("{service} at {}", text(record, "address"))
+        })
+        .collect();
+    let mut roles = BTreeSet::new();
+    for policy in kinds.iter().filter(|kind| kind.path == "edge-router-policies").flat_map(|kind| &kind.records) {
+        let named = policy.get("edgeRouterRoles").and_then(serde_json::Value::as_array).into_iter().flatten();
+        roles.extend(named.filter_map(|role| role.as_str()?.strip_prefix('#')));
+    }
+    let opens = if roles.contains("all") || roles.is_empty() {
+        None
+    } else {
+        let roles = roles.into_iter().collect::<Vec<_>>().join(",");
+        let command = format!("overkeep update edge-router built-in --role-attributes built-in,{roles}");
+        Some(format!("no policy opens the built-in router to identities; {} gives it the roles of the others", output::plain(&command)))
+    };
+    let lines = [
+        opens,
+        names_line("second factors to set up again", &second),
+        names_line("CAs to verify (overkeep verify ca)", &unproven),
+        names_line("terminators to create again (overkeep create terminator)", &fixed),
+        names_line("kinds that the other controller does not have", missing),
+    ];
+    lines.into_iter().flatten().chain(["not carried: passwords of other users, sessions, history, times of creation".to_owned()]).collect()
+}

@@ -1,0 +1,97 @@
+//! Adoption of the authority of another controller: its signing certificate and key, and the authorities that its clients trust.
+
+use super::{Certificate, Credential, Error, KeyedCertificate, Material, PrivateKey, Result, chain::MAX_LENGTH};
+
+/// The maximum number of authorities in a root bundle.
+const MAX_BUNDLE: usize = 100;
+
+/// The authority of another controller, checked.
+#[derive(Debug)]
+pub(crate) struct Adoption {
+    signing: KeyedCertificate,
+    root: Certificate,
+    /// The other authorities of the bundle.
+    others: Vec<Certificate>,
+}
+
+impl Adoption {
+    /// Checks a signing certificate (the authorities above it may follow), its key, and the bundle of authorities that clients trust; all PEM.
+    /// `now` is in unix seconds.
+    ///
+    /// # Errors
+    /// One line that names the file: it cannot be read, the key does not belong to the certificate, a certificate is not an authority, the
+    /// signing certificate is not valid now, or no authority of the bundle leads from it to a root.
+    pub(crate) fn read(signing: &str, key: &str, bundle: &str, now: i64) -> std::result::Result<Self, String> {
+        let of = |what: &'static str| move |error: Error| format!("{what}: {error}");
+        let mut chain = Certificate::bundle(signing).map_err(of("signing certificate"))?.into_iter();
+        let first = chain.next().ok_or("signing certificate: no PEM block")?;
+        let key = PrivateKey::from_pem(key).map_err(of("signing key"))?;
+        let signing = KeyedCertificate::new(first, key).map_err(of("signing key"))?;
+        let mut authorities: Vec<Certificate> = Certificate::bundle(bundle).map_err(of("root bundle"))?;
+        authorities.extend(chain);
+        let certificate = signing.certificate().clone();
+        let may_sign = |what| move |ca: &Certificate| if ca.may_sign() { Ok(()) } else { Err(format!("{what}: {}", Error::NotACa)) };
+        may_sign("signing certificate")(&certificate)?;
+        authorities.iter().try_for_each(may_sign("root bundle"))?;
+        if !certificate.valid_at(now) {
+            return Err(format!("signing certificate: {}", Error::Expired));
+        }
+        let mut others: Vec<Certificate> = Vec::new();
+        for ca in authorities {
+            if ca != certificate && !others.contains(&ca) {
+                others.push(ca);
+            }
+        }
+        if others.len() > MAX_BUNDLE {
+            return Err(format!("root bundle: more than {MAX_BUNDLE} certificates"));
+        }
+        let root =
+            root_of(&certificate, &others).ok_or("root bundle: it has no certificates that lead from the signing certificate to a root")?;
+        others.retain(|ca| *ca != root);
+        Ok(Self { signing, root, others })
+    }
+
+    /// Whether the root above the signing certificate is one of these.
+    pub(crate) fn is_below(&self, authorities: &[Certificate]) -> bool {
+        authorities.contains(&self.root)
+    }
+}
+
+/// The self-issued authority above a certificate, which may be itself.
+fn root_of(signing: &Certificate, others: &[Certificate]) -> Option<Certificate> {
+    let above = |below: &&Certificate| {
+        let found = others.iter().filter(|ca| !below.is_self_issued() && below.is_signed_by(ca));
+        // Authorities may have signed each other: a root ends the search.
+        let (roots, between): (Vec<_>, Vec<_>) = found.partition(|ca| ca.is_self_issued());
+        roots.into_iter().chain(between).next()
+    };
+    std::iter::successors(Some(signing), above).take(MAX_LENGTH).find(|ca| ca.is_self_issued()).cloned()
+}
+
+impl Material {
+    /// The material with the adopted authority as the one that signs. What the previous one issued stays valid. The key of the server stays;
+    /// its leaf is issued anew, with the same names.
+    ///
+    /// # Errors
+    /// As [`Authority::open`](super::Authority::open) and [`Authority::issue_own`](super::Authority::issue_own).
+    pub(crate) fn with_adopted(&self, adoption: &Adoption, now: i64) -> Result<Self> {
+        let signing = adoption.signing.store();
+        let root = Credential { certificate: adoption.root.pem(), key: String::new().into() };
+        let is_new = |pem: &&String| **pem != signing.certificate && **pem != root.certificate;
+        let retired = std::iter::once(&self.intermediate.certificate).chain(&self.retired);
+        let given: Vec<String> = adoption.others.iter().map(Certificate::pem).collect();
+        let mut adopted: Vec<String> = Vec::new();
+        for pem in given.iter().chain(&self.adopted).chain([&self.root.certificate]).filter(is_new) {
+            if !adopted.contains(pem) {
+                adopted.push(pem.clone());
+            }
+        }
+        let retired = retired.filter(is_new).cloned().collect();
+        Self { root, intermediate: signing, retired, adopted, ..self.clone() }.with_new_leaf(now)
+    }
+
+    /// Whether the authority was adopted: then the key of its root is elsewhere, and no new intermediate can be made.
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.root.key.is_empty()
+    }
+}
