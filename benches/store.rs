@@ -5,6 +5,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
+#[path = "common/stores.rs"]
+mod stores;
+
 use std::{
     fs::{File, OpenOptions},
     hint::black_box,
@@ -23,7 +26,7 @@ use overkeep::testing::{
     entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Stateful, Words},
     error::Result,
     query::{Query, Type, Window},
-    store::{KindEntry, OpenStore, Options, Plan, Progress, Scope, Store, encode},
+    store::{KindEntry, Plan, Progress, Scope, Store, encode},
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -102,12 +105,8 @@ fn history(directory: &Path) {
     println!("{:<22}{:>12}{:>12}{:>10}{:>8}", "what history costs", "us without", "us with", "slower", "goal");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     for (writers, turns, goal) in [(1, 2_000, "15 %"), (64, 200, "")] {
-        let open = |name: &str, kinds| {
-            Store::open(&directory.join(format!("{name}-{writers}")), kinds, Options::default())
-                .and_then(OpenStore::start)
-                .expect("a store")
-        };
-        let (without_history, with_history) = (open("untold", KINDS_WITHOUT_HISTORY), open("told", KINDS));
+        let open = |name: &str, kinds| stores::start(&directory.join(format!("{name}-{writers}")), kinds);
+        let (without_history, with_history) = (open("without", KINDS_WITHOUT_HISTORY), open("with", KINDS));
         let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
         for turn in 0..turns {
             times[0].push(runtime.block_on(together::<false>(&without_history, turn * writers, writers)));
@@ -147,7 +146,7 @@ fn fdatasyncs(path: &Path) -> f64 {
 
 /// Writes per second, and microseconds of CPU per write, with so many tasks that each write one after the other.
 fn written(path: &Path, writers: usize) -> (f64, f64) {
-    let store = Store::open(path, KINDS, Options::default()).and_then(OpenStore::start).expect("a store");
+    let store = stores::start(path, KINDS);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
     let next = Arc::new(AtomicU64::new(0));
     let (start, cpu) = (Instant::now(), cpu());
@@ -176,7 +175,7 @@ fn cpu() -> f64 {
 }
 
 fn reads(directory: &Path) {
-    let store = Store::open(&directory.join("reads"), KINDS, Options::default()).and_then(OpenStore::start).expect("a store");
+    let store = stores::start(&directory.join("reads"), KINDS);
     let start = Instant::now();
     for first in (0..MANY).step_by(10_000) {
         store.write_blocking(move |tx| (first..first + 10_000).try_for_each(|n| tx.insert(thing::<true>(n)))).expect("a write");
@@ -233,7 +232,7 @@ const BESIDE: u64 = 16;
 fn whole(directory: &Path) {
     let records = std::env::var("OVERKEEP_BENCH_RECORDS").map_or(1_000_000, |records| records.parse().expect("a number of records"));
     let path = directory.join("whole");
-    let store = Store::open(&path, KINDS, Options::default()).and_then(OpenStore::start).expect("a store");
+    let store = stores::start(&path, KINDS);
     for first in (0..records).step_by(10_000) {
         store
             .write_blocking(move |tx| (first..records.min(first + 10_000)).try_for_each(|n| tx.insert(thing::<true>(n))))

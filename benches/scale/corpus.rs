@@ -19,10 +19,10 @@ use overkeep::testing::{
         Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
     },
     pki::{AlternativeNames, Csr, Validity},
-    store::{OpenStore, Options, Store, encode},
+    store::{Store, encode},
 };
 
-use super::{client::Credentials, dice::Dice};
+use super::{client::Credentials, dice::Dice, stores};
 
 /// The number of records in one transaction.
 const BATCH: usize = 10_000;
@@ -90,7 +90,7 @@ pub fn build(directory: &Path, size: Size, asking: Asking) -> Corpus {
     let start = Instant::now();
     std::fs::create_dir_all(directory).expect("a directory");
     let file = directory.join("data");
-    let store = Store::open(&file, KINDS, Options::default()).and_then(OpenStore::start).expect("a file");
+    let store = stores::start(&file, KINDS);
     let settings = config::Passwords { cost: COST, ..Config::default().passwords };
     let password = Passwords::new(&settings).and_then(|passwords| passwords.hash_now(PASSWORD)).expect("a hash");
     let hosts = AlternativeNames::of_hosts(["127.0.0.1", "localhost", "::1"]);

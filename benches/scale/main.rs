@@ -32,6 +32,8 @@ mod sessions;
 mod sheet;
 #[path = "../common/spent.rs"]
 mod spent;
+#[path = "../common/stores.rs"]
+mod stores;
 #[path = "../common/tls.rs"]
 mod tls;
 mod whole;
