@@ -8,22 +8,24 @@
 
 mod listen;
 mod router;
+mod secret_file;
 mod validation;
 mod value;
 
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use listen::Listen;
 pub(crate) use router::{Router, Routers};
+pub(crate) use secret_file::{passphrase, password};
+pub(crate) use value::InvalidValue;
 pub use value::{Address, Span};
 
 use zeroize::Zeroizing;
 
-use crate::pki::{Passphrase, secret_of};
+use crate::pki::Passphrase;
 
 /// The whole configuration of a controller. Relative paths start at the working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -376,41 +378,5 @@ impl Config {
     }
 }
 
-/// The password in a file, if one is given by `key`. One trailing line end is removed. Never show it; errors do not.
-pub(crate) fn password(key: &'static str, file: Option<&Path>) -> Result<Option<Zeroizing<String>>, InvalidValue> {
-    secret(key, file, "password", 5..=100)
-}
-
-/// The passphrase in a file, if one is given by `key`; one trailing line end is removed.
-pub(crate) fn passphrase(key: &'static str, file: Option<&Path>) -> Result<Option<Passphrase>, InvalidValue> {
-    Ok(secret(key, file, "passphrase", 8..=1000)?.map(Passphrase::from))
-}
-
-/// The text in a file, if one is given, without its trailing line end. Its number of characters must be within `length`, and only its owner
-/// may be able to write the file.
-fn secret(
-    key: &'static str,
-    path: Option<&Path>,
-    what: &str,
-    length: RangeInclusive<usize>,
-) -> Result<Option<Zeroizing<String>>, InvalidValue> {
-    let Some(path) = path else { return Ok(None) };
-    let refusal = |reason: String| InvalidValue { key, reason: format!("{}: {reason}", path.display()) };
-    let text = secret_of(path).map_err(|error| refusal(error.to_string()))?;
-    let secret = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
-    if !length.contains(&secret.chars().count()) {
-        return Err(refusal(format!("a {what} has {} to {} characters", length.start(), length.end())));
-    }
-    Ok(Some(Zeroizing::new(secret.into())))
-}
-
 /// Reads the configuration again from the same sources; an error is one line.
 pub(crate) type Reread = Box<dyn Fn() -> Result<Config, String> + Send>;
-
-/// A value that is not allowed: its key and the reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}")]
-pub struct InvalidValue {
-    pub key: &'static str,
-    pub reason: String,
-}

@@ -1,6 +1,6 @@
 //! Value types of keys beyond those of serde: a duration, and an address that clients connect to.
 //!
-//! Not here: bounds (`bounds.rs`). Start with `Span` and `Address`. Invariant: a written value is parsed to the same value.
+//! Not here: bounds (`validation.rs`). Start with `Span` and `Address`. Invariant: a written value is parsed to the same value.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -212,4 +212,12 @@ impl<T: FromStr<Err = String>> Visitor<'_> for Text<T> {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
         text.parse().map_err(E::custom)
     }
+}
+
+/// A value that is not allowed: its key and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct InvalidValue {
+    pub key: &'static str,
+    pub reason: String,
 }
