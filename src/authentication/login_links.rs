@@ -50,7 +50,8 @@ impl LoginLinks {
         Ok(secret.to_string())
     }
 
-    /// Redeems the link with a secret, which then no longer works. `None` if there is none, it has ended, or `peer` is not the machine that may use it.
+    /// Redeems the link with a secret, which then no longer works. `None` if there is none, it has ended, or `peer` is not the machine that
+    /// may use it.
     pub(crate) fn redeem(&self, secret: &str, peer: Option<IpAddr>, now: Timestamp) -> Option<Id<Identity>> {
         let hash = ApiTokens::hash(secret);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

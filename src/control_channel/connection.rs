@@ -114,7 +114,7 @@ impl RouterConnection {
         }
     }
 
-    /// The router as other routers are told of it.
+    /// The router in messages to other routers.
     pub(crate) fn as_peer(&self) -> PeerStateChange {
         let (id, version, listeners) = (self.router.clone(), self.link.lock().version.version.clone(), self.listeners.clone());
         PeerStateChange { id, version, state: PeerState::Healthy.into(), listeners }

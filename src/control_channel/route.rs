@@ -1,4 +1,4 @@
-//! The route of a circuit: what each router of its path is told, and the answers of the routers.
+//! The route of a circuit: the message to each router of its path, and the answers of the routers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What edge routers are told about API sessions and sessions: the full state after their hello, then every committed change, in order.
+//! The API sessions and sessions that are sent to edge routers: the full state after their hello, then every committed change, in order.
 //!
 //! The listener on the writer's thread only records what has changed. One task encodes the changes and passes them to each router, whose
 //! own task sends them after the full state. So no change is missed; a change that is sent twice does no harm.
@@ -69,7 +69,7 @@ pub(crate) fn on_commit(core: &Core, event: &Event) {
     }
 }
 
-/// A router that is told of changes.
+/// A router to which changes are sent.
 struct Follower {
     connection: Arc<RouterConnection>,
     changes: mpsc::Sender<Frame>,

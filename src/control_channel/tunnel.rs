@@ -134,7 +134,7 @@ async fn session_of_router(
     Ok((caller.identity, caller.session))
 }
 
-/// What the router is told about its API session.
+/// The API session of the router, in answers to it.
 fn opened(core: &Core, identity: &Record<Identity>, session: &Record<ApiSession>) -> tunnel::CreateApiSessionResponse {
     let Identity { name, default_hosting_cost, default_hosting_precedence, app_data, .. } = &identity.spec;
     let (costs, precedences) = (&identity.spec.service_hosting_costs, &identity.spec.service_hosting_precedences);

@@ -1,4 +1,4 @@
-//! What the service manager is told (`sd_notify`). Without one (no `NOTIFY_SOCKET`) nothing happens.
+//! Notifications to the service manager (`sd_notify`). Without one (no `NOTIFY_SOCKET`) nothing happens.
 
 use std::time::Duration;
 

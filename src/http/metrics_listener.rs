@@ -22,7 +22,7 @@ const TIME: Duration = Duration::from_secs(5);
 const OPENMETRICS: &str = "application/openmetrics-text";
 const PROMETHEUS: &str = "text/plain";
 
-/// In which format metrics are told.
+/// The format in which metrics are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetricsFormat {
     OpenMetrics,
