@@ -21,6 +21,7 @@ mod refusals;
 pub(crate) mod session_end;
 mod session_quota;
 mod sessions;
+mod signer_logins;
 mod tokens;
 pub(crate) mod trust;
 
@@ -36,6 +37,7 @@ pub(crate) use proof::{fingerprints_of, holds, holds_fingerprint};
 pub(crate) use refusals::{BIND, DIAL, Refusals, Refused};
 pub(crate) use session_quota::SessionSlot;
 pub use sessions::Sessions;
+pub(crate) use signer_logins::{Returned, SignerLogins};
 pub use tokens::Tokens;
 
 use crate::{

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     access::AccessAudit,
     admin_socket::{AdminContext, LinkMaker},
-    authentication::{Codes, LoginLinks, Passwords, Refusals, Tokens},
+    authentication::{Codes, LoginLinks, Passwords, Refusals, SignerLogins, Tokens},
     built_in_router,
     change::{self, Certificates, Changes, SealedKeys},
     clock::Clock,
@@ -218,6 +218,7 @@ impl Core {
             watchers: self.followers.watchers.clone(),
             last_hour: last_hour.clone(),
             config: self.config.clone(),
+            signer_logins: SignerLogins::new(self.config.key_sets.clone()),
             tokens: Tokens::new(&self.config.tokens, self.config.key_sets.clone()),
             started: self.clock.now(),
             clock: self.clock.clone(),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     access::Access,
-    authentication::{ApiTokens, Caller, Codes, LoginLinks, Passwords, Refusals, Sessions, Tokens},
+    authentication::{ApiTokens, Caller, Codes, LoginLinks, Passwords, Refusals, Sessions, SignerLogins, Tokens},
     built_in_router::Router,
     change::Changes,
     clock::{Clock, Timestamp},
@@ -49,6 +49,7 @@ pub struct AppState {
     pub passwords: Passwords,
     pub codes: Codes,
     pub tokens: Tokens,
+    pub(crate) signer_logins: SignerLogins,
     pub refusals: Refusals,
     pub metrics: Metrics,
     pub watchers: Arc<Watchers>,

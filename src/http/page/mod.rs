@@ -9,7 +9,7 @@ mod files;
 use actix_web::http::header::HeaderMap;
 
 use self::files::{FILES, File, INDEX};
-use super::{answer::Reply, body, header::Header, media_type, openapi::operation::JSON};
+use super::{answer::Reply, api::overkeep::RETURN_PATH, body, header::Header, media_type, openapi::operation::JSON};
 
 const HTML: &str = "text/html";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -17,6 +17,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// The answer to a GET of this path, if it is one of the page's. At `/` only callers that prefer HTML get the page.
 pub(crate) fn answer(path: &str, headers: &HeaderMap) -> Option<Reply> {
+    if path == RETURN_PATH {
+        return Some(reply(&INDEX, headers, None));
+    }
     if path != "/" {
         return FILES.iter().find(|file| file.path == path).map(|file| reply(file, headers, None));
     }

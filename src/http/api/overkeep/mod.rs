@@ -15,12 +15,14 @@ mod names;
 mod network;
 mod online;
 mod router_configuration;
+mod signer_login;
 mod snapshots;
 mod traffic;
 
 use std::sync::Arc;
 
 pub(crate) use api_tokens::Scopes;
+pub(crate) use signer_login::RETURN_PATH;
 
 use super::common;
 use crate::entity::ApiToken;
@@ -101,6 +103,12 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .post("/authenticate/link", Open, login_link::redeem)
         .summary("Opens an API session with a one-time link that the owner of the host made.")
         .body_name("loginLink")
+        .refuses(&[401])
+        .post("/authenticate/signer", Open, signer_login::begin)
+        .summary("Begins a log-in of a browser at the issuer of an external JWT signer.")
+        .post("/authenticate/signer-code", Open, signer_login::finish)
+        .summary("Opens an API session with the code that the issuer sent back with the browser.")
+        .body_name("signerCode")
         .refuses(&[401])
         .get("/events", Admin, events::watch)
         .summary("New rows of the history, as server-sent events.")

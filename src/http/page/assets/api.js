@@ -4,6 +4,7 @@
 const MANAGEMENT = '/edge/management/v1';
 const OVERKEEP = '/overkeep/v1';
 const KEY = 'overkeep-session';
+const SIGNER_KEY = 'overkeep-signer'; // the secret of a log-in at an external signer, until the browser comes back
 const RETRY = [1000, 2000, 5000, 10000];
 const SILENCE = 40000; // the controller sends something every 15 seconds, so the connection is dead
 
@@ -127,6 +128,28 @@ export const logIn = (method, body) => enter(`/authenticate?method=${method}`, b
 
 /** Opens a session with the secret of a one-time link. */
 export const useLink = secret => enter(`${OVERKEEP}/authenticate/link`, { secret });
+
+/** The external signers at whose issuers a browser can log in. */
+export async function signers() {
+  const { rows } = await list('/edge/client/v1/external-jwt-signers', { limit: 100, sort: 'name' });
+  return rows.filter(({ externalAuthUrl, clientId }) => externalAuthUrl && clientId);
+}
+
+/** Leaves for the issuer of a signer, which sends the browser back with a code. */
+export async function goToIssuer(signer) {
+  setSession(null);
+  const { data } = await ask('POST', `${OVERKEEP}/authenticate/signer`, { body: { signer, host: location.host } });
+  sessionStorage.setItem(SIGNER_KEY, data.secret);
+  location.assign(data.address);
+}
+
+/** Opens a session with the code that an issuer sent back with the browser. */
+export function useCode({ code, state, issuer }) {
+  const secret = sessionStorage.getItem(SIGNER_KEY);
+  sessionStorage.removeItem(SIGNER_KEY);
+  if (!secret || !code || !state) throw new Refused(401);
+  return enter(`${OVERKEEP}/authenticate/signer-code`, { code, state, secret, ...(issuer ? { issuer } : {}) });
+}
 
 async function enter(path, body) {
   setSession(null);

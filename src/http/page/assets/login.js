@@ -1,14 +1,14 @@
-// Log-in: a password, a certificate or an API token, and a one-time code if one is required.
+// Log-in: a password, a certificate, an API token, an external signer or a one-time link, and a one-time code if one is required.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
-import { NotAdministrator, giveCode, logIn, logOut, useLink, useToken } from './api.js';
+import { NotAdministrator, giveCode, goToIssuer, logIn, logOut, signers, useCode, useLink, useToken } from './api.js';
 import { texts } from './texts.js';
 import { Copy, Problem } from './parts.js';
 
 const t = texts.login;
 
-const WRONG = { password: t.wrong, cert: t.wrongCertificate, token: t.wrongToken, link: t.wrongLink };
-const WAYS = { password: body => logIn('password', body), cert: () => logIn('cert', {}), token: token => useToken(token).then(() => []), link: useLink };
+const WRONG = { password: t.wrong, cert: t.wrongCertificate, token: t.wrongToken, link: t.wrongLink, code: t.wrongSigner };
+const WAYS = { password: body => logIn('password', body), cert: () => logIn('cert', {}), token: token => useToken(token).then(() => []), link: useLink, code: async returned => useCode(returned) };
 
 const shownError = (error, method = 'password') => (error instanceof NotAdministrator ? new Error(t.notAdmin) : error.status === 401 ? new Error(WRONG[method]) : error);
 
@@ -36,15 +36,20 @@ function Code({ onError }) {
   </form>`;
 }
 
-export function Login({ ended, link }) {
+export function Login({ ended, link, returned }) {
   const [asked, setAsked] = useState(null);
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
+  const [issuers, setIssuers] = useState([]);
   const field = useRef();
   useEffect(() => {
     document.title = `${t.title} – ${texts.product}`;
     field.current?.focus();
     if (link) enter('link', link);
+    if (returned?.error) setError(new Error(t.signerRefused(returned.error)));
+    else if (returned) enter('code', returned);
+    // Without the list the other ways to log in remain.
+    signers().then(setIssuers, () => {});
   }, []);
   const enter = async (method, given) => {
     setBusy(true);
@@ -64,6 +69,14 @@ export function Login({ ended, link }) {
     const { username, password } = event.target.elements;
     enter('password', { username: username.value, password: password.value });
   };
+  const leave = async id => {
+    setBusy(true);
+    setError(null);
+    await goToIssuer(id).catch(reason => {
+      setError(reason);
+      setBusy(false);
+    });
+  };
   const submitToken = event => {
     event.preventDefault();
     enter('token', event.target.elements.token.value.trim());
@@ -81,6 +94,7 @@ export function Login({ ended, link }) {
         <input id="password" name="password" type="password" autocomplete="current-password" required />
         <button class="button main" disabled=${busy}>${t.submit}</button>
         <button type="button" class="button" disabled=${busy} onClick=${() => enter('cert')}>${t.certificate}</button>
+        ${issuers.map(({ id, name }) => html`<button type="button" class="button" disabled=${busy} onClick=${() => leave(id)}>${t.signer(name)}</button>`)}
       </form>
       <details><summary>${t.token}</summary><form onSubmit=${submitToken}>
         <label for="token">${t.tokenField}</label>

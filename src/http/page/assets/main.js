@@ -15,6 +15,7 @@ import { onHistoryRow } from './news.js';
 import { PAGES } from './pages.js';
 
 const THEME = 'overkeep-theme';
+const RETURN_PATH = '/page/signed-in'; // where an issuer sends the browser back
 const THEMES = ['system', 'light', 'dark'];
 
 /** The address: `#/identities/abc?filter=x` is `{ parts: ['identities', 'abc'], values }`. */
@@ -159,8 +160,17 @@ function takeLink() {
   return secret;
 }
 
+/** What an issuer sent back with the browser. It leaves the address at once. */
+function takeReturn() {
+  if (location.pathname !== RETURN_PATH) return null;
+  const { code, state, iss: issuer, error } = Object.fromEntries(new URLSearchParams(location.search));
+  history.replaceState(null, '', '/#/overview');
+  return { code, state, issuer, error };
+}
+
+const returned = takeReturn();
 const link = takeLink();
-if (link) forgetSession();
+if (link || returned) forgetSession();
 // A link that is opened in this tab later.
 addEventListener('hashchange', () => address().parts[0] === 'link' && location.reload());
 
@@ -171,7 +181,7 @@ function Page() {
     setSession(value);
     if (value?.complete) setWasIn(true);
   }), []);
-  if (!session?.complete) return html`<${Login} ended=${wasIn} link=${wasIn ? null : link} />`;
+  if (!session?.complete) return html`<${Login} ended=${wasIn} link=${wasIn ? null : link} returned=${wasIn ? null : returned} />`;
   return html`<${Shell} session=${session} />`;
 }
 

@@ -1,0 +1,289 @@
+//! Log-ins in which a browser gets a code from the issuer of an external signer, and the controller exchanges it for a token (OpenID Connect,
+//! authorization code flow with PKCE).
+//!
+//! Here: log-ins that wait for their code, what an issuer publishes about itself, and the exchange. Not here: whether the token logs anybody
+//! in (`tokens.rs`). Start at [`SignerLogins::begin`]. Invariants: a log-in is bound to the browser that began it by a secret that no address
+//! holds, and is spent by its first use, whether or not that succeeds; the verifier of the code never leaves the controller.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    net::IpAddr,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use data_encoding::BASE64URL_NOPAD;
+use ring::{
+    digest::{SHA256, digest},
+    rand::{SecureRandom, SystemRandom},
+};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use tokio::sync::Semaphore;
+
+use super::{ApiTokens, fair_queue::network};
+use crate::{
+    clock::Timestamp,
+    config,
+    entity::{ExternalJwtSigner, Id, Record, endpoint::Endpoint, external_jwt_signer::TargetToken},
+    error::{Error, Result},
+    outbound::{Answer, Client},
+};
+
+/// At most this many log-ins wait for their code.
+const LIMIT: usize = 1024;
+/// How long a person may take at the issuer.
+const LASTS: Duration = Duration::from_secs(600);
+/// Seconds in `retry-after` when too many requests to issuers wait.
+const RETRY: u32 = 1;
+/// The maximum bytes of an answer of an issuer.
+const MAX_ANSWER: u64 = 256 << 10;
+const WELL_KNOWN: &str = "/.well-known/openid-configuration";
+const FORM: &str = "application/x-www-form-urlencoded";
+/// The member of a request that names the signer.
+const SIGNER: &str = "signer";
+
+/// Log-ins with external signers. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct SignerLogins(Arc<Inner>);
+
+struct Inner {
+    settings: config::KeySets,
+    client: OnceLock<Result<Client, String>>,
+    /// Requests to issuers.
+    requests: Semaphore,
+    /// The oldest first.
+    waiting: Mutex<VecDeque<Waiting>>,
+    issuers: Mutex<HashMap<String, Known>>,
+}
+
+/// A log-in that waits for its code.
+struct Waiting {
+    state: String,
+    /// The hash of the secret of the browser.
+    secret: String,
+    verifier: String,
+    redirect: String,
+    signer: Record<ExternalJwtSigner>,
+    metadata: Metadata,
+    network: Option<IpAddr>,
+    ends: Timestamp,
+}
+
+/// What an issuer publishes about itself (OpenID Connect Discovery 1.0, section 3).
+#[derive(Clone, Deserialize)]
+struct Metadata {
+    issuer: String,
+    authorization_endpoint: String,
+    token_endpoint: String,
+}
+
+/// The metadata of one version of a signer, or why they could not be fetched.
+struct Known {
+    written_at: Timestamp,
+    at: Timestamp,
+    found: Result<Metadata, String>,
+}
+
+/// A log-in that began.
+pub(crate) struct Started {
+    /// Where the browser gets its code.
+    pub address: String,
+    /// What the browser proves with that it began the log-in.
+    pub secret: String,
+}
+
+/// What came back from the issuer through the browser.
+pub(crate) struct Returned {
+    pub state: String,
+    pub secret: String,
+    pub code: String,
+    /// The `iss` of the answer (RFC 9207), if it has one.
+    pub issuer: Option<String>,
+}
+
+impl SignerLogins {
+    /// With the bounds of fetched key sets.
+    pub(crate) fn new(settings: config::KeySets) -> Self {
+        let requests = Semaphore::new(settings.fetches);
+        Self(Arc::new(Inner { settings, client: OnceLock::new(), requests, waiting: Mutex::default(), issuers: Mutex::default() }))
+    }
+
+    /// Begins a log-in of a browser at `peer`, which the issuer sends back to `redirect`.
+    ///
+    /// # Errors
+    /// The signer does not log in browsers, or its issuer does not say how; [`Error::Busy`] if too many requests to issuers wait.
+    pub(crate) async fn begin(
+        &self,
+        signer: Record<ExternalJwtSigner>,
+        redirect: String,
+        peer: Option<IpAddr>,
+        now: Timestamp,
+    ) -> Result<Started> {
+        let spec = &signer.spec;
+        let (Some(url), Some(client_id)) = (&spec.external_auth_url, &spec.client_id) else {
+            return Err(Error::invalid(SIGNER, "needs externalAuthUrl and clientId for log-ins with a browser", &spec.name));
+        };
+        let refused = |reason: String| {
+            tracing::warn!(signer = spec.name, reason, "the issuer does not say how to log in");
+            Error::invalid(SIGNER, "its issuer does not say how to log in; the log of the controller has the reason", &spec.name)
+        };
+        let metadata = self.metadata(&signer, url, now).await?.map_err(refused)?;
+        let [state, verifier] = [random()?, random()?];
+        let secret = random()?;
+        let challenge = BASE64URL_NOPAD.encode(digest(&SHA256, verifier.as_bytes()).as_ref());
+        let mut scopes = spec.scopes.clone();
+        if !scopes.iter().any(|scope| scope == "openid") {
+            scopes.insert(0, "openid".into());
+        }
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("response_type", "code")
+            .append_pair("client_id", client_id)
+            .append_pair("redirect_uri", &redirect)
+            .append_pair("scope", &scopes.join(" "))
+            .append_pair("state", &state)
+            .append_pair("code_challenge", &challenge)
+            .append_pair("code_challenge_method", "S256")
+            .finish();
+        let endpoint = &metadata.authorization_endpoint;
+        let address = format!("{endpoint}{}{query}", if endpoint.contains('?') { "&" } else { "?" });
+        let (hash, network) = (ApiTokens::hash(&secret), peer.map(network));
+        self.0.keep(Waiting { state, secret: hash, verifier, redirect, signer, metadata, network, ends: now.plus(LASTS) }, now);
+        Ok(Started { address, secret })
+    }
+
+    /// Exchanges the code of a log-in for a token of its signer. `None` if no such log-in waits, another browser began it, or the issuer
+    /// gives no token.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if too many requests to issuers wait.
+    pub(crate) async fn finish(&self, returned: Returned, now: Timestamp) -> Result<Option<(Id<ExternalJwtSigner>, String)>> {
+        let Some(login) = self.0.spend(&returned.state) else { return Ok(None) };
+        let is_same_browser = login.secret == ApiTokens::hash(&returned.secret);
+        let is_same_issuer = returned.issuer.is_none_or(|issuer| issuer == login.metadata.issuer);
+        if !is_same_browser || !is_same_issuer || login.ends <= now {
+            return Ok(None);
+        }
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", "authorization_code")
+            .append_pair("code", &returned.code)
+            .append_pair("redirect_uri", &login.redirect)
+            .append_pair("client_id", login.signer.spec.client_id.as_deref().unwrap_or_default())
+            .append_pair("code_verifier", &login.verifier)
+            .finish();
+        let (endpoint, target) = (login.metadata.token_endpoint, login.signer.spec.target_token);
+        let asked = self.0.ask(move |client| client.post(&endpoint, FORM, form.as_bytes(), MAX_ANSWER)).await?;
+        match asked.and_then(|body| token(&body, target)) {
+            Ok(token) => Ok(Some((login.signer.id, token))),
+            Err(reason) => {
+                tracing::warn!(signer = login.signer.spec.name, reason, "the issuer gave no token for a code");
+                Ok(None)
+            }
+        }
+    }
+
+    /// What the issuer publishes, or why that is unknown. Fetched again as key sets are.
+    async fn metadata(&self, signer: &Record<ExternalJwtSigner>, url: &str, now: Timestamp) -> Result<Result<Metadata, String>> {
+        if let Some(known) = self.0.known(signer, now) {
+            return Ok(known);
+        }
+        let from = url.trim_end_matches('/');
+        let from = if from.ends_with(WELL_KNOWN) { from.to_owned() } else { format!("{from}{WELL_KNOWN}") };
+        let admitted = admit(&from, self.0.settings.allow_http);
+        let found = match admitted {
+            Ok(()) => self.0.ask(move |client| client.get(&from, MAX_ANSWER)).await?.and_then(|body| self.0.metadata_in(&body)),
+            Err(reason) => Err(reason),
+        };
+        self.0.note(signer, found.clone(), now);
+        Ok(found)
+    }
+}
+
+impl Inner {
+    /// Keeps a log-in. If too many wait, the oldest one of the network with the most is dropped, so that one network cannot displace others.
+    fn keep(&self, login: Waiting, now: Timestamp) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|waiting| waiting.ends > now);
+        if waiting.len() >= LIMIT {
+            let mut counts: HashMap<Option<IpAddr>, usize> = HashMap::new();
+            waiting.iter().for_each(|waiting| *counts.entry(waiting.network).or_default() += 1);
+            let most = counts.into_iter().max_by_key(|(_, count)| *count).and_then(|(network, _)| network);
+            let place = waiting.iter().position(|waiting| waiting.network == most).unwrap_or_default();
+            drop(waiting.remove(place));
+        }
+        waiting.push_back(login);
+    }
+
+    fn spend(&self, state: &str) -> Option<Waiting> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = waiting.iter().position(|waiting| waiting.state == state)?;
+        waiting.remove(place)
+    }
+
+    /// What was fetched for this version of a signer, unless it is to be fetched again.
+    fn known(&self, signer: &Record<ExternalJwtSigner>, now: Timestamp) -> Option<Result<Metadata, String>> {
+        let issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = issuers.get(signer.id.as_str()).filter(|known| known.written_at == signer.updated_at)?;
+        let lasts = if known.found.is_ok() { &self.settings.refresh } else { &self.settings.pause_after_failure };
+        (now.apart(known.at) < lasts.duration()).then(|| known.found.clone())
+    }
+
+    fn note(&self, signer: &Record<ExternalJwtSigner>, found: Result<Metadata, String>, at: Timestamp) {
+        let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
+        if issuers.len() >= self.settings.kept {
+            issuers.clear();
+        }
+        issuers.insert(signer.id.to_string(), Known { written_at: signer.updated_at, at, found });
+    }
+
+    fn metadata_in(&self, body: &[u8]) -> Result<Metadata, String> {
+        let metadata: Metadata = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        for endpoint in [&metadata.authorization_endpoint, &metadata.token_endpoint] {
+            admit(endpoint, self.settings.allow_http)?;
+        }
+        if metadata.authorization_endpoint.contains('#') {
+            return Err("the authorization endpoint has a fragment".into());
+        }
+        Ok(metadata)
+    }
+
+    /// The body of a successful answer of an issuer, or why there is none.
+    async fn ask(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Client) -> Result<Answer, String> + Send + 'static,
+    ) -> Result<Result<Vec<u8>, String>> {
+        let most = self.settings.timeout.duration();
+        let slot = tokio::time::timeout(most, self.requests.acquire()).await;
+        let Ok(Ok(_slot)) = slot else { return Err(Error::Busy { retry_after: RETRY }) };
+        let inner = self.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let client = inner.client.get_or_init(|| Client::of_system(most));
+            let answer = question(client.as_ref().map_err(Clone::clone)?)?;
+            if answer.status == 200 { Ok(answer.body) } else { Err(format!("status {}", answer.status)) }
+        });
+        Ok(asked.await.unwrap_or_else(|stopped| Err(stopped.to_string())))
+    }
+}
+
+/// The token in the answer of a token endpoint (RFC 6749 section 5.1).
+fn token(body: &[u8], target: TargetToken) -> Result<String, String> {
+    let member = match target {
+        TargetToken::Access => "access_token",
+        TargetToken::Id => "id_token",
+    };
+    let answer: Json = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let token = answer.get(member).and_then(Json::as_str).filter(|token| !token.is_empty());
+    token.map(str::to_owned).ok_or_else(|| format!("the answer has no {member}"))
+}
+
+fn admit(url: &str, allow_http: bool) -> Result<(), String> {
+    let read = Endpoint::read(url).ok_or("an endpoint is not an http or https URL")?;
+    read.admit(allow_http).map_err(str::to_owned)
+}
+
+/// 256 random bits.
+fn random() -> Result<String> {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Internal("the system gives no random bytes".into()))?;
+    Ok(BASE64URL_NOPAD.encode(&bytes))
+}
