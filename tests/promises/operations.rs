@@ -116,6 +116,28 @@ fn findings_of_host_are_served() {
 }
 
 #[test]
+fn findings_of_network_are_served() {
+    // The port is free until the controller takes it.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = TestServer::with(Clock::system(), |config| {
+        config.listen = free.into();
+        config.advertise = vec![free.into(), "name.invalid:1280".parse().unwrap()];
+    });
+    assert!(!server.admin.get("/overkeep/v1/doctor").expect(200).text.contains("advertised address"));
+    let name = fresh("unreachable");
+    let signer = json!({
+        "name": name, "issuer": fresh("https://idp.test"), "audience": "a", "enabled": true, "jwksEndpoint": "https://127.0.0.1:9/keys"
+    });
+    server.admin.post("/external-jwt-signers", signer).expect(201);
+    let served = server.admin.get("/overkeep/v1/doctor?network=true").expect(200);
+    let findings = served.data().as_array().unwrap();
+    let advertised: Vec<&Json> = findings.iter().filter(|finding| finding["check"] == "advertised address").collect();
+    assert_eq!([&advertised[0]["healthy"], &advertised[1]["healthy"]], [true, false], "{}", served.text);
+    assert_eq!((&of(findings, "port")["healthy"], &of(findings, "certificates")["healthy"]), (&json!(true), &json!(true)), "{}", served.text);
+    assert!(of(findings, "key sets")["detail"].as_str().unwrap().contains(&name), "{}", served.text);
+}
+
+#[test]
 fn last_hour_counts_logins() {
     let server = TestServer::start();
     let (_, alice) = server.user(&fresh("alice"), json!({}));

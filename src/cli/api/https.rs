@@ -39,16 +39,6 @@ pub fn agent(ca: Option<&str>) -> Result<Agent, Failure> {
     Ok(config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into())
 }
 
-/// The HTTP client for servers of others, which trusts the authorities of the system. A request has `most` time.
-pub(crate) fn of_system(most: Duration) -> Agent {
-    let roots = rustls_native_certs::load_native_certs().certs;
-    let roots: Vec<Certificate<'static>> = roots.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
-    let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
-    let tls = tls.root_certs(RootCerts::Specific(Arc::new(roots))).build();
-    let config = Agent::config_builder().tls_config(tls).timeout_global(Some(most)).max_redirects(0).proxy(None);
-    config.http_status_as_error(false).user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into()
-}
-
 /// Sends a request and passes the parts of the answer to `take`.
 ///
 /// # Errors

@@ -50,7 +50,7 @@ pub(crate) struct Options {
 /// A boolean in a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum BooleanText {
+pub(crate) enum BooleanText {
     True,
     False,
 }

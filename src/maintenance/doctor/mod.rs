@@ -1,4 +1,6 @@
-//! Checks of the host of a controller: files, disk, clock, limits, snapshots. They change nothing.
+//! Checks of the host of a controller: files, disk, clock, limits, snapshots, and in `network.rs` its network. They change nothing.
+
+pub(crate) mod network;
 
 use std::{
     borrow::Cow,
