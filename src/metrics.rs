@@ -35,8 +35,27 @@ pub struct RequestLabels {
 
 /// The method of a log-in, or what was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct MethodLabel {
-    pub method: &'static str,
+struct MethodLabel {
+    method: &'static str,
+}
+
+/// Counts by method, and all together. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct MethodCounter {
+    by_method: Family<MethodLabel, Counter>,
+    total: Counter,
+}
+
+impl MethodCounter {
+    pub(crate) fn count(&self, method: &'static str) {
+        self.by_method.get_or_create(&MethodLabel { method }).inc();
+        self.total.inc();
+    }
+
+    /// The count of all methods.
+    pub(crate) fn total(&self) -> u64 {
+        self.total.get()
+    }
 }
 
 /// The kind of what is counted.
@@ -57,8 +76,8 @@ pub struct Metrics {
     registry: Arc<Registry>,
     pub requests: Family<RequestLabels, Counter>,
     pub(crate) request_duration: Family<OperationLabels, Histogram>,
-    pub logins: Family<MethodLabel, Counter>,
-    pub refusals: Family<MethodLabel, Counter>,
+    pub logins: MethodCounter,
+    pub refusals: MethodCounter,
     pub(crate) router_events: Family<KindLabel, Counter>,
     pub(crate) router_bytes: Family<KindLabel, Counter>,
     pub store: StoreMetrics,
@@ -117,12 +136,12 @@ fn durations() -> Histogram {
 
 impl Metrics {
     /// All metrics; those of the store, of maintenance and of rejections are counted elsewhere already.
-    pub fn new(store: StoreMetrics, maintenance: MaintenanceMetrics, refusals: Family<MethodLabel, Counter>) -> Self {
+    pub fn new(store: StoreMetrics, maintenance: MaintenanceMetrics, refusals: MethodCounter) -> Self {
         let mut metrics = Self {
             registry: Arc::default(),
             requests: Family::default(),
             request_duration: Family::new_with_constructor(durations),
-            logins: Family::default(),
+            logins: MethodCounter::default(),
             refusals,
             router_events: Family::default(),
             router_bytes: Family::default(),
@@ -144,8 +163,8 @@ impl Metrics {
         registry.register("http_requests", "Requests by operation and status of the response", self.requests.clone());
         let help = "Time from the head of a request to the head of its response";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, self.request_duration.clone());
-        registry.register("logins", "Opened API sessions by method of the log-in", self.logins.clone());
-        registry.register("refusals", "Refused log-ins, requests, dials and binds, by what was refused", self.refusals.clone());
+        registry.register("logins", "Opened API sessions by method of the log-in", self.logins.by_method.clone());
+        registry.register("refusals", "Refused log-ins, requests, dials and binds, by what was refused", self.refusals.by_method.clone());
         registry.register("router_events", "Events of the built-in router by kind", self.router_events.clone());
         let help = "Data forwarded by the built-in router, by direction";
         registry.register_with_unit("router_data", help, Unit::Bytes, self.router_bytes.clone());

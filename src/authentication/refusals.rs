@@ -16,7 +16,7 @@ use crate::{
     clock::Timestamp,
     entity::{Action, Author, FactsExt, HistoryEntry, Id, Identity, Service},
     error::{Error, Refusal, Result},
-    metrics::{Counter, Family, MethodLabel},
+    metrics::MethodCounter,
     store::{Store, Tx},
 };
 
@@ -74,10 +74,7 @@ impl Refused {
 
 /// Counts rejections. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Refusals(Arc<Mutex<RefusalTables>>, RefusalCounter);
-
-/// All rejections since the start, by what was rejected.
-pub(crate) type RefusalCounter = Family<MethodLabel, Counter>;
+pub struct Refusals(Arc<Mutex<RefusalTables>>, MethodCounter);
 
 #[derive(Default)]
 struct RefusalTables {
@@ -104,7 +101,7 @@ struct Count {
 impl Refusals {
     /// Counts a rejection and writes the due entries.
     pub async fn note(&self, store: &Store, refused: Refused, now: Timestamp) {
-        self.1.get_or_create(&MethodLabel { method: refused.what }).inc();
+        self.1.count(refused.what);
         let due = self.with(|tables| {
             tables.of(&refused).count(refused, now);
             tables.due(now)
@@ -123,7 +120,7 @@ impl Refusals {
     }
 
     /// The counter of all rejections.
-    pub fn counter(&self) -> &RefusalCounter {
+    pub fn counter(&self) -> &MethodCounter {
         &self.1
     }
 

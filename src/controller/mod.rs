@@ -72,7 +72,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let control = core.start_control()?;
     let router = core.start_router()?;
     let interfaces = Interfaces::new()?;
-    let last_hour = Arc::new(LastHour::new(router.clone(), core.metrics.clone()));
+    let last_hour = Arc::new(LastHour::new(router.clone(), control.clone(), core.metrics.clone()));
     let trials = Trials::new(core.config.clone(), core.clock.clone(), drill);
     let state = Arc::new(core.app_state(&interfaces, &router, &control, &last_hour, &trials)?);
     let (metrics_bound, metrics_server) = serve_metrics(sockets.metrics.take(), core.metrics_sources(&router))?.unzip();

@@ -1,9 +1,10 @@
-//! The last hour in memory: traffic of the built-in router, log-ins and refusals, in steps of ten seconds.
+//! The last hour in memory: traffic of the built-in router, circuits, log-ins and refusals, in steps of ten seconds.
 //!
 //! A charting page shows it without a metrics server. It begins with the process, and holds [`STEPS`] steps of a fixed size, about 20 KiB.
 
 use std::{
     collections::VecDeque,
+    convert::Infallible,
     io,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -15,16 +16,15 @@ use serde::Serialize;
 use crate::{
     built_in_router::Router,
     clock::{Clock, Timestamp},
+    control_channel::Control,
     maintenance::Background,
-    metrics::{Counter, Family, MethodLabel, Metrics},
+    metrics::Metrics,
 };
 
 /// The length of a step.
 pub(crate) const STEP: Duration = Duration::from_secs(10);
 /// The number of steps of an hour.
 const STEPS: usize = 360;
-/// The methods of log-ins, and the other things that are refused: the labels of the two metrics.
-const METHODS: &[&str] = &["password", "cert", "ext-jwt", "link", "mfa", "enrollment", "permission", "dial", "bind", "traffic", ""];
 
 /// What happened within a step. Rates are means over the step; `circuits` and `channels` are those open at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -37,7 +37,7 @@ pub struct Step {
     pub client_bytes_per_second: u64,
     /// Data bytes per second from hosts to clients.
     pub host_bytes_per_second: u64,
-    /// Circuits through the built-in router.
+    /// Circuits, through any router.
     pub circuits: u64,
     /// Connections of SDKs to the built-in router.
     pub channels: u64,
@@ -59,13 +59,14 @@ struct Totals {
 /// The steps of the last hour, the oldest first.
 pub struct LastHour {
     router: Router,
+    control: Control,
     metrics: Metrics,
     steps: Mutex<(VecDeque<Step>, Totals)>,
 }
 
 impl LastHour {
-    pub(crate) fn new(router: Router, metrics: Metrics) -> Self {
-        Self { router, metrics, steps: Mutex::new((VecDeque::with_capacity(STEPS), Totals::default())) }
+    pub(crate) fn new(router: Router, control: Control, metrics: Metrics) -> Self {
+        Self { router, control, metrics, steps: Mutex::new((VecDeque::with_capacity(STEPS), Totals::default())) }
     }
 
     /// Notes a step again and again until the result is dropped.
@@ -82,11 +83,16 @@ impl LastHour {
     /// Adds the step that ends now.
     fn note(&self, at: Timestamp) {
         let traffic = self.router.traffic();
+        let mut elsewhere = 0;
+        let Ok(()) = self.control.each_circuit(|_| {
+            elsewhere += 1;
+            Ok::<(), Infallible>(())
+        });
         let now = Totals {
             client_bytes: traffic.client_bytes,
             host_bytes: traffic.host_bytes,
-            logins: sum(&self.metrics.logins),
-            refusals: sum(&self.metrics.refusals),
+            logins: self.metrics.logins.total(),
+            refusals: self.metrics.refusals.total(),
         };
         let mut held = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let (steps, before) = &mut *held;
@@ -95,7 +101,7 @@ impl LastHour {
             at,
             client_bytes_per_second: now.client_bytes.saturating_sub(before.client_bytes) / seconds,
             host_bytes_per_second: now.host_bytes.saturating_sub(before.host_bytes) / seconds,
-            circuits: traffic.circuits,
+            circuits: traffic.circuits + elsewhere,
             channels: traffic.channels,
             logins: now.logins.saturating_sub(before.logins),
             refusals: now.refusals.saturating_sub(before.refusals),
@@ -111,8 +117,4 @@ impl LastHour {
     pub fn steps(&self) -> Vec<Step> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).0.iter().copied().collect()
     }
-}
-
-fn sum(family: &Family<MethodLabel, Counter>) -> u64 {
-    METHODS.iter().filter_map(|method| family.get(&MethodLabel { method }).map(|counter| counter.get())).sum()
 }

@@ -133,7 +133,12 @@ fn findings_of_network_are_served() {
     let findings = served.data().as_array().unwrap();
     let advertised: Vec<&Json> = findings.iter().filter(|finding| finding["check"] == "advertised address").collect();
     assert_eq!([&advertised[0]["healthy"], &advertised[1]["healthy"]], [true, false], "{}", served.text);
-    assert_eq!((&of(findings, "port")["healthy"], &of(findings, "certificates")["healthy"]), (&json!(true), &json!(true)), "{}", served.text);
+    assert_eq!(
+        (&of(findings, "port")["healthy"], &of(findings, "certificates")["healthy"]),
+        (&json!(true), &json!(true)),
+        "{}",
+        served.text
+    );
     assert!(of(findings, "key sets")["detail"].as_str().unwrap().contains(&name), "{}", served.text);
 }
 

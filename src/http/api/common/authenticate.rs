@@ -18,7 +18,6 @@ use crate::{
         call::Call,
         extractor::{OptionalBody, Query},
     },
-    metrics::MethodLabel,
 };
 
 /// The authentication method: user name and password in the body, the client certificate of the connection, or the bearer token of an
@@ -96,7 +95,7 @@ pub(crate) async fn authenticate(
 /// # Errors
 /// The bearer token cannot be verified now, or the store fails.
 pub(crate) async fn login_answer(call: &Call, caller: Caller, method: &'static str) -> Result<Opened<SessionDetail>> {
-    call.metrics.logins.get_or_create(&MethodLabel { method }).inc();
+    call.metrics.logins.count(method);
     let (token, mut caller) = (caller.session.spec.token.clone(), Arc::new(caller));
     call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
     let timeout = call.sessions.timeout();

@@ -68,7 +68,9 @@ pub(crate) struct SignerCode {
 pub(crate) async fn begin(call: Call, Body(SignerLogin { signer, host }): Body<SignerLogin>) -> Result<Shown<SignerLoginStarted>> {
     let known = call.addresses.iter().find(|address| address.eq_ignore_ascii_case(&host) || **address == format!("{host}:443"));
     // The issuer must send the browser to this controller and nowhere else.
-    known.ok_or_else(|| Error::invalid("host", "is not an address that the controller advertises; open the page at one that it does", &host))?;
+    known.ok_or_else(|| {
+        Error::invalid("host", "is not an address that the controller advertises; open the page at one that it does", &host)
+    })?;
     let found = call.store.read(|tx| tx.find(&signer))?.filter(|signer| signer.spec.enabled);
     let signer = found.ok_or_else(|| Error::invalid("signer", "is no enabled external JWT signer", signer.as_str()))?;
     let redirect = format!("https://{host}{RETURN_PATH}");
