@@ -81,6 +81,7 @@ mod schema_bodies;
 mod sealed_keys;
 mod second_factors;
 mod shell_pages;
+mod signer_logins;
 mod simulated_disk;
 mod start;
 mod store;

@@ -1,0 +1,275 @@
+//! Log-ins of a browser with an external signer: a small issuer with TLS on this host gives codes, and the controller exchanges them.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    sync::{Arc, Mutex},
+    thread,
+    time::SystemTime,
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
+use ring::digest::{SHA256, digest};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    crypto::ring::default_provider,
+    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+use crate::{
+    harness::{Answer, Caller, Program, command, fresh, trusting},
+    second_factors::{Signer, signer},
+};
+
+/// What the issuer answers at its token endpoint.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Token,
+    Error,
+    NoToken,
+    Huge,
+    Redirect,
+    NotJson,
+    OtherIssuer,
+}
+
+/// An issuer with TLS on this host.
+struct Issuer {
+    url: String,
+    mode: Arc<Mutex<Mode>>,
+    /// What is added to the metadata.
+    metadata: Arc<Mutex<Json>>,
+    /// The last form that the token endpoint received.
+    form: Arc<Mutex<HashMap<String, String>>>,
+    /// The claims of its tokens.
+    claims: Arc<Mutex<Json>>,
+}
+
+impl Issuer {
+    /// Starts it. Writes the certificate that its clients trust to `trusted`.
+    fn start(trusted: &std::path::Path) -> Self {
+        let mut params = CertificateParams::default();
+        (params.is_ca, params.key_usages) = (IsCa::Ca(BasicConstraints::Unconstrained), vec![KeyUsagePurpose::KeyCertSign]);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        fs::write(trusted, authority.pem()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let leaf = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider())).with_safe_default_protocol_versions().unwrap();
+        let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
+        let issuer = Self {
+            url: url.clone(),
+            mode: Arc::new(Mutex::new(Mode::Token)),
+            metadata: Arc::new(Mutex::new(json!({}))),
+            form: Arc::default(),
+            claims: Arc::default(),
+        };
+        let (mode, metadata, form, claims) = (issuer.mode.clone(), issuer.metadata.clone(), issuer.form.clone(), issuer.claims.clone());
+        let idp = signer();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream.unwrap());
+                let Some((path, body)) = request(&mut stream) else { continue };
+                let metadata = metadata.lock().unwrap().clone();
+                let answer = match path.as_str() {
+                    "/.well-known/openid-configuration" => good(&well_known(&url, &metadata)),
+                    "/keys" => good(&idp.keys().to_string()),
+                    _ => {
+                        *form.lock().unwrap() = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+                        tokens(*mode.lock().unwrap(), &idp, &claims.lock().unwrap())
+                    }
+                };
+                stream.write_all(answer.as_bytes()).ok();
+                stream.conn.send_close_notify();
+                stream.flush().ok();
+            }
+        });
+        issuer
+    }
+}
+
+/// Path and body of a request.
+fn request(stream: &mut impl Read) -> Option<(String, String)> {
+    let mut reader = BufReader::new(stream);
+    let (mut path, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim();
+        if line.is_empty() {
+            break;
+        }
+        if path.is_empty() {
+            path = line.split(' ').nth(1)?.to_owned();
+        }
+        if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = text.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((path, String::from_utf8(body).ok()?))
+}
+
+fn well_known(url: &str, more: &Json) -> String {
+    let mut known =
+        json!({ "issuer": url, "authorization_endpoint": format!("{url}/authorize?tenant=a"), "token_endpoint": format!("{url}/token") });
+    known.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    known.to_string()
+}
+
+fn good(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+fn tokens(mode: Mode, idp: &Signer, claims: &Json) -> String {
+    let mut claims = claims.clone();
+    match mode {
+        Mode::Token => good(&json!({ "access_token": idp.token(&claims), "token_type": "Bearer" }).to_string()),
+        Mode::NoToken => good(&json!({ "id_token": idp.token(&claims) }).to_string()),
+        Mode::Huge => good(&format!("{{\"access_token\":\"{}\"}}", "x".repeat(4 << 20))),
+        Mode::NotJson => good("<html>"),
+        Mode::Error => "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 25\r\n\r\n{\"error\":\"invalid_grant\"}".into(),
+        Mode::Redirect => "HTTP/1.1 307 Temporary Redirect\r\nlocation: /token\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".into(),
+        Mode::OtherIssuer => {
+            claims["iss"] = "https://elsewhere.test".into();
+            good(&json!({ "access_token": idp.token(&claims) }).to_string())
+        }
+    }
+}
+
+/// A controller that trusts the issuer, with a signer for it.
+struct Setting {
+    _directory: TempDir,
+    issuer: Issuer,
+    admin: Caller,
+    anonymous: Caller,
+    host: String,
+    signer: String,
+    _program: Program,
+}
+
+fn setting() -> Setting {
+    let directory = TempDir::new().unwrap();
+    let trusted = directory.path().join("trusted.pem");
+    let issuer = Issuer::start(&trusted);
+    let program = Program::of(command(directory.path()).env("SSL_CERT_FILE", &trusted).spawn().unwrap()).expect("it starts");
+    let admin = program.admin();
+    let identity = admin.post("/identities", json!({ "name": fresh("ann"), "type": "Default", "isAdmin": true })).expect(201).id();
+    let exp = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() + 1000;
+    *issuer.claims.lock().unwrap() = json!({ "iss": issuer.url, "aud": "overlay", "sub": identity, "exp": exp });
+    let signer = add_signer(&admin, &issuer, &issuer.url, json!({}));
+    let host = program.url.strip_prefix("https://").unwrap().to_owned();
+    let anonymous = trusting(&program.url);
+    Setting { _directory: directory, issuer, anonymous, admin, host, signer, _program: program }
+}
+
+fn add_signer(admin: &Caller, issuer: &Issuer, name: &str, more: Json) -> String {
+    let mut body = json!({
+        "name": fresh("idp"), "issuer": name, "audience": "overlay", "enabled": true, "jwksEndpoint": format!("{}/keys", issuer.url),
+        "externalAuthUrl": format!("{}/", issuer.url), "clientId": "a page", "scopes": ["email"],
+    });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    admin.post("/external-jwt-signers", body).expect(201).id()
+}
+
+impl Setting {
+    fn begin(&self, signer: &str, host: &str) -> Answer {
+        self.anonymous.post("/overkeep/v1/authenticate/signer", json!({ "signer": signer, "host": host }))
+    }
+
+    /// What the browser is sent to the issuer with, and its secret.
+    fn begun(&self) -> (HashMap<String, String>, String) {
+        let begun = self.begin(&self.signer, &self.host).expect(200);
+        let address = begun.data()["address"].as_str().unwrap();
+        let query = address.strip_prefix(&format!("{}/authorize?", self.issuer.url)).unwrap();
+        (form_urlencoded::parse(query.as_bytes()).into_owned().collect(), begun.data()["secret"].as_str().unwrap().to_owned())
+    }
+
+    fn finish(&self, state: &str, secret: &str, more: Json) -> Answer {
+        let mut body = json!({ "code": "a code", "state": state, "secret": secret });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.anonymous.post("/overkeep/v1/authenticate/signer-code", body)
+    }
+}
+
+#[test]
+fn code_logs_in_once() {
+    let setting = setting();
+    let (asked, secret) = setting.begun();
+    let fixed =
+        [("tenant", "a"), ("response_type", "code"), ("client_id", "a page"), ("scope", "openid email"), ("code_challenge_method", "S256")];
+    for (name, value) in fixed {
+        assert_eq!(asked[name], value, "{name}");
+    }
+    assert_eq!(asked["redirect_uri"], format!("https://{}/page/signed-in", setting.host));
+    assert!(!asked.values().any(|value| *value == secret), "the secret of the browser is in an address");
+    let opened = setting.finish(&asked["state"], &secret, json!({ "issuer": setting.issuer.url })).expect(200);
+    assert!(opened.data()["token"].is_string(), "{}", opened.text);
+    let form = setting.issuer.form.lock().unwrap().clone();
+    let verifier = digest(&SHA256, form["code_verifier"].as_bytes());
+    assert_eq!(URL_SAFE_NO_PAD.encode(verifier.as_ref()), asked["code_challenge"]);
+    let sent = ["grant_type", "code", "client_id", "redirect_uri"].map(|name| form[name].as_str());
+    assert_eq!(sent, ["authorization_code", "a code", "a page", &asked["redirect_uri"]]);
+    setting.finish(&asked["state"], &secret, json!({})).expect(401);
+    let refused = setting.admin.list("/overkeep/v1/history", "action = \"refusal\"", "").expect(200);
+    assert!(refused.text.contains("ext-jwt"), "{}", refused.text);
+}
+
+#[test]
+fn login_belongs_to_one_browser() {
+    let setting = setting();
+    let (first, first_secret) = setting.begun();
+    let (second, second_secret) = setting.begun();
+    assert!(first["state"] != second["state"] && first["code_challenge"] != second["code_challenge"] && first_secret != second_secret);
+    setting.finish(&first["state"], &second_secret, json!({})).expect(401);
+    // The wrong attempt has spent it.
+    setting.finish(&first["state"], &first_secret, json!({})).expect(401);
+    setting.finish("another state", &second_secret, json!({})).expect(401);
+    assert!(setting.issuer.form.lock().unwrap().is_empty(), "a code was sent to the issuer");
+    setting.finish(&second["state"], &second_secret, json!({})).expect(200);
+    let (third, secret) = setting.begun();
+    setting.finish(&third["state"], &secret, json!({ "issuer": "https://elsewhere.test" })).expect(401);
+}
+
+#[test]
+fn bad_issuer_answers_are_refused() {
+    let setting = setting();
+    for mode in [Mode::Error, Mode::NoToken, Mode::Huge, Mode::Redirect, Mode::NotJson, Mode::OtherIssuer] {
+        *setting.issuer.mode.lock().unwrap() = mode;
+        let (asked, secret) = setting.begun();
+        setting.finish(&asked["state"], &secret, json!({})).expect(401);
+    }
+    let host = setting.host.clone();
+    for elsewhere in ["evil.example.org", "evil.example.org:443", &format!("{host}@evil.example.org"), &format!("{host}/x"), ""] {
+        assert_eq!(setting.begin(&setting.signer, elsewhere).status, 400, "{elsewhere}");
+    }
+    setting.begin("nothing", &host).refused(400, "COULD_NOT_VALIDATE", "signer");
+    let lacking = [json!({ "enabled": false }), json!({ "clientId": null }), json!({ "externalAuthUrl": null })];
+    for more in lacking {
+        let id = add_signer(&setting.admin, &setting.issuer, &fresh("https://idp.test"), more);
+        setting.begin(&id, &host).refused(400, "COULD_NOT_VALIDATE", "signer");
+    }
+    let metadata = [
+        json!({ "authorization_endpoint": "javascript:alert(1)" }),
+        json!({ "authorization_endpoint": "http://192.0.2.1/authorize" }),
+        json!({ "token_endpoint": "file:///etc/passwd" }),
+        json!({ "token_endpoint": null }),
+        json!({ "padding": "x".repeat(4 << 20) }),
+    ];
+    for more in metadata {
+        *setting.issuer.metadata.lock().unwrap() = more;
+        // A new signer: what is known of the others is kept for a while.
+        let id = add_signer(&setting.admin, &setting.issuer, &fresh("https://idp.test"), json!({}));
+        setting.begin(&id, &host).refused(400, "COULD_NOT_VALIDATE", "signer");
+    }
+}
