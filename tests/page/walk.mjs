@@ -1,6 +1,6 @@
 // Uses the page as an administrator does, against an empty controller that a script started and this script fills.
 //
-//     node walk.mjs [--pictures]      with OVERKEEP_URL, OVERKEEP_USER, OVERKEEP_PASSWORD and CHROMIUM in the environment
+//     node walk.mjs [--pictures]      with OVERKEEP_URL, OVERKEEP_USER, OVERKEEP_PASSWORD, CHROMIUM and PEER in the environment
 //
 // Every page is opened, light and dark, narrow and wide. Each time: no request leaves the origin, the content security policy is not
 // violated, the console has no errors or warnings, no page is wider than its window, and axe finds no violation.
@@ -13,6 +13,8 @@ import path from 'node:path';
 import axe from 'axe-core';
 import { chromium } from 'playwright-core';
 import { consoleRequests } from './console.mjs';
+import { issuer } from './issuer.mjs';
+import { join } from './peer.mjs';
 import { administrator, seed } from './seed.mjs';
 
 const { OVERKEEP_URL: origin, OVERKEEP_USER: user, OVERKEEP_PASSWORD: password, CHROMIUM, PICTURES } = process.env;
@@ -28,13 +30,13 @@ function expect(condition, what) {
   console.log(`FAIL page: ${what}`);
 }
 
-/** A window that reports every fault. `allowed` names the answers with an error status that are expected. */
-async function windowOf(browser, width, theme, allowed = () => false, more = {}) {
+/** A window that reports every fault. `allowed` names the answers with an error status that are expected; the browser may also go to `issuers`. */
+async function windowOf(browser, width, theme, allowed = () => false, more = {}, issuers = []) {
   const context = await browser.newContext({ viewport: { width, height: width < 600 ? 780 : Math.round(width * 0.7) }, colorScheme: theme, ignoreHTTPSErrors: true, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...more });
   await context.addInitScript(VIOLATION_RECORDER);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
-  page.on('request', request => expect(/^(data|blob):/.test(request.url()) || request.url().startsWith(`${origin}/`), `asks for ${request.url()}`));
+  page.on('request', request => expect(/^(data|blob):/.test(request.url()) || [origin, ...issuers].some(known => request.url().startsWith(`${known}/`)), `asks for ${request.url()}`));
   page.on('response', answer => expect(answer.status() < 400 || allowed(answer), `${answer.request().method()} ${answer.url()} answered ${answer.status()}`));
   page.on('pageerror', error => expect(false, `a script failed: ${error.stack}`));
   page.on('console', message => {
@@ -239,32 +241,51 @@ async function actions(browser, ask, ids) {
   console.log('an action with a list');
 }
 
-/** Circuits and channels, answered by the test in place of the controller: they are listed, and a circuit can be ended. */
-async function traffic(browser, ids) {
-  const page = await windowOf(browser, 1280, 'light');
-  const listed = rows => ({ json: { data: rows, meta: { pagination: { limit: 100, offset: 0, totalCount: rows.length } } } });
-  const end = (name, rate) => ({ identity: { id: ids[name], name }, apiSessionId: 'a', sessionId: 's', channelId: name, connection: 1, sentBytes: rate * 60, sentBytesPerSecond: rate });
-  const since = new Date(Date.now() - 90000).toISOString();
-  let circuits = [{ id: 'c1', service: { id: ids.wiki, name: 'wiki' }, terminatorId: 't', since, client: end('alice', 2048), host: end('wiki-host', 1048576) }];
-  const channels = ['alice', 'wiki-host'].map(name => ({ id: name, identity: { id: ids[name], name }, apiSessionId: 'a', address: '192.0.2.7:40112', sdk: 'ziti-sdk-golang', sdkVersion: 'v1', hello: name, since, circuits: 1, terminators: 0, queuedBytes: 0 }));
-  await page.route('**/overkeep/v1/circuits?*', route => route.fulfill(listed(circuits)));
-  await page.route('**/overkeep/v1/channels?*', route => route.fulfill(listed(channels)));
-  await page.route('**/overkeep/v1/circuits/c1', route => {
-    circuits = [];
-    return route.fulfill({ json: { data: {}, meta: {} } });
-  });
-  await logIn(page);
-  await page.waitForFunction(SETTLED);
-  await open(page, '#/live');
-  await page.getByRole('row').filter({ hasText: 'wiki-host' }).filter({ hasText: '2.0 KiB/s' }).filter({ hasText: '1.0 MiB/s' }).waitFor();
-  await page.getByRole('row').filter({ hasText: 'alice' }).filter({ hasText: '192.0.2.7:40112' }).waitFor();
-  await page.locator('.chart').first().waitFor();
-  await check(page, '#/live with traffic', true);
-  await page.getByRole('button', { name: 'End the circuit to wiki?' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
-  await page.getByText('No traffic at the moment').waitFor();
-  await page.context().close();
-  console.log('traffic shown and ended');
+/** Real traffic of two clients with an SDK: circuits are listed with their rates, charted, and one can be ended. */
+async function traffic(browser, ask) {
+  const work = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));
+  const peers = [];
+  let isOver = false;
+  try {
+    const service = await ask('POST', '/services', { name: 'echo', encryptionRequired: true, roleAttributes: ['echoing'] });
+    for (const type of ['Dial', 'Bind']) {
+      await ask('POST', '/service-policies', { name: `echo ${type}`, type, semantic: 'AnyOf', identityRoles: ['#echoing'], serviceRoles: [`@${service.id}`] });
+    }
+    for (const name of ['echo-host', 'echo-client']) peers.push(await join(process.env.PEER, ask, work, name, ['echoing']));
+    const [host, client] = peers;
+    await host('host', { name: 'echo', service: 'echo' });
+    await client('open', { name: 'c', service: 'echo' });
+    const carrying = (async () => {
+      while (!isOver) await client('echo', { name: 'c', bytes: 64 << 10 });
+    })().catch(() => null);
+    const page = await windowOf(browser, 1280, 'light');
+    await logIn(page);
+    await page.waitForFunction(SETTLED);
+    await open(page, '#/live');
+    const row = page.getByRole('row').filter({ hasText: 'echo' }).filter({ hasText: 'echo-client' }).filter({ hasText: 'echo-host' });
+    await row.waitFor();
+    // Both directions carry at least a KiB a second.
+    await page.waitForFunction(() => [...document.querySelectorAll('tr')].some(found => found.textContent.includes('echo-host') && (found.textContent.match(/[\d.]+ [KM]iB\/s/g) || []).length === 2));
+    await page.getByRole('row').filter({ hasText: 'echo-client' }).filter({ hasText: '127.0.0.1' }).waitFor();
+    const rates = await row.locator('td.number').allTextContents();
+    const [circuit] = await ask('GET', '/overkeep/v1/circuits');
+    expect(circuit.client.sentBytes > 0 && circuit.host.sentBytes > 0, `the controller counts what the clients sent: ${JSON.stringify(circuit)}`);
+    await page.locator('.chart').first().waitFor();
+    // A step of the last hour takes ten seconds.
+    await page.waitForFunction(() => /[KM]iB\/s/.test(document.querySelector('.legend .up strong')?.textContent));
+    await check(page, '#/live with traffic', true);
+    await page.getByRole('button', { name: 'End the circuit to echo?' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
+    await page.getByText('No traffic at the moment').waitFor();
+    isOver = true;
+    await carrying;
+    await page.context().close();
+    console.log(`real traffic shown (${rates.join(', ')}) and ended`);
+  } finally {
+    isOver = true;
+    for (const peer of peers) peer.stop();
+    fs.rmSync(work, { recursive: true });
+  }
 }
 
 /** Maintenance: a check of the data file, a snapshot that is proven and restored aside, and an event shown as it happens. */
@@ -275,6 +296,8 @@ async function care(browser, ask) {
   await open(page, '#/care');
   await page.getByText('Overkeep Root').waitFor();
   await page.locator('.findings').getByText('none are scheduled').waitFor();
+  await page.getByRole('button', { name: 'Check the network' }).click();
+  await page.locator('.findings').getByText('advertised address').first().waitFor({ state: 'attached' });
   await page.getByRole('button', { name: 'Check the data file' }).click();
   await page.getByText('No faults found,').waitFor();
   await page.getByRole('button', { name: 'Take a snapshot' }).click();
@@ -444,6 +467,32 @@ async function waysIn(browser, ask, ids) {
   console.log('logged in with a link, an API token and a certificate');
 }
 
+/** Log-in at the issuer of an external signer, which sends the browser back; the same address does not log in again. */
+async function signer(browser, ask) {
+  const { id } = await ask('POST', '/identities', { name: 'admin at an issuer', type: 'Default', isAdmin: true });
+  const running = await issuer(id);
+  await ask('POST', '/external-jwt-signers', { name: 'the company', issuer: running.url, audience: 'overlay', enabled: true, jwksEndpoint: `${running.url}/keys`, externalAuthUrl: running.url, clientId: 'overkeep-page' });
+  const page = await windowOf(browser, 1280, 'light', answer => answer.status() === 401, {}, [running.url]);
+  const back = [];
+  page.on('request', request => request.url().includes('/page/signed-in') && back.push(request.url()));
+  await page.goto(`${origin}/`);
+  await page.getByRole('button', { name: 'Log in with the company' }).waitFor();
+  await check(page, 'the log-in page', true);
+  await page.getByRole('button', { name: 'Log in with the company' }).click();
+  await page.waitForFunction(SETTLED);
+  await page.getByText('admin at an issuer').first().waitFor();
+  expect(page.url() === `${origin}/#/overview`, `the code leaves the address: ${page.url()}`);
+  expect(await page.evaluate(() => sessionStorage.length) === 1, 'the secret of the log-in is gone');
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.goto(back[0]);
+  await page.getByText('This log-in took too long').waitFor();
+  await page.goto(`${origin}/page/signed-in?error=access_denied&error_description=%3Cb%3E`);
+  await page.getByText('The issuer refused the log-in: access_denied.').waitFor();
+  await page.context().close();
+  running.stop();
+  console.log('logged in at the issuer of an external signer');
+}
+
 /** Enrolls an administrator whose key the browser has, and logs in with the button. */
 async function certificate(browser, ask) {
   const { id } = await ask('POST', '/identities', { name: 'admin with a certificate', type: 'Default', isAdmin: true, enrollment: { ott: true } });
@@ -528,7 +577,7 @@ try {
   const ids = await seed(ask);
   if (process.argv.includes('--pictures')) await pictures(browser, ids);
   else {
-    const parts = { walk, keyboard, enrollment, explain, refusals, actions, traffic: (to, _, ids) => traffic(to, ids), care, resume, newKind, secondFactor, waysIn, openZitiConsole, large };
+    const parts = { walk, keyboard, enrollment, explain, refusals, actions, traffic, care, resume, newKind, secondFactor, waysIn, signer, openZitiConsole, large };
     const wanted = process.argv.slice(2);
     for (const [name, part] of Object.entries(parts)) {
       if (!wanted.length || wanted.includes(name)) await part(browser, ask, ids).catch(error => expect(false, `${name}: ${error.stack}`));
