@@ -8,6 +8,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import fs from 'node:fs';
+import { request } from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
 import axe from 'axe-core';
@@ -36,7 +37,7 @@ async function windowOf(browser, width, theme, allowed = () => false, more = {},
   await context.addInitScript(VIOLATION_RECORDER);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
-  page.on('request', request => expect(/^(data|blob):/.test(request.url()) || [origin, ...issuers].some(known => request.url().startsWith(`${known}/`)), `asks for ${request.url()}`));
+  page.on('request', asked => expect(/^(data|blob):/.test(asked.url()) || [origin, ...issuers].some(known => asked.url().startsWith(`${known}/`)), `asks for ${asked.url()}`));
   page.on('response', answer => expect(answer.status() < 400 || allowed(answer), `${answer.request().method()} ${answer.url()} answered ${answer.status()}`));
   page.on('pageerror', error => expect(false, `a script failed: ${error.stack}`));
   page.on('console', message => {
@@ -152,8 +153,27 @@ async function keyboard(browser, ask) {
   console.log('a policy made and deleted with the keyboard');
 }
 
+/** Enrolls a client with a token. Returns its key and certificate. */
+async function enroll(jwt) {
+  const { jti } = JSON.parse(Buffer.from(jwt.split('.')[1], 'base64url'));
+  const work = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));
+  const [key, csr] = ['key', 'csr'].map(name => path.join(work, name));
+  execFileSync('openssl', ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=client', '-keyout', key, '-out', csr], { stdio: 'ignore' });
+  const answer = await fetch(`${origin}/edge/client/v1/enroll?method=ott&token=${jti}`, { method: 'POST', headers: { 'content-type': 'application/x-pem-file', accept: 'application/json' }, body: fs.readFileSync(csr) });
+  expect(answer.ok, `the client enrolls: ${answer.status}`);
+  const made = { key: fs.readFileSync(key, 'utf8'), cert: (await answer.json()).data.cert };
+  fs.rmSync(work, { recursive: true });
+  return made;
+}
+
+/** The status of a log-in with a certificate. */
+const logInWith = made => new Promise((done, failed) => {
+  const sent = request(`${origin}/edge/client/v1/authenticate?method=cert`, { ...made, method: 'POST', rejectUnauthorized: false, headers: { 'content-type': 'application/json' } }, answer => { answer.resume(); done(answer.statusCode); });
+  sent.on('error', failed).end('{}');
+});
+
 /** From a new identity to its enrolled client, on one page without a reload. */
-async function enrollment(browser, ask) {
+async function enrollment(browser) {
   const page = await windowOf(browser, 1280, 'light');
   await logIn(page);
   await page.waitForFunction(SETTLED);
@@ -167,15 +187,33 @@ async function enrollment(browser, ask) {
   const download = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Download' }).click();
   expect(fs.readFileSync(await (await download).path(), 'utf8') === shown, 'the token that is downloaded is the one that is shown');
-  const { jti } = JSON.parse(Buffer.from(shown.split('.')[1], 'base64url'));
-  const work = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));
-  execFileSync('openssl', ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=new-laptop', '-keyout', path.join(work, 'key'), '-out', path.join(work, 'csr')], { stdio: 'ignore' });
-  const answer = await fetch(`${origin}/edge/client/v1/enroll?method=ott&token=${jti}`, { method: 'POST', headers: { 'content-type': 'application/x-pem-file' }, body: fs.readFileSync(path.join(work, 'csr')) });
-  expect(answer.ok, `the client enrolls: ${answer.status}`);
-  fs.rmSync(work, { recursive: true });
+  await enroll(shown);
   await page.getByText('The client is enrolled').waitFor();
   await page.context().close();
   console.log('a client enrolled, and the page saw it');
+}
+
+/** The first steps, with the keyboard: a name, a token, and what the client does with it. */
+async function firstSteps(browser) {
+  const page = await windowOf(browser, 360, 'dark');
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await open(page, '#/start');
+  await check(page, 'the first steps', true);
+  await page.getByLabel('Name of the client').focus();
+  await page.keyboard.type('first-laptop');
+  await page.keyboard.press('Enter');
+  await page.locator('.qr path').waitFor();
+  const step = number => page.locator('.steps li').nth(number);
+  await step(1).locator('.waiting').waitFor();
+  await check(page, 'the first steps with a token', true);
+  const made = await enroll(await page.locator('.enrollment pre').textContent());
+  await step(1).locator('.quiet').waitFor();
+  await step(2).locator('.waiting').waitFor();
+  expect(await logInWith(made) === 200, 'the client logs in');
+  await step(2).locator('.quiet').waitFor();
+  await page.context().close();
+  console.log('the first steps followed to a client that is logged in');
 }
 
 /** From a refusal with its reasons, by a previewed edit, to a policy that grants the right. */
@@ -497,18 +535,13 @@ async function signer(browser, ask) {
 async function certificate(browser, ask) {
   const { id } = await ask('POST', '/identities', { name: 'admin with a certificate', type: 'Default', isAdmin: true, enrollment: { ott: true } });
   const { enrollment } = await ask('GET', `/identities/${id}`);
-  const work = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));
-  const [keyPath, certPath, csr] = ['key', 'cert', 'csr'].map(name => path.join(work, name));
-  execFileSync('openssl', ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=admin', '-keyout', keyPath, '-out', csr], { stdio: 'ignore' });
-  const answer = await fetch(`${origin}/edge/client/v1/enroll?method=ott&token=${enrollment.ott.token}`, { method: 'POST', headers: { 'content-type': 'application/x-pem-file', accept: 'application/json' }, body: fs.readFileSync(csr) });
-  fs.writeFileSync(certPath, (await answer.json()).data.cert);
-  const page = await windowOf(browser, 1280, 'light', undefined, { clientCertificates: [{ origin, certPath, keyPath }] });
+  const { key, cert } = await enroll(enrollment.ott.jwt);
+  const page = await windowOf(browser, 1280, 'light', undefined, { clientCertificates: [{ origin, cert: Buffer.from(cert), key: Buffer.from(key) }] });
   await page.goto(`${origin}/`);
   await page.getByRole('button', { name: 'Log in with the browser’s certificate' }).click();
   await page.waitForFunction(SETTLED);
   await page.getByText('admin with a certificate').first().waitFor();
   await page.context().close();
-  fs.rmSync(work, { recursive: true });
 }
 
 /** The console of OpenZiti, whose page is of another origin: the requests that it sends are answered. */
@@ -577,7 +610,7 @@ try {
   const ids = await seed(ask);
   if (process.argv.includes('--pictures')) await pictures(browser, ids);
   else {
-    const parts = { walk, keyboard, enrollment, explain, refusals, actions, traffic, care, resume, newKind, secondFactor, waysIn, signer, openZitiConsole, large };
+    const parts = { walk, keyboard, enrollment, firstSteps, explain, refusals, actions, traffic, care, resume, newKind, secondFactor, waysIn, signer, openZitiConsole, large };
     const wanted = process.argv.slice(2);
     for (const [name, part] of Object.entries(parts)) {
       if (!wanted.length || wanted.includes(name)) await part(browser, ask, ids).catch(error => expect(false, `${name}: ${error.stack}`));

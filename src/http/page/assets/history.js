@@ -3,7 +3,8 @@
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { list, literal, query } from './api.js';
 import { texts } from './texts.js';
-import { Heading, Icon, Loading, Problem, useCalm, useLoad, useName } from './parts.js';
+import { FilterField } from './filter.js';
+import { Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
 import { Rows } from './changes.js';
 import { useNews } from './news.js';
 
@@ -27,7 +28,6 @@ export function History({ values }) {
   const [text, setText] = useState(values.filter || '');
   const [older, setOlder] = useState([]);
   const calm = useCalm(text.trim(), 300);
-  const name = useName('fields');
   const now = KINDS[values.kind] !== undefined ? values.kind : 'all';
   const move = next => location.replace(`#/history?${query({ ...values, ...next })}`);
   useEffect(() => {
@@ -43,8 +43,7 @@ export function History({ values }) {
   };
   return html`<${Heading} title=${t.title} note=${t.note} />
     <nav class="tabs" aria-label=${t.title}>${Object.keys(KINDS).map(kind => html`<a href=${`#/history?${query({ ...values, kind })}`} aria-current=${kind === now ? 'page' : undefined}>${t[kind]}</a>`)}</nav>
-    <div class="search"><label class="field-search"><${Icon} name="search" /><span class="hidden">${t.filter}</span><input type="search" data-search value=${text} aria-describedby=${name} placeholder=${`${t.filter} ${t.example}`} onInput=${event => setText(event.target.value)} /></label>
-      <details class="help"><summary>?<span class="hidden"> ${texts.list.fields}</span></summary><p id=${name}>${texts.list.fields} ${(page?.fields || []).map((field, index) => html`${index ? ', ' : ''}<code>${field}</code>`)} ${texts.list.operators}</p></details></div>
+    <${FilterField} label=${t.filter} placeholder=${`${t.filter} ${t.example}`} fields=${page?.fields || []} value=${text} onInput=${setText} />
     <${Problem} error=${error} again=${again} />${!page && !error && html`<${Loading} />`}
     ${page && !rows.length && html`<p class="faint">${t.empty}</p>`}
     ${rows.length > 0 && html`<section class="card"><${Rows} rows=${rows} /></section>`}

@@ -4,14 +4,14 @@ import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { list, literal } from './api.js';
 import { resolve, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
-import { Empty, Heading, Icon, Loading, Problem, useCalm, useLoad, useName } from './parts.js';
+import { FilterField } from './filter.js';
+import { Empty, Heading, Icon, Loading, Problem, useCalm, useLoad } from './parts.js';
 import { Member } from './member.js';
 import { pathOf, useNews } from './news.js';
 
 const PAGE = 25;
 const MAX_COLUMNS = 5;
 const EXPRESSION = /[=<>"]|\b(contains|icontains|anyOf|allOf|count|isEmpty|not|in \[)/;
-const OPERATORS = ['contains', 'icontains', 'and', 'or', 'not', 'anyOf(', 'allOf(', 'in [', 'true', 'false', 'null', 'sort by'];
 const t = texts.list;
 
 /** The filter for a search text: an expression as it is, any other text as a part of the name. */
@@ -42,20 +42,10 @@ function move(kind, values) {
 function Search({ kind, values, fields }) {
   const [text, setText] = useState(values.filter || '');
   const calm = useCalm(text, 250);
-  const options = useName('completions');
-  const help = useName('help');
   useEffect(() => {
     if (calm !== (values.filter || '')) move(kind, { ...values, filter: calm, offset: '' });
   }, [calm]);
-  const [, before, word] = /^(.*?)([\w.]*)$/s.exec(text);
-  const completions = word ? [...fields, ...OPERATORS].filter(candidate => candidate.startsWith(word) && candidate !== word).slice(0, 12) : [];
-  return html`<div class="search">
-    <label class="field-search"><${Icon} name="search" /><span class="hidden">${t.search(kind.label.toLowerCase())}</span>
-      <input type="search" data-search value=${text} list=${options} aria-describedby=${help} spellcheck=${false} autocapitalize="none"
-        placeholder=${`${t.filter} ${t.example}`} onInput=${event => setText(event.target.value)} /></label>
-    <datalist id=${options}>${completions.map(candidate => html`<option value=${before + candidate} />`)}</datalist>
-    <details class="help"><summary>?<span class="hidden"> ${t.fields}</span></summary><p id=${help}>${t.fields} ${fields.map((field, index) => html`${index ? ', ' : ''}<code>${field}</code>`)} ${t.operators}</p></details>
-  </div>`;
+  return html`<${FilterField} label=${t.search(kind.label.toLowerCase())} placeholder=${`${t.filter} ${t.example}`} fields=${fields} value=${text} onInput=${setText} />`;
 }
 
 function Header({ kind, member, values, fields }) {

@@ -12,14 +12,14 @@ const t = texts.live;
 const INTERVAL = 2000;
 const LIMIT = 100;
 
-/** Circuits, channels and links between routers, requested every two seconds while the page is visible. */
+/** Circuits, channels, routers and links between them, requested every two seconds while the page is visible. */
 function useTraffic() {
   const [state, setState] = useState({});
   const round = useRef(0);
   const refresh = async signal => {
     try {
-      const [circuits, channels, links] = await Promise.all(['/overkeep/v1/circuits', '/overkeep/v1/channels', '/fabric/v1/links'].map(path => list(path, { limit: LIMIT }, { signal })));
-      setState({ circuits, channels, links });
+      const [circuits, channels, links, routers] = await Promise.all(['/overkeep/v1/circuits', '/overkeep/v1/channels', '/fabric/v1/links', '/edge-routers'].map(path => list(path, { limit: LIMIT }, { signal })));
+      setState({ circuits, channels, links, routers });
     } catch (error) {
       if (!signal.aborted) setState(old => ({ ...old, error }));
     }
@@ -56,7 +56,7 @@ const router = ({ id, name }) => html`<${Reference} kind="edge-routers" id=${id}
 const latency = nanoseconds => t.milliseconds((nanoseconds / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 }));
 
 export function Live() {
-  const [{ circuits, channels, links, error }, refresh] = useTraffic();
+  const [{ circuits, channels, links, routers, error }, refresh] = useTraffic();
   const [ending, setEnding] = useState(null);
   const rows = useRows();
   return html`<${Heading} title=${t.title} note=${t.note} />
@@ -72,6 +72,7 @@ export function Live() {
       <section class="block"><h2>${t.channels} <span class="faint">${channels.total}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since])}
         <tbody>${channels.rows.map(channel => html`<tr key=${channel.id}><td data-label=${t.identity}>${who(channel.identity)}</td><td data-label=${t.client}>${channel.sdk || channel.hello} <span class="faint">${channel.sdkVersion}</span></td>
           <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noChannels}</p>`}</section>
+      ${routers.rows.length > 0 && html`<section class="block"><h2>${t.routers} <span class="faint">${texts.overview.members(routers.rows.filter(({ isOnline }) => isOnline).length, routers.rows.length)}</span></h2><ul class="routers">${routers.rows.map(({ id, name, isOnline }) => html`<li key=${id}><${Dot} on=${isOnline} label=${router({ id, name })} /></li>`)}</ul></section>`}
       ${links.rows.length > 0 && html`<section class="block"><h2>${t.links} <span class="faint">${links.total}</span></h2><div class="table"><table>${heads([t.fromRouter, t.toRouter, t.protocol, t.latency, t.state])}
         <tbody>${links.rows.map(link => html`<tr key=${link.id}><td data-label=${t.fromRouter}>${router(link.sourceRouter)}</td><td data-label=${t.toRouter}>${router(link.destRouter)}</td><td data-label=${t.protocol}>${link.protocol}</td>
           <td data-label=${t.latency} class="number">${latency(Math.max(link.sourceLatency, link.destLatency))}</td><td data-label=${t.state}><${Dot} on=${!link.down} label=${link.down ? t.isDown : link.state} /></td></tr>`)}</tbody></table></div></section>`}`}

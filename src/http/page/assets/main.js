@@ -8,6 +8,7 @@ import { Icon, Loading, Problem, useLoad } from './parts.js';
 import { Finder } from './finder.js';
 import { Login } from './login.js';
 import { Overview } from './overview.js';
+import { Start } from './start.js';
 import { List } from './list.js';
 import { Detail } from './detail.js';
 import { Editor } from './editor.js';
@@ -78,6 +79,7 @@ function Content({ now }) {
   const [name = 'overview', id, verb] = now.parts;
   const page = PAGES.find(entry => entry.name === name);
   if (name === 'overview') return html`<${Overview} />`;
+  if (name === 'start') return html`<${Start} id=${id} />`;
   if (page) return html`<${page.show} values=${now.values} rest=${now.parts.slice(1)} />`;
   const entry = kind(name);
   if (!entry) return html`<${Problem} error=${{ message: texts.detail.gone }} />`;

@@ -54,8 +54,8 @@ export function Overview() {
   const isNew = !found.counts.get('services') && (found.counts.get('identities') || 0) <= 1;
   return html`<${Heading} title=${texts.pages.overview} />
     <${Problem} error=${error} />
-    ${isNew && html`<section class="card first"><h2>${t.first}</h2><ol>
-      <li><a href="#/identities/_new">${t.firstIdentity}</a></li><li><a href="#/services/_new">${t.firstService}</a></li><li><a href="#/service-policies/_new">${t.firstPolicy}</a></li></ol></section>`}
+    ${isNew && html`<section class="card first"><h2>${t.first}</h2><p><a class="button main" href="#/start">${texts.start.title}</a></p><ol>
+      <li><a href="#/start">${t.firstIdentity}</a></li><li><a href="#/services/_new">${t.firstService}</a></li><li><a href="#/service-policies/_new">${t.firstPolicy}</a></li></ol></section>`}
     <section aria-label=${t.there}><ul class="tiles">${[...found.counts].map(([name, count]) => html`<li><a href=${`#/${name}`}><strong>${count.toLocaleString()}</strong><span>${kind(name).label}</span></a></li>`)}</ul></section>
     <div class="columns">
       <section class="card"><h2>${t.needs}</h2>

@@ -98,6 +98,19 @@ export const texts = {
     members: (online, all) => `${online} of ${all} online`,
   },
 
+  start: {
+    title: 'Enroll a first client',
+    note: 'An identity for a person, device or program, its enrollment token, and what happens with it.',
+    nameTitle: 'The client',
+    name: 'Name of the client',
+    nameHint: role => `Such as alice-laptop. It gets the role ${role}, which policies can name.`,
+    create: 'Create and show the token',
+    created: 'Identity created:',
+    enrolled: 'The client has enrolled with its token',
+    isIn: 'The client has logged in',
+    next: 'Give it something to reach',
+  },
+
   list: {
     search: many => `Search ${many}`,
     filter: 'Name, or a filter such as',

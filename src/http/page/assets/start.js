@@ -1,0 +1,53 @@
+// The first steps: from nothing to a client that is enrolled and logged in, on one page that follows what happens.
+
+import { html, useState } from './vendor/htm-preact.js';
+import { ask, get } from './api.js';
+import { kind } from './kinds.js';
+import { texts } from './texts.js';
+import { Enrollment } from './enrollment.js';
+import { Heading, Icon, Loading, Problem, Reference, useLoad } from './parts.js';
+import { useNews } from './news.js';
+
+const t = texts.start;
+const ROLE = 'clients';
+
+function Create() {
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const submit = async event => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const name = event.target.elements.name.value.trim();
+      const { data } = await ask('POST', '/identities', { body: { name, type: 'Default', isAdmin: false, roleAttributes: [ROLE], enrollment: { ott: true } } });
+      location.hash = `#/start/${encodeURIComponent(data.id)}`;
+    } catch (reason) {
+      setError(reason);
+      setBusy(false);
+    }
+  };
+  return html`<section class="card"><h2>${t.nameTitle}</h2><form onSubmit=${submit}>
+    <label for="client">${t.name}</label>
+    <input id="client" name="name" autocomplete="off" required aria-describedby="client-hint" />
+    <p id="client-hint" class="hint">${t.nameHint(`#${ROLE}`)}</p><${Problem} error=${error} />
+    <button class="button main" disabled=${busy}>${t.create}</button></form></section>`;
+}
+
+function Client({ id }) {
+  const [identity, error, again] = useLoad(signal => get(`/identities/${encodeURIComponent(id)}`, { signal }).then(({ data }) => data), [id]);
+  useNews(row => row.id === id || [row.after?.identityId, row.before?.identityId, row.by?.identity].includes(id), again, [id]);
+  if (!identity) return error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`;
+  const isEnrolled = Object.keys(identity.authenticators || {}).length > 0;
+  const isIn = isEnrolled && (identity.hasApiSession || identity.hasEdgeRouterConnection);
+  const step = (done, isNext, label) => html`<li aria-current=${isNext ? 'step' : undefined}><p class=${done ? 'quiet' : isNext ? 'waiting' : 'faint'}>${done ? html`<${Icon} name="check" />` : html`<i aria-hidden="true"></i>`}<span>${label}</span></p></li>`;
+  return html`<section class="card"><div role="status"><ol class="steps">
+      ${step(true, false, html`${t.created} <${Reference} kind="identities" id=${id} name=${identity.name} />`)}
+      ${step(isEnrolled, !isEnrolled, t.enrolled)}
+      ${step(isIn, isEnrolled && !isIn, t.isIn)}</ol></div></section>
+    ${!isEnrolled && html`<${Enrollment} identity=${identity} onChange=${again} />`}
+    <section class="card"><h2>${t.next}</h2><ol>
+      <li><a href="#/services/_new">${texts.overview.firstService}</a></li><li><a href="#/service-policies/_new">${texts.overview.firstPolicy}</a></li>
+      <li><a href=${`#/access/ask?identity=${encodeURIComponent(id)}`}>${texts.access.ofRecord.identity}</a></li></ol></section>`;
+}
+
+export const Start = ({ id }) => html`<${Heading} title=${t.title} note=${t.note} />${kind('identities') && (id ? html`<${Client} id=${id} />` : html`<${Create} />`)}`;
