@@ -123,6 +123,8 @@ const BODIES: &[(&str, &str)] = &[
     ("/authenticate", "auth"),
     ("/authenticate/link", "loginLink"),
     ("/authenticate/mfa", "mfaAuth"),
+    ("/authenticate/signer", "signerLogin"),
+    ("/authenticate/signer-code", "signerCode"),
     ("/authenticators", "authenticator"),
     ("/authenticators/{id}", "authenticator"),
     ("/authenticators/{id}/extend", "extend"),
@@ -164,6 +166,7 @@ const BODIES: &[(&str, &str)] = &[
     ("/service-policies", "policy"),
     ("/services", "service"),
     ("/sessions", "session"),
+    ("/snapshot-trials", "snapshotTrial"),
     ("/terminators", "terminator"),
     ("/transit-routers", "router"),
 ];
