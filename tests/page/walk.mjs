@@ -228,6 +228,10 @@ async function explain(browser, ask, ids) {
   await page.getByRole('combobox', { name: 'Service' }).fill('builds');
   await page.getByRole('option', { name: 'builds' }).click();
   await page.locator('.verdict.refused').waitFor();
+  // The seeded identity has a token, whose end is told in the zone of the viewer, with UTC on hover.
+  const ends = page.locator('.obstacles time').first();
+  expect(/ UTC$/.test(await ends.getAttribute('title')) && !/Z/.test(await ends.textContent()), `a time in an obstacle: ${await ends.textContent()}`);
+  expect(await page.getByRole('link', { name: 'Open alice: its token and credentials' }).getAttribute('href') === `#/identities/${ids.alice}`, 'an obstacle without an edit leads to its record');
   await page.getByRole('button', { name: 'Add a policy that lets alice dial builds' }).click();
   await page.getByRole('dialog').locator('.gained').filter({ hasText: 'alice' }).waitFor();
   expect(!(await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'a preview changes nothing');

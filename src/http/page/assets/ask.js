@@ -4,7 +4,7 @@ import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, get, list, query } from './api.js';
 import { kind, sentence } from './kinds.js';
 import { texts } from './texts.js';
-import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useLoad, useName } from './parts.js';
+import { Chip, Dated, Dialog, Dot, Icon, Loading, Problem, Reference, useLoad, useName } from './parts.js';
 import { Picker, named } from './picker.js';
 import { Preview } from './preview.js';
 import { useNews } from './news.js';
@@ -12,6 +12,8 @@ import { useNews } from './news.js';
 const t = texts.access;
 const RIGHTS = ['Dial', 'Bind'];
 const LIMIT = 100;
+// Obstacles that the page of the identity removes, with its token or its credentials.
+const OF_IDENTITY = ['noCredential', 'credentialNotAllowed', 'secondFactor'];
 
 const move = values => location.replace(`#/access/ask?${query(values)}`);
 
@@ -44,11 +46,13 @@ function Change({ edit, onClose, onDone }) {
   <//>`;
 }
 
-function Obstacles({ obstacles, names, onOpen }) {
+function Obstacles({ obstacles, identity, service, onOpen }) {
+  const names = [identity.name, service.name];
   if (!obstacles.length) return null;
   return html`<section class="card"><h2>${t.obstacles}</h2><ul class="obstacles">${obstacles.map(obstacle => html`<li>
-      <p><${Icon} name="warning" /><span>${capital(obstacle.text, names)}.</span></p>
-      ${obstacle.remedy && html`<p class="hint">${capital(obstacle.remedy)}.</p>`}
+      <p><${Icon} name="warning" /><span><${Dated} text=${`${capital(obstacle.text, names)}.`} /></span></p>
+      ${obstacle.remedy && html`<p class="hint"><${Dated} text=${`${capital(obstacle.remedy)}.`} /></p>`}
+      ${!obstacle.edits.length && OF_IDENTITY.includes(obstacle.what) && html`<p class="hint"><a href=${`#/identities/${encodeURIComponent(identity.id)}`}>${t.openIdentity(identity.name)}</a></p>`}
       ${obstacle.edits.length > 0 && html`<p class="hint">${t.edits}:</p><div class="edits">${obstacle.edits.map(edit => html`<button type="button" class="button small" onClick=${() => onOpen(edit)}>${capital(edit.text)}</button>`)}</div>`}
     </li>`)}</ul></section>`;
 }
@@ -79,7 +83,7 @@ function Pair({ values }) {
   return html`<section class=${`card verdict ${tone}`} aria-live="polite"><p>${t.question(found.identity.name, t.rights[found.type], found.service.name)}</p>
       <h2><${Icon} name=${found.verdict ? 'check' : 'warning'} />${t[tone]}</h2></section>
     <${Problem} error=${error} />
-    <${Obstacles} obstacles=${found.obstacles} names=${[found.identity.name, found.service.name]} onOpen=${setEdit} /><${Reasons} found=${found} />
+    <${Obstacles} obstacles=${found.obstacles} identity=${found.identity} service=${found.service} onOpen=${setEdit} /><${Reasons} found=${found} />
     ${edit && html`<${Change} edit=${edit} onClose=${() => setEdit(null)} onDone=${again} />`}`;
 }
 

@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get, list } from './api.js';
 import { texts } from './texts.js';
-import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, Time, bytes, useLoad } from './parts.js';
+import { Copy, Dated, Dialog, Heading, Icon, Loading, Problem, Reference, Time, bytes, useLoad } from './parts.js';
 import { bytesOf, certificateOf, certificatesIn } from './certificates.js';
 import { useNews } from './news.js';
 
@@ -38,8 +38,8 @@ function Doctor() {
   const busy = withNetwork && !found?.withNetwork && !error;
   const [wrong, good] = [true, false].map(isWrong => (found?.data || []).filter(({ healthy }) => healthy !== isWrong));
   return html`<section class="card"><h2>${t.doctor}</h2><p class="hint">${t.doctorNote}</p><${Problem} error=${error} again=${again} />${!found && !error && html`<${Loading} />`}
-    ${wrong.length > 0 && html`<ul class="findings">${wrong.map(({ check, detail, mend }) => html`<li><p class="warning"><i aria-hidden="true"></i><span><strong>${check}</strong>: ${detail}</span></p><p class="hint">${mend}</p></li>`)}</ul>`}
-    ${good.length > 0 && html`<details open=${!wrong.length}><summary><span class="quiet"><${Icon} name="check" />${t.healthy}: ${good.length}</span></summary><ul class="findings">${good.map(({ check, detail }) => html`<li><strong>${check}</strong>: ${detail}</li>`)}</ul></details>`}
+    ${wrong.length > 0 && html`<ul class="findings">${wrong.map(({ check, detail, mend }) => html`<li><p class="warning"><i aria-hidden="true"></i><span><strong>${check}</strong>: <${Dated} text=${detail} /></span></p><p class="hint">${mend}</p></li>`)}</ul>`}
+    ${good.length > 0 && html`<details open=${!wrong.length}><summary><span class="quiet"><${Icon} name="check" />${t.healthy}: ${good.length}</span></summary><ul class="findings">${good.map(({ check, detail }) => html`<li><strong>${check}</strong>: <${Dated} text=${detail} /></li>`)}</ul></details>`}
     <p class="hint">${t.networkNote}</p><button type="button" class="button" disabled=${busy} onClick=${() => (withNetwork ? again() : setWithNetwork(true))}>${busy ? t.checkingNetwork : t.checkNetwork}</button></section>`;
 }
 
@@ -105,7 +105,7 @@ function Sessions() {
 
 function Versions() {
   const [version] = useLoad(signal => get('/version', { signal }).then(({ data }) => data), []);
-  return html`<section class="card"><h2>${t.version}</h2>${version && html`<dl class="members">${['version', 'revision', 'buildDate', 'runtimeVersion'].filter(member => version[member]).map(member => html`<div><dt>${t.versions[member]}</dt><dd>${version[member]}</dd></div>`)}</dl>`}
+  return html`<section class="card"><h2>${t.version}</h2>${version && html`<dl class="members">${['version', 'revision', 'buildDate', 'runtimeVersion'].filter(member => version[member]).map(member => html`<div><dt>${t.versions[member]}</dt><dd><${Dated} text=${version[member]} /></dd></div>`)}</dl>`}
     <p><a href="/docs">${texts.documents}</a></p></section>`;
 }
 

@@ -71,6 +71,11 @@ export function Time({ at, exact }) {
   return html`<time dateTime=${date.toISOString()} title=${`${date.toLocaleString()}\n${date.toISOString().replace('T', ' ').replace('Z', ' UTC')}`}>${text}</time>`;
 }
 
+const TIMES = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+
+/** A text of the controller, whose times are shown in the zone of the viewer. */
+export const Dated = ({ text }) => String(text ?? '').split(TIMES).map((part, index) => (index % 2 ? html`<${Time} at=${part} exact />` : part));
+
 export const Loading = () => html`<p class="loading" role="status">${texts.loading}…</p>`;
 
 /** The reason why the controller rejected a request. */

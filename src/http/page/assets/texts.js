@@ -243,6 +243,7 @@ export const texts = {
     reasons: 'Why',
     obstacles: 'Obstacles',
     edits: 'Any one of these removes it',
+    openIdentity: name => `Open ${name}: its token and credentials`,
     by: (policy, identity, service) => `${policy}: ${identity} may reach ${service}`,
     routers: 'Common edge routers',
     hosts: 'Hosted by',
