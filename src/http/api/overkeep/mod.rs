@@ -70,7 +70,7 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .summary("Traffic of the built-in router, log-ins and refusals of the last hour, in steps of ten seconds.")
         .get("/doctor", Admin, doctor::findings)
         .summary("What would trouble the controller on its host and, on request, in its network; each with what mends it.")
-        .patient()
+        .without_time_limit()
         .get("/snapshots", Admin, snapshots::list)
         .summary("The snapshots in snapshots.directory and the one beside the data file, the newest first.")
         .post("/snapshot-trials", Admin, snapshots::begin)

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::{Opened, Shown},
-        api::common::{authenticate::welcome, current_session::SessionDetail},
+        api::common::{authenticate::login_answer, current_session::SessionDetail},
         call::Call,
         extractor::Body,
     },
@@ -91,7 +91,7 @@ pub(crate) async fn finish(call: Call, Body(given): Body<SignerCode>) -> Result<
         }
         other => other?,
     };
-    welcome(&call, caller, METHOD).await
+    login_answer(&call, caller, METHOD).await
 }
 
 /// Opens a session with a token that the issuer of a signer gave.
