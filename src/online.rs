@@ -9,7 +9,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use crate::{clock::Timestamp, entity::RouterLink};
+use crate::{
+    clock::Timestamp,
+    entity::{EdgeRouter, RouterLink},
+};
 
 /// Maximum disconnected routers that are remembered. Deleted ones are among them.
 const MAX_LEFT: usize = 1000;
@@ -95,6 +98,22 @@ impl Online {
     /// The links that were lost last, newest first.
     pub fn lost_links(&self) -> Vec<LostLink> {
         self.0.links.read().unwrap_or_else(PoisonError::into_inner).lost.iter().rev().cloned().collect()
+    }
+
+    /// The routers with a link to a router.
+    pub fn neighbours(&self, router: &str) -> HashSet<String> {
+        let links = self.0.links.read().unwrap_or_else(PoisonError::into_inner);
+        let other = |[one, other]: &[String; 2]| match router {
+            router if router == one => Some(other.clone()),
+            router if router == other => Some(one.clone()),
+            _ => None,
+        };
+        links.open.values().filter_map(other).collect()
+    }
+
+    /// The routers with a link to the built-in router; `None` while that is not connected.
+    pub(crate) fn linked_to_built_in(&self) -> Option<HashSet<String>> {
+        self.is_router_connected(EdgeRouter::BUILT_IN).then(|| self.neighbours(EdgeRouter::BUILT_IN))
     }
 
     /// The connected routers that can be reached over links from some that are connected, including these. `may_pass` says whether a path

@@ -6,7 +6,7 @@ use super::{
 use crate::entity::EdgeRouter as EdgeRouterRecord;
 use Subject::{EdgeRouter, Identity, PostureCheck, Service};
 use roaring::RoaringBitmap;
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 /// A policy that grants a right, and its posture checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,13 +111,16 @@ impl Engine {
         self.subjects(EdgeRouter, common)
     }
 
-    /// The edge routers that a session offers to the identity for the service: those over which the identity can reach the service, but never
-    /// the built-in router beside others, because no links lead from one to the other. A service that may use the built-in router is reached
-    /// over it alone while it is connected.
-    pub(crate) fn session_edge_routers(&mut self, identity: &str, service: &str, is_built_in_connected: bool) -> Named<'_> {
+    /// The edge routers that a session offers to the identity for the service: those over which the identity can reach the service. For
+    /// a service that may use the built-in router, these are the built-in router and those `linked` to it, so that every client reaches every
+    /// host. `linked` is `None` while the built-in router is not connected.
+    pub(crate) fn session_edge_routers(&mut self, identity: &str, service: &str, linked: Option<&HashSet<String>>) -> Named<'_> {
         let mut common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
-        if is_built_in_connected && self.edge_routers_of_service(service).contains(EdgeRouterRecord::BUILT_IN) {
-            common &= self.row(EdgeRouter, EdgeRouterRecord::BUILT_IN).into_iter().collect::<RoaringBitmap>();
+        if let Some(linked) = linked
+            && self.edge_routers_of_service(service).contains(EdgeRouterRecord::BUILT_IN)
+        {
+            let usable = linked.iter().map(String::as_str).chain([EdgeRouterRecord::BUILT_IN]);
+            common &= usable.filter_map(|id| self.row(EdgeRouter, id)).collect::<RoaringBitmap>();
         }
         self.subjects(EdgeRouter, common)
     }

@@ -56,7 +56,8 @@ pub(crate) struct CircuitBasis {
 /// The end at the host's side.
 pub(crate) struct HostEnd {
     pub end: End,
-    pub binding: Arc<Binding>,
+    /// `None` if the host is at another router.
+    pub binding: Option<Arc<Binding>>,
     /// Whether both SDKs perform flow control themselves.
     pub has_sdk_flow_control: bool,
 }
@@ -162,9 +163,10 @@ impl Circuit {
         }
     }
 
-    /// The circuit as administrators see it, at this router; `None` until the host has answered.
+    /// The circuit as administrators see it, at this router; `None` until the host has answered, and if it goes over other routers.
     pub(crate) fn info(&self, router: &str) -> Option<CircuitInfo> {
         let (host, basis) = self.host.get().zip(self.basis.get())?;
+        let binding = host.binding.as_ref()?;
         let [client_rate, host_rate] = *self.rates.lock();
         let [client_bytes, host_bytes] = self.bytes.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
         let end = |end: &End, session: &Id<Session>, bytes, rate: Rate| EndInfo {
@@ -181,12 +183,12 @@ impl Circuit {
         Some(CircuitInfo {
             id: self.id.to_string(),
             service_id: basis.service.to_string(),
-            terminator_id: host.binding.id.to_string(),
+            terminator_id: binding.id.to_string(),
             since: self.since,
             routers: vec![router.to_owned()],
             links: Vec::new(),
             client: end(&self.client, &basis.session, client_bytes, client_rate),
-            host: Some(end(&host.end, &host.binding.session, host_bytes, host_rate)),
+            host: Some(end(&host.end, &binding.session, host_bytes, host_rate)),
         })
     }
 }

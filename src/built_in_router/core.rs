@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,7 +17,9 @@ use super::{
     circuit::Circuit,
     circuit_side::CircuitSide,
     counters::Counters,
+    elsewhere::Elsewhere,
     fair_queues::QueueBounds,
+    links::{endpoint::Endpoints, link::Links},
     message::{self, Failure},
     numbers::Numbers,
     registry::Registry,
@@ -104,6 +106,11 @@ pub(crate) struct Core {
     /// Notified when a circuit or a channel has ended.
     pub ended: Notify,
     pub numbers: Numbers,
+    /// The links to routers elsewhere, and the ends of circuits over them.
+    pub links: Links,
+    pub endpoints: Endpoints,
+    /// Set as soon as the control channel is there.
+    pub elsewhere: OnceLock<Box<dyn Elsewhere>>,
 }
 
 impl Core {
@@ -126,6 +133,9 @@ impl Core {
             is_stopping: AtomicBool::new(false),
             ended: Notify::new(),
             numbers: Numbers::default(),
+            links: Links::default(),
+            endpoints: Endpoints::default(),
+            elsewhere: OnceLock::new(),
             parts,
         }
     }
@@ -173,9 +183,9 @@ impl Core {
             outbox.push(end.queue, if answers_connect { frame.with_reply_for(circuit.request) } else { frame });
             outbox.finish(end.queue);
         }
-        if let Some(host) = circuit.host() {
-            host.binding.load().circuit_ended();
-            self.show_cost(&host.binding);
+        if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
+            binding.load().circuit_ended();
+            self.show_cost(binding);
         }
         tracing::debug!(circuit = %circuit.id, "circuit ended");
         self.ended.notify_waiters();

@@ -17,14 +17,17 @@ use super::{
     circuit_side::CircuitSide,
     core::Core,
     dialing::Dialing,
+    elsewhere::DialElsewhere,
+    links::relay,
     message::{self, Failure, Retry, crypto_method, key, kind},
     requests::Request,
-    rights::Grant,
+    rights::{Grant, unreadable},
     select::{Strategy, choose},
 };
 use crate::{
     access::Right,
     authentication::DIAL,
+    entity::{FactsExt, Record, Session},
     frame::{Builder, Frame, key as common},
 };
 
@@ -97,17 +100,23 @@ async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> R
     }
     let (mut tried, mut last) = (Vec::new(), None);
     for _ in 0..ATTEMPTS {
-        let Some(binding) = choose_host(core, &grant, frame, &tried) else { break };
-        match dial(core, circuit, frame, &grant, &binding).await {
+        let Some(chosen) = choose_host(core, &grant, frame, &tried) else { break };
+        let outcome = match &chosen {
+            Chosen::Here(binding) => dial(core, circuit, frame, &grant, binding).await,
+            Chosen::Elsewhere => dial_elsewhere(core, circuit, frame, &session).await,
+        };
+        match outcome {
             Ok(()) => return Ok(()),
             Err(failure) => last = Some(failure),
         }
         if circuit.is_closed() {
             break;
         }
-        binding.load().dial_failed();
-        core.show_cost(&binding);
-        tried.push(binding);
+        if let Chosen::Here(binding) = &chosen {
+            binding.load().dial_failed();
+            core.show_cost(binding);
+        }
+        tried.push(chosen);
     }
     Err(last.unwrap_or_else(|| no_terminators(&grant, frame)))
 }
@@ -120,23 +129,88 @@ fn no_terminators(grant: &Grant, frame: &Frame) -> Failure {
     })
 }
 
+/// A host to dial.
+enum Chosen {
+    Here(Arc<Binding>),
+    /// At another router, which the control channel chooses.
+    Elsewhere,
+}
+
 /// The host to dial next.
-fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Arc<Binding>]) -> Option<Arc<Binding>> {
+fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Chosen]) -> Option<Chosen> {
     let wanted = frame.header(key::INSTANCE).unwrap_or_default();
-    let is_candidate = |binding: &Arc<Binding>| {
-        binding.is_open() && binding.instance.as_bytes() == wanted && !tried.iter().any(|tried| Arc::ptr_eq(tried, binding))
-    };
+    let was_tried = |binding: &Arc<Binding>| tried.iter().any(|tried| matches!(tried, Chosen::Here(tried) if Arc::ptr_eq(tried, binding)));
     let mut bindings = core.registry.hosts_of(grant.service.id.as_str());
-    bindings.retain(is_candidate);
-    let weights: Vec<_> = bindings.iter().map(|binding| binding.weight()).collect();
+    bindings.retain(|binding| binding.is_open() && binding.instance.as_bytes() == wanted && !was_tried(binding));
+    let elsewhere = core.elsewhere.get().filter(|elsewhere| elsewhere.has_routers());
+    let elsewhere = elsewhere.filter(|_| !tried.iter().any(|tried| matches!(tried, Chosen::Elsewhere)));
+    let wanted = std::str::from_utf8(wanted).unwrap_or_default();
+    let others = elsewhere.map(|elsewhere| elsewhere.hosts(grant.service.id.as_str(), wanted)).unwrap_or_default();
+    if bindings.is_empty() && others.is_empty() {
+        // The control channel says why there is no host.
+        return elsewhere.filter(|_| tried.is_empty()).map(|_| Chosen::Elsewhere);
+    }
+    let weights: Vec<_> = bindings.iter().map(|binding| binding.weight()).chain(others.iter().map(|(_, weight)| *weight)).collect();
+    let mut ids = bindings.iter().map(|binding| binding.id.as_str()).chain(others.iter().map(|(id, _)| id.as_str()));
     let sticky = frame.header(key::STICKINESS);
-    let sticky = bindings.iter().position(|binding| Some(binding.id.as_str().as_bytes()) == sticky);
+    let sticky = ids.position(|id| Some(id.as_bytes()) == sticky);
     let chosen = choose(Strategy::named(&grant.service.spec.terminator_strategy), &weights, sticky, core.random())?;
-    bindings.into_iter().nth(chosen)
+    Some(bindings.into_iter().nth(chosen).map_or(Chosen::Elsewhere, Chosen::Here))
+}
+
+/// Dials a host at another router.
+async fn dial_elsewhere(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, session: &Record<Session>) -> Result<(), Failure> {
+    let ended = || Failure::access_denied("the circuit has ended in the meantime");
+    let elsewhere = core.elsewhere.get().ok_or_else(ended)?;
+    let client = &circuit.client;
+    let caller = core.parts.store.read(|tx| tx.find(&client.channel.identity)).map_err(unreadable)?;
+    let caller = caller.map(|identity| identity.spec.name.clone()).unwrap_or_default();
+    let passed_on = [key::PUBLIC_KEY, key::APP_DATA, key::MARKER].into_iter().filter_map(|key| Some((key, frame.header(key)?)));
+    let numbered = |(key, value): (i32, &[u8])| Some((u32::try_from(key).ok()?, value.to_vec()));
+    let dial = DialElsewhere {
+        circuit: circuit.id.to_string(),
+        session: session.clone(),
+        api_session: client.channel.api_session.clone(),
+        instance: frame.text(key::INSTANCE).unwrap_or_default().to_owned(),
+        sticky: frame.header(key::STICKINESS).map(<[u8]>::to_vec),
+        peer_data: passed_on.chain([(key::CALLER, caller.as_bytes())]).filter_map(numbered).collect(),
+    };
+    let answer = tokio::select! {
+        answer = elsewhere.dial(dial) => answer?,
+        () = circuit.closed() => {
+            elsewhere.circuit_ended(&circuit.id, false);
+            return Err(ended());
+        }
+    };
+    let endpoint = core.endpoints.find(&circuit.id).ok_or_else(ended)?;
+    let of_key = |key: i32| answer.iter().find(|(known, _)| i32::try_from(*known) == Ok(key)).map(|(_, value)| value);
+    let connected = Builder::new(kind::STATE_CONNECTED)
+        .i32(common::REPLY_FOR, circuit.request)
+        .u32(key::CONNECTION, client.connection)
+        .text(key::CIRCUIT, &circuit.id)
+        .optional(key::PUBLIC_KEY, of_key(key::PUBLIC_KEY))
+        .optional(key::STICKINESS, of_key(key::STICKINESS));
+    let end = End { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
+    let host_end = HostEnd { end, binding: None, has_sdk_flow_control: false };
+    let established = core.registry.establish(circuit, host_end, || client.channel.outbox.push(client.queue, connected.empty()));
+    if established.is_err() {
+        core.endpoints.remove(&endpoint);
+        elsewhere.circuit_ended(&circuit.id, false);
+        return Err(ended());
+    }
+    core.counters.circuits_opened.increment();
+    relay::start(core, circuit, endpoint, (Vec::new(), 0));
+    Ok(())
 }
 
 /// Dials a host and waits for its answer.
-async fn dial(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, grant: &Grant, binding: &Arc<Binding>) -> Result<(), Failure> {
+pub(crate) async fn dial(
+    core: &Arc<Core>,
+    circuit: &Arc<Circuit>,
+    frame: &Frame,
+    grant: &Grant,
+    binding: &Arc<Binding>,
+) -> Result<(), Failure> {
     let host = &binding.channel;
     let gone = || Failure::internal("the host has left");
     let connection = match binding.gives_ids {
@@ -260,7 +334,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
         _ => return Err(Failure::internal("the host answered with a connection id that it cannot use")),
     };
     let end = End { channel: host.clone(), connection, queue: *queue };
-    let host_end = HostEnd { end, binding: binding.clone(), has_sdk_flow_control: *has_sdk_flow_control };
+    let host_end = HostEnd { end, binding: Some(binding.clone()), has_sdk_flow_control: *has_sdk_flow_control };
     let client = &circuit.client;
     let answer = Builder::new(kind::STATE_CONNECTED)
         .i32(common::REPLY_FOR, circuit.request)

@@ -136,7 +136,7 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, stream: impl AsyncRead + As
     let writing = tokio::spawn({
         let channel = channel.clone();
         async move {
-            if let Err(error) = writer::run(&channel, write).await {
+            if let Err(error) = writer::run(&channel.outbox, |frame| frame.set_sequence(channel.next_sequence()), write).await {
                 tracing::debug!(channel = channel.number, %error, "writing failed");
             }
             // Messages read from now on could not be answered.

@@ -22,10 +22,12 @@ mod counters;
 mod dial;
 mod dialing;
 mod dynamic_cost;
+mod elsewhere;
 mod fair_queues;
 mod hello;
 mod housekeeping;
 mod info;
+pub(crate) mod links;
 mod message;
 mod numbers;
 mod permission;
@@ -36,6 +38,7 @@ mod requests;
 mod review;
 mod review_triggers;
 mod rights;
+mod room;
 mod select;
 mod send_queue;
 mod shares;
@@ -65,8 +68,10 @@ use self::core::Core;
 pub(crate) use self::core::{Parts, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
+pub(crate) use self::elsewhere::{Answer, DialElsewhere, Elsewhere};
 pub use self::hello::Peer;
 pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, UNMEASURED};
+pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
 pub(crate) use self::message::{Failure, Reason, Retry};
 pub use self::message::{key, kind};
 pub(crate) use self::numbers::Numbers;
@@ -76,7 +81,11 @@ pub(crate) use self::rights::{Grant, Holder, Rights, unreadable};
 pub(crate) use self::select::{Strategy, Weight, choose};
 pub(crate) use self::shares::Shares;
 pub(crate) use self::terminator_records::{EDGE, NewTerminator, TerminatorRecords};
-use crate::{entity::FactsExt, priority::lower_priority, store::CommitFeed};
+use crate::{
+    entity::{ApiSession, FactsExt, Id, Identity, Session},
+    priority::lower_priority,
+    store::CommitFeed,
+};
 
 /// How long the runtime's threads may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -84,6 +93,16 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The router of this process; empty if it is disabled. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Router(Option<Arc<Inner>>);
+
+/// A host at the built-in router.
+pub(crate) struct HostHere {
+    pub session: Id<Session>,
+    pub api_session: Id<ApiSession>,
+    pub identity: Id<Identity>,
+    /// The token of the API session.
+    pub token: String,
+    pub weight: Weight,
+}
 
 /// A running router and its threads.
 struct Inner {
@@ -142,6 +161,65 @@ impl Router {
         place: P,
     ) -> Option<impl Future<Output = ()> + Send + use<S, P>> {
         Some(hello::serve(self.core()?.clone(), stream, peer, place))
+    }
+
+    /// Serves a connection of a link until it ends. Poll it on the router's runtime. `place` is dropped as soon as the router that dials is
+    /// authenticated. `None` if the router is disabled.
+    pub fn link<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
+        &self,
+        stream: S,
+        peer: Peer,
+        place: P,
+    ) -> Option<impl Future<Output = ()> + Send + use<S, P>> {
+        Some(links::accept::serve(self.core()?.clone(), stream, peer, place))
+    }
+
+    /// Makes the routers elsewhere known, once.
+    pub(crate) fn meet(&self, elsewhere: Box<dyn Elsewhere>) {
+        if let Some(core) = self.core() {
+            drop(core.elsewhere.set(elsewhere));
+        }
+    }
+
+    /// Takes a route over a link, and passes its outcome to `done`.
+    pub(crate) fn route(&self, route: Route, done: impl FnOnce(Result<Answer, RouteError>) + Send + 'static) {
+        let Some(inner) = self.0.as_deref() else { return done(Err(RouteError::Link)) };
+        let core = inner.core.clone();
+        match links::route::prepare(&core, route) {
+            Ok(Some(dialling)) => drop(inner.handle.spawn(async move { done(links::route::dial(&core, dialling).await) })),
+            Ok(None) => done(Ok(Answer::new())),
+            Err(error) => done(Err(error)),
+        }
+    }
+
+    /// Removes a circuit over a link: at once if `now`, else after what is on the way has had time to arrive.
+    pub(crate) fn unroute(&self, circuit: &str, now: bool) {
+        if let Some(inner) = self.0.as_deref() {
+            let _guard = inner.handle.enter();
+            links::route::unroute(&inner.core, circuit, now);
+        }
+    }
+
+    /// Closes a link.
+    pub(crate) fn close_link(&self, id: &str) {
+        self.core().and_then(|core| core.links.find(id)).iter().for_each(|link| link.close());
+    }
+
+    /// Closes the links of a router.
+    pub(crate) fn close_links_of(&self, router: &str) {
+        self.core().iter().for_each(|core| core.links.of(router).iter().for_each(|link| link.close()));
+    }
+
+    /// The host of a terminator, if it can be dialled.
+    pub(crate) fn host(&self, terminator: &str) -> Option<HostHere> {
+        let binding = self.core()?.registry.binding(terminator).filter(|binding| binding.is_open())?;
+        Some(HostHere {
+            session: binding.session.clone(),
+            api_session: binding.channel.api_session.clone(),
+            identity: binding.channel.identity.clone(),
+            token: binding.channel.token.clone(),
+            weight: binding.weight(),
+        })
     }
 
     /// Serves a connection in a task on the router's runtime. `None` if it is disabled.

@@ -4,7 +4,7 @@
 //! passed on. So a reader waits for only two things: room in a queue, or, if its own peer does not read its control messages, for the peer
 //! to read them.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -21,7 +21,7 @@ use super::{
     dial,
     message::{self, FROM_HOST, Failure, key, kind},
     read::{Stop, begin, fill},
-    send_queue::{Gone, Reservation},
+    room::room,
     trace,
 };
 use crate::frame::{Frame, Limits, content};
@@ -33,9 +33,6 @@ const BODY: usize = 64 << 10;
 
 /// After relaying this many bytes, a reader lets the other tasks of its thread run.
 const BYTES_PER_TURN: usize = 256 << 10;
-
-/// After waiting this long for room, a reader may close a stalled channel.
-const STALL_CHECK: Duration = Duration::from_secs(2);
 
 /// The reader of one channel.
 pub(crate) struct Receiver<S> {
@@ -201,18 +198,6 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             }
         }
         Ok(())
-    }
-}
-
-/// Waits for room in a queue. If the memory budget is used up, closes a channel whose peer does not read.
-async fn room<'e>(core: &Core, end: &'e End, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'e>, Gone> {
-    let mut room = pin!(end.channel.outbox.reserve(end.queue, bytes, waiter));
-    loop {
-        match timeout(STALL_CHECK, &mut room).await {
-            Ok(room) => return room,
-            Err(_) if core.budget.free() < bytes => core.close_slowest_channel(),
-            Err(_) => {}
-        }
     }
 }
 

@@ -93,6 +93,9 @@ impl Registry {
         if circuit.is_closed() {
             return Err(Failure::internal("the connection has ended"));
         }
+        if open.circuits.contains_key(&circuit.id) {
+            return Err(Failure::busy("a circuit with this id exists"));
+        }
         if open.circuits.len() >= self.max_circuits {
             return Err(Failure::busy("too many circuits are open: router.max-circuits limits them"));
         }
@@ -107,8 +110,8 @@ impl Registry {
     /// Completes a circuit with its host end and calls `answer` ([`Circuit::establish`]); returns the end if the circuit or the binding has ended.
     pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd, answer: impl FnOnce()) -> Result<(), Box<HostEnd>> {
         let mut open = self.open.lock();
-        let bases = bases_of_binding(&host.binding);
-        if host.binding.is_closed() {
+        let bases = host.binding.as_deref().map(bases_of_binding).unwrap_or_default();
+        if host.binding.as_ref().is_some_and(|binding| binding.is_closed()) {
             return Err(Box::new(host));
         }
         circuit.establish(host, answer).map_err(Box::new)?;
@@ -122,8 +125,8 @@ impl Registry {
             open.circuits_by_identity.give_back(circuit.client.channel.identity.as_str(), 1);
         }
         open.by_basis.remove(&member, bases_of_client(circuit));
-        if let Some(host) = circuit.host() {
-            open.by_basis.remove(&member, bases_of_binding(&host.binding));
+        if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
+            open.by_basis.remove(&member, bases_of_binding(binding));
         }
     }
 

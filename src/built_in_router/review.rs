@@ -53,6 +53,9 @@ pub(crate) async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
 }
 
 fn review(core: &Core, pending: PendingSet) -> Result<()> {
+    if core.is_disabled.load(Ordering::Acquire) {
+        core.links.all().iter().for_each(|link| link.close());
+    }
     let members = if pending.everything {
         vec![core.registry.everything()]
     } else {
@@ -85,10 +88,14 @@ impl Review<'_> {
             }
         }
         for circuit in &members.circuits {
-            let Some(basis) = circuit.basis() else { continue };
-            let mut problem = self.problem(&circuit.client.channel, &basis.session, Right::Dial)?;
-            if let (None, Some(host)) = (&problem, circuit.host()) {
-                problem = self.problem(&host.end.channel, &host.binding.session, Right::Bind)?;
+            // The end at another router is reviewed by the control channel.
+            let mut problem = match circuit.basis() {
+                Some(basis) => self.problem(&circuit.client.channel, &basis.session, Right::Dial)?,
+                None => None,
+            };
+            let host = circuit.host().and_then(|host| Some((&host.end.channel, host.binding.as_ref()?)));
+            if let (None, Some((channel, binding))) = (&problem, host) {
+                problem = self.problem(channel, &binding.session, Right::Bind)?;
             }
             if problem.is_some() {
                 core.fail_circuit(circuit, &Failure::access_denied("session closed"));

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Right},
     authentication::Sessions,
     clock::Clock,
-    entity::{ApiSession, EdgeRouter, FactsExt, Id, Identity, Record, Service, Session},
+    entity::{ApiSession, FactsExt, Id, Identity, Record, Service, Session},
     error::{Error, Result},
     posture::{Permission, Posture},
     store::Store,
@@ -72,10 +72,8 @@ impl Rights {
             Permission::Missing => return Ok(Err(Failure::not_permitted(Reason::Policy))),
             Permission::Blocked(..) => return Ok(Err(Failure::not_permitted(Reason::Posture))),
         }
-        let is_built_in_connected = self.store.online().is_router_connected(EdgeRouter::BUILT_IN);
-        let is_offered =
-            self.access.ask(|engine| engine.session_edge_routers(identity, service.id.as_str(), is_built_in_connected).contains(router));
-        if !is_offered {
+        let may_use = self.access.ask(|engine| engine.common_edge_routers(identity, service.id.as_str()).contains(router));
+        if !may_use {
             return Ok(Err(Failure::no_router()));
         }
         Ok(Ok(Grant { identity: caller.identity.clone(), service }))

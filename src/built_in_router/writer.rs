@@ -1,27 +1,27 @@
-//! The writer of a channel: puts many messages into one write.
+//! The writer of a connection: puts many messages into one write.
 
 use std::io::{self, IoSlice};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::channel::Channel;
+use super::send_queue::SendQueue;
 use crate::frame::Frame;
 
 /// The maximum number of messages per write.
 const MAX_MESSAGES: usize = 64;
 
-/// Writes the messages of a channel's send queue until no more will come.
+/// Writes the messages of a send queue until no more will come; `number` gives them their sequence numbers.
 ///
 /// # Errors
 /// The connection cannot be written.
-pub(crate) async fn run(channel: &Channel, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+pub(crate) async fn run(outbox: &SendQueue, mut number: impl FnMut(&mut Frame), mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut batch = Vec::new();
-    while let Some(bytes) = channel.outbox.take(&mut batch, |frame| frame.set_sequence(channel.next_sequence())).await {
+    while let Some(bytes) = outbox.take(&mut batch, &mut number).await {
         for together in batch.chunks(MAX_MESSAGES) {
             write(&mut stream, together).await?;
         }
         stream.flush().await?;
-        channel.outbox.written(bytes);
+        outbox.written(bytes);
         batch.clear();
         // An idle channel does not keep the memory that a burst needed.
         batch.shrink_to(MAX_MESSAGES);

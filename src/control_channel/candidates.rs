@@ -1,11 +1,14 @@
 //! The choice of a terminator for a dial: by precedence, cost, path and the strategy of the service.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
+
+use parking_lot::Mutex;
 
 use super::{circuit::Circuit, core::Core, hosted_terminator::HostedTerminator, paths::Path};
 use crate::{
-    built_in_router::{Failure, Grant, Strategy, Weight, choose as choose_by_weight, unreadable},
-    entity::{FactsExt, Record, Terminator},
+    built_in_router::{DynamicCost, EDGE, Failure, Grant, Strategy, Weight, choose as choose_by_weight, unreadable},
+    entity::{EdgeRouter, FactsExt, Record, Terminator},
+    error::Result,
 };
 
 /// A terminator where a circuit may end.
@@ -27,6 +30,49 @@ pub(crate) struct DialTarget<'d> {
     pub tried: &'d [String],
 }
 
+/// The terminators where a circuit may end.
+pub(crate) struct Found {
+    pub candidates: Vec<Candidate>,
+    /// Whether the service has a terminator with the instance id, wherever it is.
+    has_terminators: bool,
+    /// A terminator at a connected router to which there is no path, in words.
+    unreachable: Option<String>,
+}
+
+impl Candidate {
+    /// The id of its terminator, and its weight.
+    pub(crate) fn into_weight(self) -> (String, Weight) {
+        (self.record.id.into_text(), self.weight)
+    }
+}
+
+/// The terminators of a service that can be reached from a router, except those that were `tried`. Those of the built-in router are left out
+/// there: it chooses among them itself.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Found> {
+    let mut records = core.parts.rights.store.read(|tx| tx.linked::<Terminator>("service", service))?;
+    let is_elsewhere = |record: &Record<Terminator>| record.spec.router != router || router != EdgeRouter::BUILT_IN;
+    records.retain(|record| record.spec.identity == instance && is_elsewhere(record));
+    let has_terminators = !records.is_empty();
+    records.retain(|record| !tried.iter().any(|tried| *tried == record.id.as_str()));
+    let paths = core.paths_from(router);
+    let unreachable = records.iter().find(|record| core.is_connected(&record.spec.router) && !paths.contains_key(&record.spec.router));
+    let unreachable = unreachable.map(|record| format!(": no path from router {router} to router {}", record.spec.router));
+    let candidates = records.into_iter().filter_map(|record| {
+        let path = paths.get(&record.spec.router)?.clone();
+        let host = core.host_of(&record);
+        if record.is_of_a_connection() {
+            host.as_ref().filter(|host| host.is_listed() && host.router == record.spec.router)?;
+        }
+        let (precedence, cost) = (record.spec.precedence, record.spec.cost);
+        let weight = host.as_ref().map_or(Weight { precedence, cost, ..Weight::default() }, |host| host.weight());
+        Some(Candidate { record, host, weight: Weight { path_cost: path.cost, ..weight }, path })
+    });
+    Ok(Found { candidates: candidates.collect(), has_terminators, unreachable })
+}
+
 /// Chooses the next terminator to dial; the inner error says why there is none.
 ///
 /// # Errors
@@ -36,29 +82,14 @@ pub(crate) fn choose(
     circuit: &Circuit,
     grant: &Grant,
     wanted: &DialTarget<'_>,
-) -> Result<Result<Candidate, Failure>, Failure> {
+) -> std::result::Result<std::result::Result<Candidate, Failure>, Failure> {
     let service = grant.service.id.as_str();
-    let mut records = core.parts.rights.store.read(|tx| tx.linked::<Terminator>("service", service)).map_err(unreadable)?;
-    records.retain(|record| record.spec.identity == wanted.instance);
+    let found = find(core, &circuit.router, service, wanted.instance, wanted.tried).map_err(unreadable)?;
+    let Found { mut candidates, has_terminators, unreachable } = found;
     let instance = if wanted.instance.is_empty() { String::new() } else { format!(" for instanceId {}", wanted.instance) };
-    if records.is_empty() {
+    if !has_terminators {
         return Ok(Err(Failure::internal(format!("service {service} has no terminators{instance}"))));
     }
-    records.retain(|record| !wanted.tried.iter().any(|tried| *tried == record.id.as_str()));
-    let paths = core.paths_from(&circuit.router);
-    let unreachable = records.iter().find(|record| core.is_connected(&record.spec.router) && !paths.contains_key(&record.spec.router));
-    let unreachable = unreachable.map(|record| format!(": no path from router {} to router {}", circuit.router, record.spec.router));
-    let candidates = records.into_iter().filter_map(|record| {
-        let path = paths.get(&record.spec.router)?.clone();
-        let host = core.hosted.find(record.id.as_str());
-        if record.is_of_a_connection() {
-            host.as_ref().filter(|host| host.is_listed() && host.router == record.spec.router)?;
-        }
-        let (precedence, cost) = (record.spec.precedence, record.spec.cost);
-        let weight = host.as_ref().map_or(Weight { precedence, cost, ..Weight::default() }, |host| host.weight());
-        Some(Candidate { record, host, weight: Weight { path_cost: path.cost, ..weight }, path })
-    });
-    let mut candidates: Vec<Candidate> = candidates.collect();
     let weights: Vec<_> = candidates.iter().map(|candidate| candidate.weight).collect();
     let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == wanted.sticky);
     let strategy = Strategy::named(&grant.service.spec.terminator_strategy);
@@ -69,4 +100,28 @@ pub(crate) fn choose(
             Err(Failure::internal(format!("service {service} has no online terminators{instance}{unreachable}")))
         }
     })
+}
+
+impl Core {
+    /// The host of a terminator; `None` if it was created over REST, or is not there.
+    fn host_of(&self, record: &Record<Terminator>) -> Option<Arc<HostedTerminator>> {
+        if record.spec.router != EdgeRouter::BUILT_IN {
+            return self.hosted.find(record.id.as_str());
+        }
+        let host = self.built_in.get()?.host(record.id.as_str())?;
+        Some(Arc::new(HostedTerminator {
+            id: record.id.clone(),
+            router: record.spec.router.clone(),
+            binding: EDGE,
+            service: record.spec.service.clone(),
+            identity: host.identity,
+            session: host.session,
+            api_session: host.api_session,
+            token: host.token,
+            peer_data: Vec::new(),
+            load: DynamicCost::default(),
+            weight: Mutex::new(host.weight),
+            is_listed: AtomicBool::new(true),
+        }))
+    }
 }

@@ -19,7 +19,7 @@ use crate::{
 fn renewing(connection: &RouterConnection) -> Renewing {
     match connection.kind {
         RouterKind::Edge => Renewing::Edge(Id::from_text(connection.router.as_str())),
-        RouterKind::Transit => Renewing::Transit(Id::from_text(connection.router.as_str())),
+        RouterKind::Transit | RouterKind::BuiltIn => Renewing::Transit(Id::from_text(connection.router.as_str())),
     }
 }
 

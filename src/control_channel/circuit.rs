@@ -237,6 +237,9 @@ impl Circuits {
     /// There are too many, in all or of the identity that dials.
     pub(crate) fn add(&self, circuit: &Arc<Circuit>) -> Result<(), Failure> {
         let mut open = self.open.lock();
+        if open.by_id.contains_key(&circuit.id) {
+            return Err(Failure::busy("a circuit with this id exists"));
+        }
         if open.by_id.len() >= self.max {
             return Err(Failure::busy("too many circuits are open: router.max-circuits limits them"));
         }

@@ -32,6 +32,8 @@ pub(crate) enum RouterKind {
     Edge,
     /// It only forwards traffic.
     Transit,
+    /// It is in this process, and its connection is no connection (`built_in.rs`).
+    BuiltIn,
 }
 
 /// A connection.

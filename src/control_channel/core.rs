@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     authentication::{Passwords, Refusals},
-    built_in_router::{Numbers, Rights, TerminatorRecords},
+    built_in_router::{Numbers, Rights, Router, TerminatorRecords},
     change::Changes,
     config,
     enrollment::Reserved,
@@ -105,6 +105,8 @@ pub(crate) struct Core {
     pub paths: Paths,
     pub records: TerminatorRecords,
     pub numbers: Numbers,
+    /// Set as soon as it is a member of the network.
+    pub built_in: OnceLock<Router>,
 }
 
 impl Core {
@@ -120,6 +122,7 @@ impl Core {
             links: Links::new(parts.rights.store.online().clone()),
             paths: Paths::default(),
             numbers: Numbers::default(),
+            built_in: OnceLock::new(),
             parts,
         }
     }

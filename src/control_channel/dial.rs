@@ -32,13 +32,15 @@ const MAX_CODE: u32 = 11;
 
 /// A dial request.
 pub(crate) struct DialRequest<'f> {
-    /// Where the answer goes.
-    pub connection: &'f RouterConnection,
+    /// The router of the client.
+    pub router: &'f str,
+    /// The id of the circuit, if it has one.
+    pub circuit: Option<String>,
     /// The instance id; empty for none.
     pub instance: &'f str,
     pub peer_data: Vec<NumberedBytes>,
-    /// Makes the answer.
-    pub answer: &'f (dyn Fn(&Circuit, &Opened<'_>) -> Frame + Sync),
+    /// Sends the answer.
+    pub answer: &'f (dyn Fn(&Circuit, &Opened<'_>) + Sync),
 }
 
 /// What the answer to a dial tells of a circuit.
@@ -106,8 +108,9 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
     let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
     let found = core.session_of(&credentials)?;
     connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
-    let answer = |circuit: &Circuit, opened: &Opened<'_>| answer(frame, circuit, opened);
-    dial(core, found, &DialRequest { connection, instance, peer_data, answer: &answer }).await
+    let answer = |circuit: &Circuit, opened: &Opened<'_>| connection.send(answer(frame, circuit, opened));
+    let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
+    dial(core, found, &request).await
 }
 
 /// Dials for a session, and answers unless it fails.
@@ -120,10 +123,9 @@ pub(crate) async fn dial(core: &Arc<Core>, found: Found, request: &DialRequest<'
         let text = format!("the data for the host has {bytes} bytes; at most {MAX_PEER_DATA} are passed on");
         return Err(Failure::new(1, Retry::Never, text));
     }
-    let router = &request.connection.router;
     let circuit = Arc::new(Circuit::new(NewCircuit {
-        id: core.numbers.circuit_id().to_string(),
-        router: router.clone(),
+        id: request.circuit.clone().unwrap_or_else(|| core.numbers.circuit_id().to_string()),
+        router: request.router.to_owned(),
         api_session: found.api_session.id.clone(),
         token: found.api_session.spec.token.clone(),
         session: found.session,
@@ -229,10 +231,10 @@ fn accept(
         peer_data.push((key::STICKINESS, candidate.record.id.as_str().into()));
     }
     let host = candidate.host.as_deref();
-    let answer = (request.answer)(circuit, &Opened { address, peer_data: &peer_data, tags: tags(circuit, host) });
+    let opened = Opened { address, peer_data: &peer_data, tags: tags(circuit, host) };
     let (since, terminator) = (core.parts.rights.clock.now(), candidate.record.id.clone());
     let end = circuit::Established { since, terminator, host: candidate.host.clone() };
-    if !core.circuits.establish(circuit, end, || request.connection.send(answer)) {
+    if !core.circuits.establish(circuit, end, || (request.answer)(circuit, &opened)) {
         return Err(Failure::access_denied("the circuit has ended in the meantime"));
     }
     if candidate.path.links.iter().any(|link| core.links.find(link).is_none()) {

@@ -21,7 +21,7 @@ impl Core {
             return;
         }
         let host = circuit.close();
-        circuit.path().routers.iter().for_each(|router| self.unroute(circuit, router, now));
+        self.unroute_all(circuit, now);
         if let Some(host) = host {
             host.load.circuit_ended();
             self.show_cost(&host);

@@ -24,7 +24,13 @@ fn own(core: &Core, connection: &RouterConnection, id: &str) -> Option<Arc<Circu
 
 /// Handles the end of something at a router.
 pub(crate) fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
-    let Some(fault) = body::<fabric::Fault>(connection, frame) else { return };
+    if let Some(fault) = body::<fabric::Fault>(connection, frame) {
+        take(core, connection, &fault);
+    }
+}
+
+/// Handles the end of something at a router, as it reports it.
+pub(crate) fn take(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
     match FaultSubject::try_from(fault.subject) {
         Ok(FaultSubject::Ingress | FaultSubject::Egress) => {
             if let Some(circuit) = own(core, connection, &fault.id).filter(|circuit| circuit.path().ends_at(&connection.router)) {
@@ -42,7 +48,7 @@ pub(crate) fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
                 }
             }
         }
-        Ok(FaultSubject::Link | FaultSubject::LinkDuplicate) => link_reports::lost(core, connection, &fault),
+        Ok(FaultSubject::Link | FaultSubject::LinkDuplicate) => link_reports::lost(core, connection, fault),
         Err(_) => {}
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Fr
 }
 
 /// The certificates of a router that may connect.
-fn enrolled(core: &Core, id: &str) -> Result<Option<State>> {
+pub(crate) fn enrolled(core: &Core, id: &str) -> Result<Option<State>> {
     core.parts.rights.store.read(|tx| {
         let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state));
         let found: Option<(bool, State)> = match edge {

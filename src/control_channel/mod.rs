@@ -14,6 +14,7 @@
 mod absence;
 mod answers;
 mod bind;
+mod built_in;
 mod candidates;
 mod certificates;
 mod circuit;
@@ -62,7 +63,7 @@ pub(crate) use self::core::Parts;
 use self::core::Times;
 use self::{core::Core, inspect::Inspection};
 use crate::{
-    built_in_router::{Basis, CircuitInfo, LinkInfo, PendingReviews},
+    built_in_router::{Basis, CircuitInfo, LinkInfo, PendingReviews, Router},
     store::CommitFeed,
 };
 
@@ -105,6 +106,14 @@ impl Control {
         Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle })))
     }
 
+    /// Makes the built-in router a member of the network, with links at `address`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn join(&self, router: &Router, address: &str) -> crate::error::Result<()> {
+        built_in::join(&self.0.core, router, address, &self.0.handle)
+    }
+
     /// The runtime of its tasks. A stream that it serves should be created there.
     pub fn handle(&self) -> &runtime::Handle {
         &self.0.handle
@@ -144,6 +153,7 @@ impl Control {
     /// Ends a circuit at all its routers. Returns whether it existed.
     pub fn close_circuit(&self, id: &str) -> bool {
         let found = self.0.core.circuits.find(id);
+        let _guard = self.0.handle.enter();
         found.inspect(|circuit| self.0.core.end_circuit(circuit, true, "an administrator ended the circuit")).is_some()
     }
 

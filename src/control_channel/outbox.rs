@@ -66,6 +66,23 @@ impl Outbox {
         self.taken.notify_one();
     }
 
+    /// Waits for the next message. `None` if the queue is closed.
+    pub(crate) async fn next(&self) -> Option<Frame> {
+        loop {
+            {
+                let mut queue = self.queue.lock();
+                if let Some(frame) = queue.frames.pop_front() {
+                    queue.bytes -= frame.len();
+                    return Some(frame);
+                }
+                if queue.is_closed {
+                    return None;
+                }
+            }
+            self.added.notified().await;
+        }
+    }
+
     /// Writes queued messages until the outbox is closed.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use prost::Message;
 
 use super::{
-    connection::RouterConnection,
+    connection::{RouterConnection, RouterKind},
     message::{
         content,
         fabric::{PeerState, PeerStateChange, PeerStateChanges},
@@ -54,6 +54,7 @@ impl Registry {
             old.close();
         }
         connections.insert(connection.router.clone(), connection.clone());
+        self.count.store(count(&connections), Ordering::SeqCst);
         // Under the lock, so that every router hears of the others in the order of what happens.
         let others = || connections.values().filter(|other| !Arc::ptr_eq(other, connection) && !other.is_closed());
         let known: Vec<_> = others().map(|other| other.as_peer()).collect();
@@ -62,8 +63,12 @@ impl Registry {
             others().for_each(|other| other.send(peers(vec![connection.as_peer()])));
         }
         online.set_router(&connection.router, Some(connection.link.lock().clone()));
-        self.count.store(connections.len(), Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Adds the built-in router.
+    pub(crate) fn admit(&self, built_in: &Arc<RouterConnection>) {
+        self.connections.lock().insert(built_in.router.clone(), built_in.clone());
     }
 
     /// Removes a connection. Returns whether it was the current one of its router.
@@ -76,7 +81,7 @@ impl Registry {
             let change = PeerStateChange { id: connection.router.clone(), state: state.into(), ..PeerStateChange::default() };
             connections.values().for_each(|other| other.send(peers(vec![change.clone()])));
             online.router_left(&connection.router, now);
-            self.count.store(connections.len(), Ordering::SeqCst);
+            self.count.store(count(&connections), Ordering::SeqCst);
         }
         is_current
     }
@@ -98,7 +103,7 @@ impl Registry {
 
     /// Passes each connection to `each`.
     pub(crate) fn each(&self, each: impl FnMut(&Arc<RouterConnection>)) {
-        self.connections.lock().values().for_each(each);
+        self.connections.lock().values().filter(|connection| is_elsewhere(connection)).for_each(each);
     }
 
     /// The connected routers as nodes of paths.
@@ -113,10 +118,18 @@ impl Registry {
         self.connections.lock().values().for_each(|other| other.send(peers(vec![change.clone()])));
     }
 
-    /// Whether no router is connected. Does not lock.
+    /// Whether no router elsewhere is connected. Does not lock.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) == 0
     }
+}
+
+fn is_elsewhere(connection: &Arc<RouterConnection>) -> bool {
+    connection.kind != RouterKind::BuiltIn
+}
+
+fn count(connections: &HashMap<String, Arc<RouterConnection>>) -> usize {
+    connections.values().filter(|connection| is_elsewhere(connection)).count()
 }
 
 fn peers(changes: Vec<PeerStateChange>) -> Frame {

@@ -1,9 +1,12 @@
 //! The route of a circuit: the message to each router of its path, and the answers of the routers.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use prost::Message;
-use tokio::time::timeout;
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
+};
 
 use super::{
     answers::unroute,
@@ -14,11 +17,14 @@ use super::{
 };
 use crate::{
     built_in_router::Failure,
+    entity::EdgeRouter,
     frame::{Builder, Frame},
 };
 
 /// The attempt number of routes for circuits that are established. Later failures of such a route do not end the circuit at a router.
 pub(crate) const REROUTE: u32 = 99_969_996;
+/// How long the built-in router has to pass the end of a circuit on.
+const PASSING_ON: Duration = Duration::from_millis(300);
 /// The router does not know the terminator.
 const INVALID_TERMINATOR: u8 = 1;
 /// Maximum length of a router's failure text that is passed on, in characters.
@@ -122,6 +128,27 @@ fn forwards(path: &Path, place: usize, [ingress, egress]: &[String; 2]) -> Vec<f
 }
 
 impl Core {
+    /// Tells the routers of a circuit to remove it. The built-in router passes the end on over its link, and the others are told a moment
+    /// later, so that the SDK there learns of it at once: a router of version 1.1 that removes a circuit leaves it waiting for half a minute.
+    pub(crate) fn unroute_all(&self, circuit: &Circuit, now: bool) {
+        let path = circuit.path();
+        let is_here = |router: &String| router == EdgeRouter::BUILT_IN;
+        let has_time = now && path.routers.iter().any(is_here);
+        for router in &path.routers {
+            let later = if has_time && !is_here(router) { self.registry.find(router).zip(Handle::try_current().ok()) } else { None };
+            match later {
+                Some((connection, runtime)) => {
+                    let frame = unroute(&circuit.id, now);
+                    runtime.spawn(async move {
+                        sleep(PASSING_ON).await;
+                        connection.send(frame);
+                    });
+                }
+                None => self.unroute(circuit, router, now),
+            }
+        }
+    }
+
     /// Tells one router to remove a circuit; on its next connection if it is not connected.
     pub(crate) fn unroute(&self, circuit: &Circuit, router: &str, now: bool) {
         if !self.send(router, unroute(&circuit.id, now)) {

@@ -53,7 +53,7 @@ fn append_row(tx: &Tx<'_>, connection: &RouterConnection, action: Action, after:
             let found = tx.find(&Id::<EdgeRouter>::from_text(id))?;
             (found.map(|router| router.spec.name.clone()), HistoryEntry::to::<EdgeRouter>(action, id))
         }
-        RouterKind::Transit => {
+        RouterKind::Transit | RouterKind::BuiltIn => {
             let found = tx.find(&Id::<TransitRouter>::from_text(id))?;
             (found.map(|router| router.spec.name.clone()), HistoryEntry::to::<TransitRouter>(action, id))
         }

@@ -292,8 +292,9 @@ async fn circuit(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &F
             peer_data: opened.peer_data.iter().map(|(key, value)| NumberedBytes::new(*key, value.clone())).collect(),
             tags: opened.tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect(),
         };
-        Builder::reply(content::TUNNEL_CIRCUIT_RESPONSE, frame).body(&message.encode_to_vec())
+        connection.send(Builder::reply(content::TUNNEL_CIRCUIT_RESPONSE, frame).body(&message.encode_to_vec()));
     };
     let (instance, peer_data) = (asked.terminator_instance_id.as_str(), asked.peer_data);
-    dial::dial(core, found, &DialRequest { connection, instance, peer_data, answer: &answer }).await
+    let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
+    dial::dial(core, found, &request).await
 }

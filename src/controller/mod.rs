@@ -40,7 +40,7 @@ use crate::{
     expiring::ExpiryNotice,
     http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
     jobs,
-    listener::{self, Bound, Listener, RouterSide, Shutdown, Sockets},
+    listener::{self, Bound, Listener, Shutdown, Sides, Sockets},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, Trials},
     metrics::StoreMetrics,
     pki,
@@ -67,10 +67,14 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let (job_trigger, inbox) = jobs::job_trigger();
     let mut data = Data::open(config, &clock, &addresses, &job_trigger)?;
     let first_password = data.first_password.take();
+    let router_address = addresses.router.clone();
     let core = Core::of(config, clock, addresses, data)?;
     let tls = pki::tls::server_config(core.keystore.leaf())?;
     let control = core.start_control()?;
     let router = core.start_router()?;
+    if let Some(address) = router_address {
+        control.join(&router, &address.to_string())?;
+    }
     let interfaces = Interfaces::new()?;
     let last_hour = Arc::new(LastHour::new(router.clone(), control.clone(), core.metrics.clone()));
     let trials = Trials::new(core.config.clone(), core.clock.clone(), drill);
@@ -81,7 +85,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, core.admin_context(), dispatcher.clone());
     let (bound, control_bound) = (sockets.bound(), sockets.control.as_ref().map(|(_, bound)| *bound));
     let listener = sockets.listener(tls, &config.http);
-    let sides = (routers::side(&router), routers::control_side(&control));
+    let sides = Sides { router: routers::side(&router), control: routers::control_side(&control), link: routers::link_side(&router) };
     let (server, thread) = listen(listener, rest(dispatcher, &config.http), sides)?;
     let jobs = core.jobs().start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?;
     let expiry = core.expiry_notice();
@@ -236,13 +240,13 @@ fn offline_context(
 fn listen(
     listener: Listener,
     rest: RestListener,
-    (router, control): (Option<RouterSide>, RouterSide),
+    sides: Sides,
 ) -> Result<(listener::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
     let (started, starting) = mpsc::channel();
     let run = move || {
         System::new().block_on(async move {
             let stopping = rest.stopping.clone();
-            let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), router, control)?;
+            let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), sides)?;
             drop(started.send(running));
             server.await
         })

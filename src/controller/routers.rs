@@ -59,6 +59,19 @@ pub(crate) fn side(router: &Router) -> Option<RouterSide> {
     Some(RouterSide { runtime, serve })
 }
 
+/// The links of routers elsewhere as the listener hands connections to the built-in router, if it is enabled.
+pub(crate) fn link_side(router: &Router) -> Option<RouterSide> {
+    let (runtime, router) = (router.handle()?.clone(), router.clone());
+    let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let peer = peer(&stream);
+        match router.link(stream, peer, place) {
+            Some(link) => Box::pin(link),
+            None => Box::pin(std::future::ready(())),
+        }
+    });
+    Some(RouterSide { runtime, serve })
+}
+
 /// The control channel of routers elsewhere as the listener hands connections to it.
 pub(crate) fn control_side(control: &Control) -> RouterSide {
     let (runtime, control) = (control.handle().clone(), control.clone());

@@ -21,6 +21,8 @@ use crate::authentication::network;
 const ROUTER: &[u8] = b"ziti-edge";
 /// The ALPN protocol that routers elsewhere offer on their control channel.
 const CONTROL: &[u8] = b"ziti-ctrl";
+/// The ALPN protocol that routers elsewhere offer on links.
+const LINK: &[u8] = b"ziti-link";
 /// The first byte of every message on a channel to a router.
 const FRAME: u8 = 0x03;
 /// A client may send at most this many bytes between its ClientHello and the end of its handshake: its certificates with their proof, and what
@@ -36,6 +38,7 @@ pub(crate) struct Protocols {
     rest: TlsAcceptor,
     router: TlsAcceptor,
     control: TlsAcceptor,
+    link: TlsAcceptor,
 }
 
 impl Protocols {
@@ -46,7 +49,7 @@ impl Protocols {
             config.alpn_protocols = vec![protocol.to_vec()];
             Arc::new(config).into()
         };
-        Self { router: offering(ROUTER), control: offering(CONTROL), rest: Arc::new(rest).into() }
+        Self { router: offering(ROUTER), control: offering(CONTROL), link: offering(LINK), rest: Arc::new(rest).into() }
     }
 }
 
@@ -66,6 +69,8 @@ pub(crate) struct Acceptor {
     pub protocols: Protocols,
     pub router: Option<RouterSide>,
     pub control: RouterSide,
+    /// Takes the links of routers elsewhere to the built-in router, if it is enabled.
+    pub link: Option<RouterSide>,
     pub port: Port,
     /// One place per concurrent handshake.
     pub handshakes: HandshakePlaces,
@@ -105,6 +110,11 @@ impl Acceptor {
         }
         if self.port == Port::Control {
             return Err(io::Error::other("this port serves routers only"));
+        }
+        if is_for_link(&offers) {
+            let link = self.link.as_ref().ok_or_else(|| io::Error::other("no links to routers: the built-in router is not enabled"))?;
+            let place = self.place(permit).await?;
+            return self.hand_over(link, &self.protocols.link, true, socket, place).await;
         }
         match &self.router {
             Some(router) if self.port == Port::Router || is_for_router(&offers) => {
@@ -176,6 +186,11 @@ fn is_for_router(offers: &Offers) -> bool {
 /// Whether a client is a router elsewhere.
 fn is_for_control(offers: &Offers) -> bool {
     offers.as_ref().is_some_and(|offers| offers.iter().any(|offer| offer == CONTROL))
+}
+
+/// Whether a client is a router elsewhere that dials a link.
+fn is_for_link(offers: &Offers) -> bool {
+    offers.as_ref().is_some_and(|offers| offers.iter().any(|offer| offer == LINK))
 }
 
 /// Reads the first byte that a client sends after the handshake.

@@ -2,7 +2,7 @@
 //! server.
 //!
 //! The protocol is what the ClientHello offers by ALPN: `ziti-edge` is for the router, `ziti-ctrl` is the control channel of routers
-//! elsewhere, `h2` and `http/1.1` are for REST. The protocol of a client that offers nothing follows from the first byte
+//! elsewhere, `ziti-link` their links to the built-in router, `h2` and `http/1.1` are for REST. The protocol of a client that offers nothing follows from the first byte
 //! that it sends: a letter for HTTP, 3 for a router message. `sockets.rs` binds the sockets. Not here: the messages on a connection (`http/`,
 //! `built_in_router/`, `control_channel/`).
 //!
@@ -56,6 +56,16 @@ pub(crate) struct Listener {
     pub handshakes: usize,
 }
 
+/// The servers of connections that are not for REST.
+pub(crate) struct Sides {
+    /// Of SDKs, if the built-in router is enabled.
+    pub router: Option<RouterSide>,
+    /// Of the control channels of routers elsewhere.
+    pub control: RouterSide,
+    /// Of the links of routers elsewhere to the built-in router, if it is enabled.
+    pub link: Option<RouterSide>,
+}
+
 /// A running listener.
 pub(crate) struct Running {
     handle: ServerHandle,
@@ -75,18 +85,12 @@ impl Running {
     }
 }
 
-/// Starts accepting. `rest` makes the service for REST connections, once per thread; `router` serves the others, if there is one;
-/// `control` serves routers elsewhere. The server runs while it is polled.
+/// Starts accepting. `rest` makes the service for REST connections, once per thread; `sides` serve the others. The
+/// server runs while it is polled.
 ///
 /// # Errors
 /// A socket cannot be used.
-pub(crate) fn serve<F, S>(
-    listener: Listener,
-    stopping: Shutdown,
-    rest: F,
-    router: Option<RouterSide>,
-    control: RouterSide,
-) -> io::Result<(Server, Running)>
+pub(crate) fn serve<F, S>(listener: Listener, stopping: Shutdown, rest: F, sides: Sides) -> io::Result<(Server, Running)>
 where
     F: Fn() -> S + Clone + Send + 'static,
     S: ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> + 'static,
@@ -96,8 +100,9 @@ where
     let handshakes = HandshakePlaces::new(listener.handshakes);
     let entrance = Acceptor {
         protocols: Protocols::of(listener.tls),
-        router,
-        control,
+        router: sides.router,
+        control: sides.control,
+        link: sides.link,
         port: Port::All,
         handshakes,
         router_handshakes: HandshakePlaces::new((listener.handshakes / 2).max(1)),

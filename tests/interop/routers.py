@@ -370,6 +370,94 @@ def crosses(report, running, routers, name):
     report.judge(f"{name} the router of the host is killed and started", router_killed)
 
 
+def with_router_inside(function, version="1.1.15"):
+    """A test with the built-in router and one Go router, which links to it."""
+    def test(report, _, name, work):
+        with network(report.binary, work) as running:
+            for kind in ("edge-router-policies", "service-edge-router-policies"):
+                for policy in running.admin.get(f"/{kind}"):
+                    running.admin.raw("DELETE", f"/{kind}/{policy['id']}")
+            running.admin.create("/service-edge-router-policies", name="services", serviceRoles=["#all"], semantic="AnyOf",
+                                 edgeRouterRoles=["#all"])
+            router = GoRouter(running, "far", version)
+            try:
+                report.judge(f"{name} enrolls", router.enroll)
+                report.judge(f"{name} is online", router.begin)
+                function(report, running, router, name)
+            finally:
+                router.end()
+    return test
+
+
+def joins(running, name, router):
+    """A new member that may use one router."""
+    member = running.join("go0", name)
+    running.admin.create("/edge-router-policies", name=name, identityRoles=[f"@{running.identity(name)['id']}"], semantic="AnyOf",
+                         edgeRouterRoles=[f"@{router}"])
+    return member
+
+
+def inside(report, running, router, name):
+    """Clients and hosts on both sides of a link between a Go router and the built-in router."""
+    report.judge(f"{name} there is a link", lambda: until(lambda: links(running), ONLINE, f"there is no link: {router.tail()}"))
+    sides = {"built-in": "built-in", "far": router.id}
+    services = ("here", "there", "plain here", "plain there")
+    policies = {service: running.service(service, not service.startswith("plain"))[1] for service in services}
+    members = {side: {what: joins(running, f"{side}-{what}", at) for what in ("dialer", "host")} for side, at in sides.items()}
+    for service in services:
+        host = members["built-in" if service.endswith(" here") or service == "here" else "far"]["host"]
+        report.judge(f"{name} {service} is hosted", functools.partial(running.host, host, service))
+    for service in services:
+        side, other = ("built-in", "far") if service.endswith("there") else ("far", "built-in")
+        dialer = members[side]["dialer"]
+        for what, (size, chunk) in SIZES.items():
+            report.judge(f"{name} {service}: {what}", functools.partial(dialer.carry, service, size, chunk))
+        report.judge(f"{name} {service}: 20 connections", functools.partial(dialer.carry, service, 8 << 10, connections=20))
+        # Both kinds of client reach the service.
+        report.judge(f"{name} {service} beside the host", functools.partial(members[other]["dialer"].carry, service, 100_000))
+        report.judge(f"{name} {service}: circuits end", lambda: until(
+            lambda: not running.see("circuits"), SOON, f"circuits are open: {running.see('circuits')}"))
+
+    def ends(service, of, change):
+        side = "built-in" if service.endswith("there") else "far"
+        dialer, host = members[side]["dialer"], members["far" if side == "built-in" else "built-in"]["host"]
+        dialer.ask("open", name="open", service=service)
+        dialer.ask("echo", name="open", bytes=100_000)
+        circuits = running.see("circuits")
+        expect(len(circuits) == 1 and len(circuits[0]["links"]) == 1 and len(circuits[0]["routers"]) == 2, f"listed as {circuits}")
+        change()
+        dialer.ask("ended", name="open", millis=CLOSED[router.version] * 1000)
+        until(lambda: not running.see("circuits"), SOON, f"circuits are open: {running.see('circuits')}")
+    for service in ("here", "there"):
+        report.judge(f"{name} {service}: the end of the right", functools.partial(
+            ends, service, "Dial", lambda service=service: running.admin.raw("DELETE", f"/service-policies/{policies[service]['Dial']}")))
+        report.judge(f"{name} plain {service}: the circuit is deleted", functools.partial(
+            ends, f"plain {service}", "circuit", lambda: running.admin.raw("DELETE", f"/overkeep/v1/circuits/{running.see('circuits')[0]['id']}")))
+
+    def link_closed(service):
+        dialer = members["built-in" if service.endswith("there") else "far"]["dialer"]
+        dialer.ask("open", name="kept", service=service)
+        dialer.ask("echo", name="kept", bytes=100_000)
+        for link in links(running):
+            running.admin.raw("DELETE", f"/fabric/v1/links/{link['id']}")
+        until(lambda: links(running), ONLINE, "the link does not come back")
+        dialer.ask("echo", name="kept", bytes=100_000)
+        dialer.ask("close", name="kept")
+    for service in ("plain here", "plain there"):
+        report.judge(f"{name} {service}: a circuit outlives its link", functools.partial(link_closed, service))
+
+    def router_killed():
+        dialer = members["built-in"]["dialer"]
+        dialer.ask("open", name="again", service="plain there")
+        router.end(signal.SIGKILL)
+        dialer.ask("ended", name="again", millis=SOON * 1000)
+        until(lambda: not links(running), SOON, "the link stays")
+        router.begin()
+        until(lambda: links(running), ONLINE, "the link does not come back")
+        until(lambda: carried(dialer, "plain there"), ONLINE, "nothing is carried after the router was started anew")
+    report.judge(f"{name} the router is killed and started", router_killed)
+
+
 def carried(dialer, service="service"):
     """Whether a connection transfers its data."""
     try:
@@ -393,6 +481,8 @@ TESTS = {
     "router-later-carries": with_router(carries, "1.7.2"),
     "router-later-access-ends": with_router(access_ends, "1.7.2"),
     "router-link": with_routers(crosses, "1.1.15", "1.1.15"),
+    "router-inside-link": with_router_inside(inside),
+    "router-inside-link-later": with_router_inside(inside, "1.7.2"),
     "router-versions": with_routers(crosses, "1.1.15", "1.7.2"),
     "router-versions-back": with_routers(crosses, "1.7.2", "1.1.15"),
 }

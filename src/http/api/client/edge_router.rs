@@ -77,9 +77,9 @@ pub(crate) async fn of_service(
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let identity = caller.identity.id.as_str();
-    let is_built_in_connected = call.store.online().is_router_connected(EdgeRouter::BUILT_IN);
+    let linked = call.store.online().linked_to_built_in();
     let ids = call.access.ask(|engine| {
-        let routers = engine.session_edge_routers(identity, id.as_str(), is_built_in_connected);
+        let routers = engine.session_edge_routers(identity, id.as_str(), linked.as_ref());
         routers.in_order().map(|(_, id)| id.to_string()).collect()
     });
     let wanted = |_: &Read<'_>| Ok(Scope::Ids(ids));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::http::cache::{json_cache::CachedJson, routers::SessionRouter};
 use crate::{
     change::Change,
-    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, Words, missing},
+    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, Words, missing},
     error::Result,
     http::{
         answer::{Done, Shown, Tagged},
@@ -88,9 +88,9 @@ impl<'a> SessionViewer<'a> {
 
     /// The routers that a session offers an identity for a service, at most [`ROUTERS`], connected ones first.
     pub(crate) fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
-        let is_built_in_connected = self.tx.link(EdgeRouter::BUILT_IN).is_some();
+        let linked = self.tx.online().linked_to_built_in();
         self.state.access.ask(|engine| {
-            let common = engine.session_edge_routers(identity.as_str(), service.as_str(), is_built_in_connected);
+            let common = engine.session_edge_routers(identity.as_str(), service.as_str(), linked.as_ref());
             // The connection state is read once: it may change at any moment.
             let mut named: Vec<&Arc<str>> = common.ids().filter(|id| self.tx.link(id).is_some()).collect();
             named.sort_unstable();

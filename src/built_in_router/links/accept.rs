@@ -1,0 +1,241 @@
+//! A connection of a link, which a router elsewhere has dialled: its hello, and the messages on it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
+    time::{interval, timeout},
+};
+
+use super::{
+    link::{Introduction, Link, LinkConnection, Purpose},
+    message::{Acknowledgement, NotOfCircuit, Payload, key, kind},
+};
+use crate::{
+    built_in_router::{
+        core::Core,
+        hello::Peer,
+        message::success,
+        read::{Stop, begin, fill},
+        send_queue::SendQueue,
+        writer,
+    },
+    frame::{Builder, Frame, Limits, content, key as common},
+    pki::Certificate,
+};
+
+/// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
+const HELLO: Limits = Limits { headers: 4192, body: 4192 };
+/// Maximum length of the header section of other messages, in bytes.
+const HEADERS: usize = 16 << 10;
+/// Maximum length of the ids in a hello, in bytes.
+const MAX_ID: usize = 255;
+/// How often a heartbeat is sent.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// A link without any message for so long is closed: routers send heartbeats.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Why a connection of a link ends.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error(transparent)]
+    Stop(#[from] Stop),
+    #[error("a message of a circuit cannot be read: {0}")]
+    NotOfCircuit(#[from] NotOfCircuit),
+    #[error("nothing was received for {} s", SILENCE.as_secs())]
+    Silence,
+}
+
+/// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
+pub(crate) async fn serve(
+    core: Arc<Core>,
+    mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    peer: Peer,
+    place: impl Send + 'static,
+) {
+    let read = async {
+        let mut hello = begin(&mut stream, HELLO, core.times.hello).await?;
+        fill(&mut stream, &mut hello, core.times.hello).await?;
+        Ok::<_, Stop>(hello)
+    };
+    let hello = match timeout(core.times.hello, read).await {
+        Ok(Ok(hello)) => hello,
+        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "no valid hello on a link"),
+        Err(_) => return tracing::debug!(address = ?peer.address, "no hello on a link within the time limit"),
+    };
+    let connection = Arc::new(LinkConnection::new(SendQueue::new(core.room, core.budget.clone())));
+    let joined = introduction(&core, &hello, &peer).and_then(|introduction| core.links.join(introduction, &connection));
+    let (link, replaced) = match joined {
+        Ok(joined) => joined,
+        Err(reason) => {
+            tracing::warn!(address = ?peer.address, reason, "a link is rejected");
+            let refusal = first(Builder::reply(content::RESULT, &hello).flag(common::SUCCESS, false).body(reason.as_bytes()));
+            let refused = async {
+                stream.write_all(refusal.as_bytes()).await?;
+                stream.shutdown().await
+            };
+            drop(timeout(core.times.hello, refused).await);
+            return;
+        }
+    };
+    replaced.iter().for_each(|link| link.close());
+    let answer = Builder::reply(content::RESULT, &hello)
+        .flag(common::SUCCESS, true)
+        .text(common::CONNECTION_ID, &core.number().to_string())
+        .text(common::ID, core.parts.id.as_str());
+    let answer = first(answer.empty());
+    drop((hello, place));
+    run(core, link, connection, answer, stream).await;
+}
+
+/// The first message of a connection has sequence number -1.
+fn first(mut frame: Frame) -> Frame {
+    frame.set_sequence(-1);
+    frame
+}
+
+/// What a hello says, if it is of a router that may connect.
+fn introduction(core: &Core, hello: &Frame, peer: &Peer) -> Result<Introduction, &'static str> {
+    if hello.content_type() != content::HELLO {
+        return Err("the first message must be a hello");
+    }
+    if core.refusal().is_some() {
+        return Err("the router accepts no connections at the moment");
+    }
+    let id = |text: Option<&str>| text.filter(|text| !text.is_empty() && text.len() <= MAX_ID).map(str::to_owned);
+    let link = id(std::str::from_utf8(hello.body()).ok()).ok_or("a hello must carry the id of the link")?;
+    let router = id(hello.text(key::ROUTER)).ok_or("a hello must carry the id of the router")?;
+    let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
+    if !core.elsewhere.get().is_some_and(|elsewhere| elsewhere.is_router(&router, &leaf)) {
+        return Err("the client certificate is not one of an enrolled router with this id");
+    }
+    let purpose = match hello.header(key::CONNECTION_TYPE) {
+        None | Some([0 | 1]) => Purpose::Payloads,
+        Some([2]) => Purpose::Acknowledgements,
+        Some(_) => return Err("a connection of a link is for payloads or for acknowledgements"),
+    };
+    let group = hello.header(common::CONNECTION_ID).unwrap_or_default();
+    Ok(Introduction { link, router, group: group.to_vec(), iteration: hello.u32(key::ITERATION).unwrap_or_default(), purpose })
+}
+
+/// Reads and writes until the connection ends, which ends the link.
+async fn run(
+    core: Arc<Core>,
+    link: Arc<Link>,
+    connection: Arc<LinkConnection>,
+    answer: Frame,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) {
+    tracing::debug!(link = link.id, router = link.router, iteration = link.iteration, "connection of a link");
+    let (read, mut write) = split(stream);
+    let writing = tokio::spawn({
+        let connection = connection.clone();
+        let link = link.clone();
+        async move {
+            let written = async {
+                write.write_all(answer.as_bytes()).await?;
+                writer::run(&connection.outbox, |frame| connection.number(frame), write).await
+            };
+            if let Err(error) = written.await {
+                tracing::debug!(link = link.id, %error, "writing to a link failed");
+            }
+            link.close();
+        }
+    });
+    let began = Instant::now();
+    let mut reader = Reader { core: core.clone(), link: link.clone(), connection: connection.clone(), stream: read, began };
+    let reason = tokio::select! {
+        end = reader.run() => end.to_string(),
+        () = connection.closed() => "it was closed".into(),
+        () = beat(&connection, began) => "it was closed".into(),
+    };
+    link.close();
+    writing.abort();
+    drop(writing.await);
+    if core.links.remove(&link) {
+        tracing::info!(link = link.id, router = link.router, reason, "link closed");
+        if let Some(elsewhere) = core.elsewhere.get() {
+            elsewhere.link_lost(&link.id, link.iteration);
+        }
+    }
+}
+
+/// Sends heartbeats until the connection is closed.
+async fn beat(connection: &LinkConnection, began: Instant) {
+    let mut ticks = interval(HEARTBEAT);
+    loop {
+        ticks.tick().await;
+        if !connection.outbox.control(Builder::new(content::HEARTBEAT).u64(common::HEARTBEAT, nanos(began)).empty()) {
+            return;
+        }
+    }
+}
+
+fn nanos(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The reader of one connection. It waits only for its peer.
+struct Reader<S> {
+    core: Arc<Core>,
+    link: Arc<Link>,
+    connection: Arc<LinkConnection>,
+    stream: S,
+    /// The clock of heartbeats counts from here.
+    began: Instant,
+}
+
+impl<S: AsyncRead + Unpin> Reader<S> {
+    async fn run(&mut self) -> End {
+        let limits = Limits { headers: HEADERS, body: self.core.max_message };
+        let stall = self.core.times.stall;
+        loop {
+            let read = async {
+                let mut frame = begin(&mut self.stream, limits, stall).await?;
+                fill(&mut self.stream, &mut frame, stall).await?;
+                Ok::<_, Stop>(frame)
+            };
+            let outcome = match timeout(SILENCE, read).await {
+                Ok(Ok(frame)) => self.take(&frame),
+                Ok(Err(stop)) => return stop.into(),
+                Err(_) => return End::Silence,
+            };
+            if let Err(end) = outcome {
+                return end;
+            }
+        }
+    }
+
+    fn take(&self, frame: &Frame) -> Result<(), End> {
+        if let Some(clock) = frame.u64(common::HEARTBEAT) {
+            self.connection.outbox.control(Builder::new(content::HEARTBEAT).u64(common::HEARTBEAT_ECHO, clock).empty());
+        }
+        if let Some(clock) = frame.u64(common::HEARTBEAT_ECHO) {
+            let latency = nanos(self.began).checked_sub(clock).map(Duration::from_nanos);
+            if let (Some(latency), Some(elsewhere)) = (latency, self.core.elsewhere.get()) {
+                elsewhere.link_measured(&self.link.id, latency);
+            }
+        }
+        match frame.content_type() {
+            kind::PAYLOAD => {
+                let (circuit, payload) = Payload::decode(frame)?;
+                // A link carries only the circuits that use it.
+                if let Some(endpoint) = self.core.endpoints.find(circuit).filter(|endpoint| endpoint.is_over(&self.link.router)) {
+                    endpoint.receive(payload);
+                }
+            }
+            kind::ACKNOWLEDGEMENT => {
+                let (circuit, acknowledgement) = Acknowledgement::decode(frame)?;
+                if let Some(endpoint) = self.core.endpoints.find(circuit).filter(|endpoint| endpoint.is_over(&self.link.router)) {
+                    endpoint.acknowledged(&acknowledgement);
+                }
+            }
+            content::LATENCY | content::PING => drop(self.connection.outbox.control(success(frame))),
+            other => tracing::trace!(link = self.link.id, content_type = other, "a message of a type that is not handled"),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,279 @@
+//! The end of a circuit that comes over a link: what is sent and not acknowledged, and what arrived and is not delivered.
+//!
+//! The other end of the circuit at this router is an SDK. Data for the link wait in the queue of a [`Channel`] without a connection, which
+//! only this endpoint has, so that the circuit has the same limits and the same memory budget as a circuit between two SDKs.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::{
+    link::{Link, LinkConnection},
+    message::{Acknowledgement, Payload, flag},
+    receive_buffer::{Arrival, ReceiveBuffer},
+    send_window::SendWindow,
+};
+use crate::built_in_router::{budget::Budget, channel::Channel, fair_queues::QueueId};
+
+/// A payload takes at most this fraction of what is free of the memory budget.
+const PART: usize = 8;
+/// Maximum payloads that are sent again at a time.
+const MAX_AGAIN: usize = 64;
+/// With more bytes waiting for a link, nothing is sent again over it.
+const CONGESTED: usize = 1 << 20;
+
+/// An endpoint.
+pub(crate) struct Endpoint {
+    pub circuit: Arc<str>,
+    /// Whether the host of the circuit is at this router, and not the client.
+    pub is_of_host: bool,
+    /// Holds what is to be sent over the link.
+    pub channel: Arc<Channel>,
+    budget: Arc<Budget>,
+    way: Mutex<Way>,
+    window: Mutex<SendWindow>,
+    buffer: Mutex<ReceiveBuffer>,
+    /// Whether the other end may be sent data: it has announced the start.
+    is_started: AtomicBool,
+    /// Whether nothing more is sent except the end.
+    is_cut: AtomicBool,
+    /// Whether its tasks run.
+    is_running: AtomicBool,
+    /// Whether it is over at once.
+    is_stopped: AtomicBool,
+    /// Notified when the sending task has something to look at.
+    pub sending: Notify,
+    /// Notified when the delivering task has something to look at.
+    pub delivering: Notify,
+}
+
+/// The link that is used, and the queue for the circuit on its connection for payloads.
+struct Way {
+    link: Arc<Link>,
+    queue: Option<(Arc<LinkConnection>, QueueId)>,
+}
+
+impl Way {
+    fn over(link: Arc<Link>) -> Self {
+        let queue = link.payloads().map(|connection| (connection.clone(), connection.outbox.open()));
+        Self { link, queue }
+    }
+
+    fn leave(&self) {
+        if let Some((connection, queue)) = &self.queue {
+            connection.outbox.finish(*queue);
+        }
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(circuit: Arc<str>, is_of_host: bool, link: Arc<Link>, channel: Arc<Channel>, budget: Arc<Budget>) -> Self {
+        Self {
+            circuit,
+            is_of_host,
+            channel,
+            budget,
+            way: Mutex::new(Way::over(link)),
+            window: Mutex::new(SendWindow::new(Instant::now())),
+            buffer: Mutex::default(),
+            // The router of the client announces the start.
+            is_started: AtomicBool::new(!is_of_host),
+            is_cut: AtomicBool::new(false),
+            is_running: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+            sending: Notify::new(),
+            delivering: Notify::new(),
+        }
+    }
+
+    /// Goes on over another link.
+    pub(crate) fn move_to(&self, link: Arc<Link>) {
+        let mut way = self.way.lock();
+        way.leave();
+        *way = Way::over(link);
+    }
+
+    /// Whether it uses a link to this router.
+    pub(crate) fn is_over(&self, router: &str) -> bool {
+        self.way.lock().link.router == router
+    }
+
+    /// The connection for its payloads, and the queue there.
+    pub(crate) fn way(&self) -> Option<(Arc<LinkConnection>, QueueId)> {
+        self.way.lock().queue.clone()
+    }
+
+    /// Takes in a payload that arrives, and acknowledges it.
+    pub(crate) fn receive(&self, payload: Payload) {
+        if payload.is_from_host() == self.is_of_host || self.is_stopped() {
+            return;
+        }
+        if payload.is_start() && !self.is_started.swap(true, Ordering::AcqRel) {
+            self.sending.notify_one();
+        }
+        let (sequence, clock) = (payload.sequence, payload.clock);
+        let acknowledgement = {
+            let mut buffer = self.buffer.lock();
+            match buffer.insert(payload, self.budget.free() / PART) {
+                Arrival::Kept(bytes) => self.budget.take(bytes),
+                Arrival::Repeated => {}
+                Arrival::Dropped => return,
+            }
+            self.acknowledgement(vec![sequence], clock, &mut buffer)
+        };
+        self.delivering.notify_one();
+        self.way.lock().link.acknowledge(acknowledgement.encode(&self.circuit));
+    }
+
+    fn acknowledgement(&self, sequences: Vec<u32>, clock: u16, buffer: &mut ReceiveBuffer) -> Acknowledgement {
+        Acknowledgement { flags: self.flags(), buffered: buffer.report(), clock, sequences }
+    }
+
+    fn flags(&self) -> u32 {
+        if self.is_of_host { flag::FROM_HOST } else { 0 }
+    }
+
+    /// The next payload in order, if it has arrived.
+    pub(crate) fn next(&self) -> Option<Payload> {
+        let (payload, bytes) = self.buffer.lock().take()?;
+        self.budget.give_back(bytes);
+        Some(payload)
+    }
+
+    /// Tells the other end that a payload was delivered, if much was.
+    pub(crate) fn delivered(&self) {
+        let acknowledgement = {
+            let mut buffer = self.buffer.lock();
+            if !buffer.has_emptied() {
+                return;
+            }
+            self.acknowledgement(Vec::new(), 0, &mut buffer)
+        };
+        self.way.lock().link.acknowledge(acknowledgement.encode(&self.circuit));
+    }
+
+    /// Takes in an acknowledgement that arrives.
+    pub(crate) fn acknowledged(&self, acknowledgement: &Acknowledgement) {
+        if acknowledgement.is_from_host() == self.is_of_host {
+            return;
+        }
+        let cost = self.window.lock().acknowledge(acknowledgement, Instant::now());
+        if cost > 0 {
+            self.channel.outbox.written(cost);
+        }
+        self.sending.notify_one();
+    }
+
+    /// Whether the other end may be sent data.
+    pub(crate) fn is_started(&self) -> bool {
+        self.is_started.load(Ordering::Acquire)
+    }
+
+    /// Whether more may be sent.
+    pub(crate) fn may_send(&self) -> bool {
+        self.window.lock().is_open()
+    }
+
+    /// Whether everything that was sent was acknowledged.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.window.lock().is_empty()
+    }
+
+    /// Numbers a payload for sending. `None` if the circuit has had as many as it may.
+    pub(crate) fn number(&self, payload: Payload, cost: usize) -> Option<Payload> {
+        let payload = Payload { flags: payload.flags | self.flags(), ..payload };
+        self.window.lock().add(payload, cost, Instant::now())
+    }
+
+    /// The clock for a payload that is sent now.
+    pub(crate) fn clock(&self) -> u16 {
+        self.window.lock().clock(Instant::now())
+    }
+
+    /// Sends again what was not acknowledged in time.
+    pub(crate) fn send_again(&self) {
+        let Some((connection, queue)) = self.way() else { return };
+        if connection.outbox.bytes() > CONGESTED {
+            return;
+        }
+        let again = self.window.lock().overdue(Instant::now(), MAX_AGAIN);
+        let clock = self.clock();
+        again.iter().for_each(|payload| connection.outbox.push(queue, payload.encode(&self.circuit, clock)));
+    }
+
+    /// Notes that its tasks run.
+    pub(crate) fn begin(&self) {
+        self.is_running.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.is_running.load(Ordering::Acquire)
+    }
+
+    /// Has only the end sent from now on.
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Release);
+        self.sending.notify_one();
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Acquire)
+    }
+
+    /// Ends it at once.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        self.sending.notify_one();
+        self.delivering.notify_one();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.budget.give_back(self.buffer.lock().clear());
+        self.channel.outbox.close();
+        self.way.lock().leave();
+    }
+}
+
+/// The endpoints by circuit.
+#[derive(Default)]
+pub(crate) struct Endpoints(Mutex<HashMap<Arc<str>, Arc<Endpoint>>>);
+
+impl Endpoints {
+    /// Adds an endpoint. Returns false if the circuit has one.
+    pub(crate) fn add(&self, endpoint: &Arc<Endpoint>) -> bool {
+        let mut endpoints = self.0.lock();
+        let is_new = !endpoints.contains_key(&endpoint.circuit);
+        if is_new {
+            endpoints.insert(endpoint.circuit.clone(), endpoint.clone());
+        }
+        is_new
+    }
+
+    pub(crate) fn find(&self, circuit: &str) -> Option<Arc<Endpoint>> {
+        self.0.lock().get(circuit).cloned()
+    }
+
+    /// Removes an endpoint. Returns whether it was there.
+    pub(crate) fn remove(&self, endpoint: &Arc<Endpoint>) -> bool {
+        let mut endpoints = self.0.lock();
+        let is_current = endpoints.get(&endpoint.circuit).is_some_and(|known| Arc::ptr_eq(known, endpoint));
+        if is_current {
+            endpoints.remove(&endpoint.circuit);
+        }
+        is_current
+    }
+}

@@ -1,0 +1,217 @@
+//! The two tasks of an endpoint: one sends the data of the SDK over the link, the other delivers to the SDK what arrives.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::{
+    sync::Notify,
+    time::{Instant, Interval, MissedTickBehavior, interval, timeout_at},
+};
+
+use super::{
+    endpoint::Endpoint,
+    message::{Payload, flag},
+};
+use crate::{
+    built_in_router::{
+        circuit::Circuit,
+        circuit_side::CircuitSide,
+        core::Core,
+        fair_queues::OVERHEAD,
+        message::{self, Failure, key, kind},
+        room::room,
+    },
+    frame::{Builder, Frame},
+};
+
+/// How often payloads that may be lost are looked for.
+const AGAIN: Duration = Duration::from_millis(100);
+/// How long the router of the client may take to announce the start.
+const START: Duration = Duration::from_secs(30);
+/// How long the end of a circuit is sent until it is acknowledged.
+const CLOSE: Duration = Duration::from_secs(30);
+/// The same after the circuit was removed.
+const CUT: Duration = Duration::from_secs(2);
+/// The key of a message UUID in data messages.
+const UUID: i32 = 128;
+
+/// Starts the tasks of an endpoint of an open circuit. `first` are messages that were already taken from the queue, and their bytes.
+pub(crate) fn start(core: &Arc<Core>, circuit: &Arc<Circuit>, endpoint: Arc<Endpoint>, first: (Vec<Frame>, usize)) {
+    endpoint.begin();
+    tokio::spawn(deliver(core.clone(), circuit.clone(), endpoint.clone()));
+    let (core, circuit) = (core.clone(), circuit.clone());
+    tokio::spawn(async move {
+        Sender { endpoint: &endpoint, waiter: Arc::default() }.run(first).await;
+        end(&core, &circuit, &endpoint);
+    });
+}
+
+/// Ends an endpoint whose circuit has ended.
+fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<Endpoint>) {
+    endpoint.stop();
+    core.end_circuit(circuit, Some(remote_side(endpoint)), |connection| {
+        message::ended(connection, "the other end has closed the connection")
+    });
+    if core.endpoints.remove(endpoint)
+        && let Some(elsewhere) = core.elsewhere.get()
+    {
+        elsewhere.circuit_ended(&endpoint.circuit, endpoint.is_of_host);
+    }
+}
+
+/// The side of the circuit at the other end of the link.
+fn remote_side(endpoint: &Endpoint) -> CircuitSide {
+    if endpoint.is_of_host { CircuitSide::Client } else { CircuitSide::Host }
+}
+
+struct Sender<'e> {
+    endpoint: &'e Endpoint,
+    waiter: Arc<Notify>,
+}
+
+impl Sender<'_> {
+    async fn run(&self, first: (Vec<Frame>, usize)) {
+        let endpoint = self.endpoint;
+        if !endpoint.is_of_host && !self.send(empty(flag::START), 0).await {
+            return;
+        }
+        let mut ticks = interval(AGAIN);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // What arrives at the other router before the client was answered there is lost.
+        let is_started = self.wait(&mut ticks, START, Endpoint::is_started).await;
+        let mut has_ended = !is_started || self.send_batch(first).await;
+        let mut batch = Vec::new();
+        while !has_ended && !endpoint.is_stopped() && !endpoint.is_cut() {
+            let may_send = endpoint.may_send();
+            let taken = tokio::select! {
+                taken = endpoint.channel.outbox.take(&mut batch, |_| ()), if may_send => taken,
+                () = endpoint.sending.notified() => Some(0),
+                _ = ticks.tick(), if !endpoint.has_sent() => {
+                    endpoint.send_again();
+                    Some(0)
+                }
+            };
+            match taken {
+                Some(0) => {}
+                Some(bytes) => has_ended = self.send_batch((std::mem::take(&mut batch), bytes)).await,
+                None => return,
+            }
+        }
+        // A router drops what it gets after the end, even if it was sent before.
+        if !endpoint.is_cut() {
+            self.wait(&mut ticks, CLOSE, Endpoint::has_sent).await;
+        }
+        if !endpoint.is_stopped() && self.send(empty(flag::END), 0).await {
+            self.wait(&mut ticks, if endpoint.is_cut() { CUT } else { CLOSE }, Endpoint::has_sent).await;
+        }
+    }
+
+    /// Waits until something holds, and sends again meanwhile what may be lost. Returns whether it holds in time, and before the circuit is
+    /// over.
+    async fn wait(&self, ticks: &mut Interval, limit: Duration, holds: impl Fn(&Endpoint) -> bool) -> bool {
+        let (endpoint, end, was_cut) = (self.endpoint, Instant::now() + limit, self.endpoint.is_cut());
+        while !holds(endpoint) && !endpoint.is_stopped() && endpoint.is_cut() == was_cut {
+            let next = async {
+                tokio::select! {
+                    () = endpoint.sending.notified() => {}
+                    _ = ticks.tick() => endpoint.send_again(),
+                }
+            };
+            if timeout_at(end, next).await.is_err() {
+                return false;
+            }
+        }
+        holds(endpoint)
+    }
+
+    /// Sends the messages of a batch. Returns whether its last one ends the circuit.
+    async fn send_batch(&self, (batch, bytes): (Vec<Frame>, usize)) -> bool {
+        let mut left = bytes;
+        for frame in batch {
+            let cost = frame.len() + OVERHEAD;
+            match frame.content_type() {
+                kind::DATA => {
+                    left -= cost.min(left);
+                    if !self.send(data(&frame), cost).await {
+                        break;
+                    }
+                }
+                kind::STATE_CLOSED => return true,
+                // Nothing else has a meaning at the other end.
+                _ => {}
+            }
+        }
+        self.endpoint.channel.outbox.written(left);
+        false
+    }
+
+    /// Sends a payload as soon as the link has room. Returns false if the circuit is over.
+    async fn send(&self, payload: Payload, cost: usize) -> bool {
+        let endpoint = self.endpoint;
+        let Some(payload) = endpoint.number(payload, cost) else { return false };
+        // Without a link it is sent again later, over another one.
+        let Some((connection, queue)) = endpoint.way() else { return true };
+        let frame = payload.encode(&endpoint.circuit, endpoint.clock());
+        let reserved = tokio::select! {
+            reserved = connection.outbox.reserve(queue, frame.len(), &self.waiter) => reserved,
+            () = stopped(endpoint) => return true,
+        };
+        if let Ok(reserved) = reserved {
+            reserved.fill(frame);
+        }
+        true
+    }
+}
+
+/// Waits until an endpoint is cut or stopped.
+async fn stopped(endpoint: &Endpoint) {
+    while !endpoint.is_stopped() && !endpoint.is_cut() {
+        endpoint.sending.notified().await;
+    }
+}
+
+fn empty(flags: u32) -> Payload {
+    Payload { sequence: 0, flags, clock: 0, uuid: None, data_flags: None, data: Bytes::new() }
+}
+
+/// The payload of a data message.
+fn data(frame: &Frame) -> Payload {
+    let bytes = |key| frame.header(key).map(Bytes::copy_from_slice);
+    Payload { uuid: bytes(UUID), data_flags: bytes(key::FLAGS), data: Bytes::copy_from_slice(frame.body()), ..empty(0) }
+}
+
+/// Delivers what arrives to the SDK, until the circuit ends.
+async fn deliver(core: Arc<Core>, circuit: Arc<Circuit>, endpoint: Arc<Endpoint>) {
+    let (from, waiter) = (remote_side(&endpoint), Arc::default());
+    loop {
+        let Some(payload) = endpoint.next() else {
+            if endpoint.is_stopped() || circuit.is_closed() {
+                return;
+            }
+            endpoint.delivering.notified().await;
+            continue;
+        };
+        if payload.is_end() {
+            core.end_circuit(&circuit, Some(from), |connection| message::ended(connection, "the other end has closed the connection"));
+            return endpoint.stop();
+        }
+        if payload.flags & flag::PART != 0 {
+            core.fail_circuit(
+                &circuit,
+                &Failure::internal("the other router sends messages in parts, which is not supported: set no mtu there"),
+            );
+            return endpoint.cut();
+        }
+        let Some(end) = circuit.end(from.other()).filter(|_| !payload.is_start()) else { continue };
+        let frame = Builder::new(kind::DATA)
+            .u32(key::CONNECTION, end.connection)
+            .optional(key::FLAGS, payload.data_flags.as_ref())
+            .optional(UUID, payload.uuid.as_ref())
+            .body(&payload.data);
+        let Ok(reserved) = room(&core, end, frame.len(), &waiter).await else { return };
+        circuit.count(from, payload.data.len());
+        core.counters.relayed(from, payload.data.len());
+        reserved.fill(frame);
+        endpoint.delivered();
+    }
+}

@@ -1,0 +1,184 @@
+//! Routes of circuits over links, as the controller orders them.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{endpoint::Endpoint, link::Link, relay};
+use crate::{
+    built_in_router::{
+        channel::{Channel, Login},
+        circuit::{Circuit, End},
+        core::Core,
+        dial::dial as dial_host,
+        elsewhere::Answer,
+        message::{Failure, key, kind},
+        rights::Grant,
+        send_queue::SendQueue,
+    },
+    entity::{FactsExt, Id, Identity, Record, Service},
+    error::Result as StoreResult,
+    frame::{Builder, Frame},
+};
+
+/// How long a circuit that its controller has ended may deliver what is on the way.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// A route to or from an SDK at this router.
+pub(crate) struct Route {
+    pub circuit: String,
+    /// The link to the next router.
+    pub link: String,
+    /// Where the circuit ends if its host is at this router; `None` if its client is.
+    pub host: Option<RouteToHost>,
+}
+
+/// The host's end of a route.
+pub(crate) struct RouteToHost {
+    pub terminator: String,
+    pub client: Id<Identity>,
+    pub service: Id<Service>,
+    /// What the client passes on, by the header keys of SDK channels.
+    pub peer_data: Vec<(u32, Vec<u8>)>,
+}
+
+/// A route that is not possible.
+#[derive(Debug)]
+pub(crate) enum RouteError {
+    /// The link is not open.
+    Link,
+    /// The terminator is not one of this router.
+    Terminator,
+    /// The host or the store failed.
+    Failed(String),
+}
+
+/// A route whose host is to be dialled.
+pub(crate) struct Dialling {
+    endpoint: Arc<Endpoint>,
+    host: RouteToHost,
+}
+
+/// Prepares the end of a circuit at this router. `None` if its route is complete.
+///
+/// # Errors
+/// The link is not open, or the terminator is not one of this router.
+pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<Dialling>, RouteError> {
+    let link = core.links.find(&route.link).ok_or(RouteError::Link)?;
+    if let Some(endpoint) = core.endpoints.find(&route.circuit) {
+        endpoint.move_to(link);
+        return Ok(None);
+    }
+    let other = route.host.as_ref().map_or_else(|| Id::from_text(""), |host| host.client.clone());
+    let endpoint = endpoint(core, &route.circuit, route.host.is_some(), link, other);
+    core.endpoints.add(&endpoint);
+    // The endpoint of a client is taken by its dial in progress.
+    Ok(route.host.map(|host| Dialling { endpoint, host }))
+}
+
+fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<Endpoint> {
+    let login = Login {
+        number: core.number(),
+        identity: other,
+        api_session: Id::from_text(""),
+        token: String::new(),
+        address: None,
+        hello: String::new(),
+        since: core.parts.clock.now(),
+    };
+    let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, core.budget.clone())));
+    Arc::new(Endpoint::new(circuit.into(), is_of_host, link, channel, core.budget.clone()))
+}
+
+/// Dials the host of a route. Returns what the host passes on to the client.
+///
+/// # Errors
+/// The host cannot be reached.
+pub(crate) async fn dial(core: &Arc<Core>, dialling: Dialling) -> Result<Answer, RouteError> {
+    let Dialling { endpoint, host } = dialling;
+    let outcome = to_host(core, &endpoint, &host).await;
+    if outcome.is_err() {
+        core.endpoints.remove(&endpoint);
+    }
+    outcome
+}
+
+async fn to_host(core: &Arc<Core>, endpoint: &Arc<Endpoint>, host: &RouteToHost) -> Result<Answer, RouteError> {
+    let binding = core.registry.binding(&host.terminator).filter(|binding| binding.is_open()).ok_or(RouteError::Terminator)?;
+    let failed = |failure: Failure| RouteError::Failed(failure.text);
+    if let Some(refusal) = core.refusal() {
+        return Err(failed(refusal));
+    }
+    let grant = grant(core, host).map_err(|error| RouteError::Failed(error.to_string()))?;
+    let grant = grant.ok_or_else(|| RouteError::Failed("the identity or the service was deleted".into()))?;
+    let client = End { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
+    let circuit = Arc::new(Circuit::new(endpoint.circuit.clone(), core.parts.clock.now(), client, 0));
+    let dialled = async {
+        core.registry.add_circuit(&circuit)?;
+        dial_host(core, &circuit, &connect(host), &grant, &binding).await
+    };
+    if let Err(failure) = dialled.await {
+        core.fail_circuit(&circuit, &failure);
+        return Err(failed(failure));
+    }
+    // The answer that a client with a channel would get, and what the host has sent since.
+    let mut batch = Vec::new();
+    let bytes = endpoint.channel.outbox.take(&mut batch, |_| ()).await.unwrap_or_default();
+    let answer = batch.first().filter(|frame| frame.content_type() == kind::STATE_CONNECTED);
+    let passed_on = [key::PUBLIC_KEY, key::CRYPTO_METHOD];
+    let answered = passed_on.iter().filter_map(|key| Some((u32::try_from(*key).ok()?, answer?.header(*key)?.to_vec()))).collect();
+    let held = core.endpoints.find(&endpoint.circuit).is_some_and(|known| Arc::ptr_eq(&known, endpoint));
+    if !held {
+        let failure = Failure::access_denied("the circuit has ended in the meantime");
+        core.fail_circuit(&circuit, &failure);
+        return Err(failed(failure));
+    }
+    relay::start(core, &circuit, endpoint.clone(), (batch, bytes));
+    Ok(answered)
+}
+
+/// The records of the client and the service; `None` if one does not exist.
+fn grant(core: &Core, host: &RouteToHost) -> StoreResult<Option<Grant>> {
+    core.parts.store.read(|tx| {
+        let (identity, service): (Option<Record<Identity>>, Option<Record<Service>>) = (tx.find(&host.client)?, tx.find(&host.service)?);
+        Ok(identity.zip(service).map(|(identity, service)| Grant { identity, service }))
+    })
+}
+
+/// The Connect that a client with a channel would send.
+fn connect(host: &RouteToHost) -> Frame {
+    let passed_on = [key::PUBLIC_KEY, key::CRYPTO_METHOD, key::APP_DATA, key::MARKER];
+    let builder = Builder::new(kind::CONNECT);
+    let of_key = |key: i32| host.peer_data.iter().find(|(known, _)| i32::try_from(*known) == Ok(key)).map(|(_, value)| value);
+    passed_on.iter().fold(builder, |builder, key| builder.optional(*key, of_key(*key))).empty()
+}
+
+/// Ends a circuit that the controller has ended: at once if `now`, else after what is on the way has had time to arrive.
+pub(crate) fn unroute(core: &Arc<Core>, id: &str, now: bool) {
+    let Some(endpoint) = core.endpoints.find(id) else { return };
+    let (core, id) = (core.clone(), id.to_owned());
+    let end = move |core: &Core| {
+        let failure = Failure::access_denied("the circuit was ended by the controller");
+        match core.registry.circuit(&id) {
+            Some(circuit) if circuit.host().is_some() => {
+                core.fail_circuit(&circuit, &failure);
+                endpoint.cut();
+            }
+            pending => {
+                endpoint.cut();
+                if !endpoint.is_running() {
+                    core.endpoints.remove(&endpoint);
+                }
+                // A client waits for the next attempt.
+                if let Some(circuit) = pending.filter(|_| endpoint.is_of_host) {
+                    core.fail_circuit(&circuit, &failure);
+                }
+            }
+        }
+    };
+    if now {
+        return end(&core);
+    }
+    tokio::spawn(async move {
+        tokio::time::sleep(LINGER).await;
+        end(&core);
+    });
+}

@@ -1,0 +1,226 @@
+//! The built-in router as a member of the network of routers: it gets routes as other routers do, in this process and without a connection,
+//! and dials hosts at other routers.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::runtime;
+
+use super::{
+    answers::body,
+    candidates,
+    circuit::Circuit,
+    connection::{Opened, RouterConnection, RouterKind},
+    core::Core,
+    dial::{self, DialRequest, Opened as OpenedCircuit},
+    fault, link_reports,
+    message::{
+        NumberedBytes, content,
+        fabric::{self, DestinationType, FaultSubject, PeerState},
+        key,
+    },
+    sessions::Found,
+};
+use crate::{
+    built_in_router::{
+        Answer, DialElsewhere, EDGE, Elsewhere, Failure, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
+    },
+    entity::{EdgeRouter, FactsExt, Id, RouterLink, VersionInfo},
+    error::Result,
+    frame::{Builder, Frame},
+    pki::Certificate,
+};
+
+/// The router does not know the terminator.
+const INVALID_TERMINATOR: u8 = 1;
+
+/// Makes the built-in router a member of the network: other routers are told to link to it at `address`, and it takes part in paths. Its tasks
+/// run on `handle`.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &runtime::Handle) -> Result<()> {
+    let record = core.parts.rights.store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN)))?;
+    let listener = fabric::Listener {
+        address: format!("tls:{address}"),
+        protocol: "tls".into(),
+        groups: vec!["default".into()],
+        ..fabric::Listener::default()
+    };
+    let version = VersionInfo { version: concat!("v", env!("CARGO_PKG_VERSION")).into(), ..VersionInfo::default() };
+    let connection = Arc::new(RouterConnection::new(Opened {
+        number: core.numbers.next(),
+        router: EdgeRouter::BUILT_IN.into(),
+        kind: RouterKind::BuiltIn,
+        address: None,
+        link: RouterLink { version, ..RouterLink::default() },
+        listeners: vec![listener],
+        // Circuits begin and end at it, and none passes through it.
+        weight: (record.map_or(0, |record| record.spec.cost), true),
+    }));
+    drop(core.built_in.set(router.clone()));
+    core.registry.admit(&connection);
+    core.paths.changed();
+    router.meet(Box::new(Network { core: Arc::downgrade(core), connection: connection.clone(), handle: handle.clone() }));
+    let (core, router) = (Arc::downgrade(core), router.clone());
+    handle.spawn(async move {
+        while let Some(frame) = connection.outbox.next().await {
+            let Some(core) = core.upgrade() else { return };
+            take(&core, &connection, &router, &frame);
+        }
+    });
+    Ok(())
+}
+
+/// Does what a message to the built-in router says.
+fn take(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, frame: &Frame) {
+    match frame.content_type() {
+        content::ROUTE => {
+            if let Some(route) = body::<fabric::Route>(connection, frame) {
+                self::route(core, connection, router, route);
+            }
+        }
+        content::UNROUTE => {
+            if let Some(unroute) = body::<fabric::Unroute>(connection, frame) {
+                router.unroute(&unroute.circuit_id, unroute.now);
+            }
+        }
+        content::FAULT => {
+            if let Some(fault) = body::<fabric::Fault>(connection, frame).filter(|fault| fault.subject() == FaultSubject::Link) {
+                router.close_link(&fault.id);
+            }
+        }
+        content::PEER_STATE_CHANGES => {
+            let changes = body::<fabric::PeerStateChanges>(connection, frame).unwrap_or_default().changes;
+            // Links of a router that is only disconnected stay.
+            for left in changes.iter().filter(|change| change.state() != PeerState::Healthy) {
+                let may_connect = matches!(link_reports::enrolled(core, &left.id), Ok(Some(_)) | Err(_));
+                if !may_connect || left.state() == PeerState::Removed {
+                    router.close_links_of(&left.id);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes a route, and passes its result on.
+fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, route: fabric::Route) {
+    let (circuit, attempt) = (route.circuit_id.clone(), route.attempt);
+    let (result_core, result_connection, terminator) =
+        (core.clone(), connection.clone(), route.egress.as_ref().map(|egress| egress.destination.clone()));
+    let done = move |outcome: std::result::Result<Answer, RouteError>| {
+        let builder = Builder::new(content::ROUTE_RESULT).u32(key::ROUTE_ATTEMPT, attempt);
+        let failed = |builder: Builder, text: &str| builder.text(key::ROUTE_ERROR, text);
+        let builder = match outcome {
+            Ok(answer) => {
+                let builder = builder.flag(key::ROUTE_SUCCESS, true);
+                let headers = answer.iter().filter_map(|(key, value)| Some((i32::try_from(*key).ok()?, value)));
+                headers.fold(builder, |builder, (key, value)| builder.bytes(key, value))
+            }
+            Err(RouteError::Link) => failed(builder, "invalid link destination"),
+            Err(RouteError::Terminator) => failed(builder, &format!("terminator {} is not hosted here", terminator.unwrap_or_default()))
+                .bytes(key::ROUTE_ERROR_CODE, &[INVALID_TERMINATOR]),
+            Err(RouteError::Failed(text)) => failed(builder, &text),
+        };
+        dial::result(&result_core, &result_connection, builder.body(circuit.as_bytes()));
+    };
+    let found = core.circuits.find(&route.circuit_id);
+    let link = route.forwards.iter().find(|forward| forward.destination_type() == DestinationType::Link);
+    let (Some(found), Some(link)) = (found, link) else { return done(Err(RouteError::Link)) };
+    let host = match route.egress {
+        Some(egress) if egress.binding == EDGE => Some(RouteToHost {
+            terminator: egress.destination,
+            client: found.client.clone(),
+            service: found.service.clone(),
+            peer_data: egress.peer_data.into_iter().filter_map(|entry| Some((entry.key?, entry.value?))).collect(),
+        }),
+        Some(egress) => {
+            return done(Err(RouteError::Failed(format!("the built-in router does not serve terminators of binding {}", egress.binding))));
+        }
+        None => None,
+    };
+    router.route(Route { circuit: route.circuit_id, link: link.destination.clone(), host }, done);
+}
+
+/// The routers elsewhere, as the built-in router sees them.
+struct Network {
+    core: Weak<Core>,
+    connection: Arc<RouterConnection>,
+    handle: runtime::Handle,
+}
+
+impl Elsewhere for Network {
+    fn is_router(&self, router: &str, leaf: &Certificate) -> bool {
+        let Some(core) = self.core.upgrade() else { return false };
+        let now = core.parts.rights.clock.now();
+        let is_issued = core.parts.keystore.authority().issued(leaf) && leaf.valid_at(now.seconds());
+        let enrolled = link_reports::enrolled(&core, router);
+        is_issued && matches!(enrolled, Ok(Some(state)) if state.has_fingerprint(&leaf.fingerprint()))
+    }
+
+    fn has_routers(&self) -> bool {
+        self.core.upgrade().is_some_and(|core| !core.registry.is_empty())
+    }
+
+    fn hosts(&self, service: &str, instance: &str) -> Vec<(String, Weight)> {
+        let Some(core) = self.core.upgrade() else { return Vec::new() };
+        let found = candidates::find(&core, &self.connection.router, service, instance, &[]);
+        found.map(|found| found.candidates.into_iter().map(candidates::Candidate::into_weight).collect()).unwrap_or_default()
+    }
+
+    fn dial(&self, dial: DialElsewhere) -> Pin<Box<dyn Future<Output = std::result::Result<Answer, Failure>> + Send + '_>> {
+        let (core, router, handle) = (self.core.clone(), self.connection.router.clone(), self.handle.clone());
+        Box::pin(async move {
+            let dialled = handle.spawn(async move {
+                let core = core.upgrade().ok_or_else(|| Failure::busy("the controller is stopping"))?;
+                establish(&core, &router, dial).await
+            });
+            dialled.await.unwrap_or_else(|_| Err(Failure::busy("the controller is stopping")))
+        })
+    }
+
+    fn circuit_ended(&self, circuit: &str, is_of_host: bool) {
+        let Some(core) = self.core.upgrade() else { return };
+        let subject = if is_of_host { FaultSubject::Egress } else { FaultSubject::Ingress };
+        let fault = fabric::Fault { subject: subject.into(), id: circuit.to_owned(), iteration: 0 };
+        let _guard = self.handle.enter();
+        fault::take(&core, &self.connection, &fault);
+    }
+
+    fn link_lost(&self, link: &str, iteration: u32) {
+        let Some(core) = self.core.upgrade() else { return };
+        let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.to_owned(), iteration };
+        let _guard = self.handle.enter();
+        fault::take(&core, &self.connection, &fault);
+    }
+
+    fn link_measured(&self, link: &str, latency: Duration) {
+        if let Some(core) = self.core.upgrade()
+            && core.links.measured(link, &self.connection.router, latency)
+        {
+            core.paths.changed();
+        }
+    }
+}
+
+/// Routes a circuit from the built-in router to a host at another router.
+async fn establish(core: &Arc<Core>, router: &str, dial: DialElsewhere) -> std::result::Result<Answer, Failure> {
+    let found = core.parts.rights.store.read(|tx| tx.find(&dial.api_session)).map_err(unreadable)?;
+    let api_session = found.ok_or_else(Failure::invalid_session)?;
+    let sticky = dial.sticky.map(|terminator| (key::STICKINESS, terminator));
+    let peer_data = dial.peer_data.into_iter().chain(sticky).map(|(key, value)| NumberedBytes::new(key, value)).collect();
+    let opened: Mutex<Answer> = Mutex::default();
+    let answer = |_: &Circuit, of_circuit: &OpenedCircuit<'_>| *opened.lock() = of_circuit.peer_data.to_vec();
+    let request = DialRequest { router, circuit: Some(dial.circuit), instance: &dial.instance, peer_data, answer: &answer };
+    dial::dial(core, Found { session: dial.session, api_session }, &request).await?;
+    let mut answer = opened.into_inner();
+    for (key, _) in answer.iter_mut().filter(|(key, _)| *key == key::STICKINESS) {
+        *key = u32::try_from(sdk::STICKINESS).unwrap_or_default();
+    }
+    Ok(answer)
+}
