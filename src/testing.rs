@@ -77,7 +77,7 @@ pub mod maintenance {
     pub use crate::maintenance::{Maintenance, Schedule, Scrub, Work, offline, overdue, restore, snapshot_proof};
 }
 pub mod built_in_router {
-    pub use crate::built_in_router::{Peer, Router, TrafficInfo, key, kind};
+    pub use crate::built_in_router::{Peer, Router, TrafficInfo, key, kind, link_message};
 }
 pub mod pki {
     pub use crate::pki::{

@@ -19,10 +19,11 @@ use crate::{
 /// The store cannot be read.
 pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Option<Obstacle>> {
     let connected = || routers.iter().filter(|router| router.is_online).map(|router| &router.router);
-    // Sessions name no other router beside the built-in one.
+    // Sessions name no router beside the built-in one that has no link to it.
     let is_here = |id: &str| id == EdgeRouter::BUILT_IN;
     let has_here = connected().any(|router| is_here(&router.id));
-    let begins: Vec<_> = connected().filter(|router| !has_here || is_here(&router.id)).collect();
+    let linked = tx.online().neighbours(EdgeRouter::BUILT_IN);
+    let begins: Vec<_> = connected().filter(|router| !has_here || is_here(&router.id) || linked.contains(&router.id)).collect();
     let (Some(first), Some(last)) = (begins.first(), hosts.first()) else { return Ok(None) };
     let mut unread = Ok(());
     let may_pass = |id: &str| {
@@ -42,7 +43,7 @@ pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts:
         text = format!("{text}: {}", causes.join(", "));
     }
     let remedy = if is_here(&first.id) || is_here(&last.router.id) {
-        "no links lead from the built-in router to others: give the service edge routers of one kind"
+        "let the other router reach the port of the built-in router, which it dials for a link"
     } else {
         "start the routers that are offline, and let one of the routers reach a link listener of the other one"
     };
@@ -50,8 +51,11 @@ pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts:
     Ok(Some(obstacle.with_remedy(format!("{remedy}, so that {} can reach a host of {}", case.identity.spec.name, case.service.spec.name))))
 }
 
-/// Whether a path may lead through a router.
+/// Whether a path may lead through a router. None leads through the built-in router.
 fn may_pass(tx: &Read<'_>, id: &str) -> Result<bool> {
+    if id == EdgeRouter::BUILT_IN {
+        return Ok(false);
+    }
     if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(id))? {
         return Ok(!router.spec.no_traversal);
     }

@@ -81,10 +81,11 @@ impl Enrolled {
         server.admin.get(&format!("/edge-routers/{}", self.id)).expect(200).data().clone()
     }
 
-    async fn tls(&self, at: SocketAddr) -> TlsStream<TcpStream> {
+    /// A TLS connection with this protocol.
+    pub async fn tls(&self, at: SocketAddr, protocol: &str) -> TlsStream<TcpStream> {
         let key = PrivateKeyDer::try_from(self.key.der()).unwrap();
         let mut config = speaking(rustls::ALL_VERSIONS).with_client_auth_cert(vec![self.leaf.clone()], key).unwrap();
-        config.alpn_protocols = vec![b"ziti-ctrl".to_vec()];
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
         let socket = TcpStream::connect(at).await.unwrap();
         TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
     }
@@ -114,7 +115,7 @@ impl Enrolled {
 
     /// The same at another address.
     pub async fn try_connect_at(&self, at: SocketAddr, hello: Frame) -> Result<MockRouter, String> {
-        let mut stream = self.tls(at).await;
+        let mut stream = self.tls(at, "ziti-ctrl").await;
         stream.write_all(hello.as_bytes()).await.unwrap();
         let mut router = MockRouter { stream, sequence: 0, answer: None };
         let answer = router.next().await.ok_or("the connection was closed")?;

@@ -1,8 +1,13 @@
 //! Which routers a session offers.
 
+use overkeep::testing::{
+    control_channel::message::{content, fabric},
+    frame::Builder,
+};
+use prost::Message;
 use serde_json::{Value as Json, json};
 
-use super::mock::{Enrolled, run};
+use super::mock::{Enrolled, run, soon};
 use crate::{
     harness::{TestServer, fresh},
     router::scene::Member,
@@ -13,7 +18,7 @@ fn offered(session: &Json) -> Vec<&str> {
 }
 
 #[test]
-fn a_session_never_mixes_router_kinds() {
+fn a_session_offers_linked_routers() {
     let server = TestServer::with_router();
     let router = Enrolled::new(&server);
     let member = Member::new(&server, "member");
@@ -28,11 +33,32 @@ fn a_session_never_mixes_router_kinds() {
     }
     server.service_policy("Dial", &[&format!("@{}", member.id)], &[&format!("@{first_service}"), &format!("@{second_service}")]);
     run(async {
-        let _online = router.online(&server).await;
+        let mut online = router.online(&server).await;
         let dial = |service: &str| member.caller.post("/sessions", json!({ "serviceId": service, "type": "Dial" })).expect(201);
         let routers = |service: &str| member.caller.get(&format!("/services/{service}/edge-routers")).expect(200);
         assert_eq!(offered(dial(&first_service).data()), [built_in.as_str()]);
         assert_eq!(offered(routers(&first_service).data()), [built_in.as_str()]);
+        // With a link between them every client reaches every host.
+        let link = fabric::RouterLink {
+            id: "link".into(),
+            destination_router_id: "built-in".into(),
+            protocol: "tls".into(),
+            iteration: 1,
+            ..Default::default()
+        };
+        let report = fabric::RouterLinks { links: vec![link], full_refresh: false };
+        online.send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
+        let mut both = [built_in.as_str(), external.as_str()];
+        both.sort_unstable();
+        let sorted = |of: &Json| {
+            let mut names: Vec<String> = offered(of).into_iter().map(str::to_owned).collect();
+            names.sort_unstable();
+            names
+        };
+        assert!(soon(|| sorted(dial(&first_service).data()) == both).await);
+        assert_eq!(sorted(routers(&first_service).data()), both);
+        online.fault(fabric::FaultSubject::Link, "link").await;
+        assert!(soon(|| offered(dial(&first_service).data()) == [built_in.as_str()]).await);
         // A service that may not use the built-in router is offered over the others.
         let policy = json!({ "serviceRoles": ["#here"] });
         server.admin.patch(&format!("/service-edge-router-policies/{of_built_in}"), policy).expect(200);

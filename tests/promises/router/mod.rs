@@ -20,7 +20,7 @@ mod revocation;
 mod revocation_load;
 pub mod scene;
 #[path = "../../sdk/mod.rs"]
-mod sdk;
+pub mod sdk;
 mod shares;
 mod strategies;
 mod trace;

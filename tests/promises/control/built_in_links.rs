@@ -1,0 +1,266 @@
+//! Links between the built-in router and routers in other processes, and circuits over them. The other router is simulated.
+
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use overkeep::testing::{
+    built_in_router::link_message::{Acknowledgement, Payload, flag, key, kind},
+    control_channel::message::{
+        content,
+        edge::CreateTerminatorResult,
+        fabric::{self, DestinationType},
+    },
+    frame::{Builder, Frame, HEAD, Head, Limits, content as common, key as common_key},
+};
+use prost::Message;
+use serde_json::Value as Json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::client::TlsStream;
+
+use super::mock::{Enrolled, MockRouter, PATIENCE, run, soon};
+use crate::{
+    harness::{Base, TestServer},
+    router::{
+        scene::Scene,
+        sdk::{Event, Options},
+    },
+};
+
+const LIMITS: Limits = Limits { headers: 1 << 16, body: 1 << 24 };
+const LINK: &str = "link";
+
+/// A connection of a link, for payloads and acknowledgements.
+struct MockLink {
+    stream: TlsStream<TcpStream>,
+}
+
+impl MockLink {
+    fn hello(link: &str, router: &str) -> Frame {
+        let hello = Builder::new(common::HELLO).text(common_key::CONNECTION_ID, "group").text(key::ROUTER, router).u32(key::ITERATION, 1);
+        let mut hello = hello.body(link.as_bytes());
+        hello.set_sequence(-1);
+        hello
+    }
+
+    async fn try_open(server: &TestServer, router: &Enrolled, hello: Frame) -> Result<Self, String> {
+        let mut link = Self { stream: router.tls(server.bound(), "ziti-link").await };
+        link.send(&hello).await;
+        let answer = link.next().await.ok_or("the connection was closed")?;
+        assert_eq!((answer.content_type(), answer.reply_for()), (common::RESULT, None), "a reply to -1");
+        if answer.is_set(common_key::SUCCESS) { Ok(link) } else { Err(String::from_utf8_lossy(answer.body()).into_owned()) }
+    }
+
+    async fn send(&mut self, frame: &Frame) {
+        self.stream.write_all(frame.as_bytes()).await.unwrap();
+    }
+
+    /// The next message; none if the connection has ended.
+    async fn next(&mut self) -> Option<Frame> {
+        let read = async {
+            let mut head = [0; HEAD];
+            self.stream.read_exact(&mut head).await.ok()?;
+            let mut bytes = BytesMut::from(&head[..]);
+            bytes.resize(Head::decode(&head, LIMITS).unwrap().size(), 0);
+            self.stream.read_exact(&mut bytes[HEAD..]).await.ok()?;
+            Some(Frame::decode(bytes, LIMITS).unwrap())
+        };
+        timeout(PATIENCE, read).await.expect("a message in time")
+    }
+
+    async fn next_of(&mut self, content_type: i32) -> Frame {
+        loop {
+            let frame = self.next().await.expect("the link is open");
+            if frame.content_type() == content_type {
+                return frame;
+            }
+        }
+    }
+
+    /// The next payload, which is not acknowledged.
+    async fn payload(&mut self) -> Payload {
+        Payload::decode(&self.next_of(kind::PAYLOAD).await).unwrap().1
+    }
+
+    /// The next payload that was not received before, acknowledged.
+    async fn take(&mut self, circuit: &str, known: &mut u32) -> Payload {
+        loop {
+            let payload = self.payload().await;
+            let from_host = if payload.is_from_host() { 0 } else { flag::FROM_HOST };
+            let acknowledgement =
+                Acknowledgement { flags: from_host, buffered: 0, clock: payload.clock, sequences: vec![payload.sequence] };
+            self.send(&acknowledgement.encode(circuit)).await;
+            if payload.sequence == *known {
+                *known += 1;
+                return payload;
+            }
+        }
+    }
+
+    /// Sends a payload.
+    async fn give(&mut self, circuit: &str, sequence: u32, flags: u32, data: &[u8]) {
+        let data = data.to_vec().into();
+        let payload = Payload { sequence, flags, clock: 0, uuid: None, data_flags: None, data };
+        self.send(&payload.encode(circuit, 1)).await;
+    }
+}
+
+/// The built-in router, a simulated one, and a link between them.
+struct Linked {
+    scene: Scene,
+    far: Enrolled,
+    router: MockRouter,
+    link: MockLink,
+}
+
+impl Linked {
+    async fn new() -> Self {
+        let scene = Scene::new();
+        let far = Enrolled::new(&scene.server);
+        for member in [&scene.host, &scene.client] {
+            scene.server.allow_service_over(&member.id, &scene.service, &far.id);
+        }
+        let mut router = far.online(&scene.server).await;
+        let link = MockLink::try_open(&scene.server, &far, MockLink::hello(LINK, &far.id)).await.unwrap();
+        let reported = fabric::RouterLink {
+            id: LINK.into(),
+            destination_router_id: "built-in".into(),
+            protocol: "tls".into(),
+            iteration: 1,
+            ..Default::default()
+        };
+        let report = fabric::RouterLinks { links: vec![reported], full_refresh: false };
+        router.send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
+        assert!(soon(|| links(&scene.server).len() == 1).await);
+        Self { scene, far, router, link }
+    }
+
+    /// Has the far router host the service.
+    async fn host_there(&mut self) {
+        let token = self.scene.host.session(&self.scene.service, "Bind");
+        let answer = self.router.bind("terminator", &token, &self.scene.host.fingerprint()).await;
+        assert_eq!(answer.result(), CreateTerminatorResult::Success, "{answer:?}");
+    }
+}
+
+fn links(server: &TestServer) -> Vec<Json> {
+    server.admin.at(Base::Fabric).get("/links").expect(200).data().as_array().unwrap().clone()
+}
+
+#[test]
+fn routers_hear_of_built_in_one() {
+    run(async {
+        let scene = Scene::new();
+        let far = Enrolled::new(&scene.server);
+        let mut router = far.connect(&scene.server).await;
+        let change = router.receive::<fabric::PeerStateChanges>(content::PEER_STATE_CHANGES).await.changes.remove(0);
+        let listener = &change.listeners[0];
+        assert_eq!(
+            (change.id.as_str(), listener.protocol.as_str(), &listener.groups[..]),
+            ("built-in", "tls", &["default".to_owned()][..])
+        );
+        assert_eq!(listener.address, format!("tls:{}", scene.server.bound()));
+    });
+}
+
+#[test]
+fn client_here_reaches_host_there() {
+    run(async {
+        let mut linked = Linked::new().await;
+        linked.host_there().await;
+        let (sdk, token) = linked.scene.dialler(Options::GO).await;
+        let (client, route) = tokio::join!(sdk.dial(&token), linked.router.accept_route());
+        let mut client = client.unwrap();
+        let egress = route.egress.unwrap();
+        assert_eq!((egress.binding.as_str(), egress.destination.as_str()), ("edge", "terminator"));
+        let to_link = |forward: &&fabric::Forward| forward.destination_type() == DestinationType::Link;
+        assert_eq!(route.forwards.iter().find(to_link).unwrap().destination, LINK);
+        let (circuit, link, mut known) = (route.circuit_id.as_str(), &mut linked.link, 0);
+        assert!(link.take(circuit, &mut known).await.is_start());
+        client.send(b"ping").await;
+        // It is sent again until it is acknowledged.
+        let payloads = [link.payload().await, link.payload().await].map(|payload| (payload.sequence, payload.data.to_vec()));
+        assert_eq!(payloads, [(1, b"ping".to_vec()), (1, b"ping".to_vec())]);
+        assert_eq!(link.take(circuit, &mut known).await.data[..], b"ping"[..]);
+        // Lost, out of order and repeated.
+        for (sequence, data) in [(0, b"a"), (2, b"c"), (3, b"d"), (2, b"c"), (1, b"b"), (0, b"a")] {
+            link.give(circuit, sequence, flag::FROM_HOST, data).await;
+        }
+        for data in [b"a", b"b", b"c", b"d"] {
+            assert_eq!(client.data().await, data);
+        }
+        // Payloads that claim to come from the client, and those of other circuits, change nothing.
+        link.give(circuit, 4, 0, b"x").await;
+        link.give("another", 4, flag::FROM_HOST, b"x").await;
+        client.close().await;
+        assert!(link.take(circuit, &mut known).await.is_end());
+        let unroute = linked.router.receive::<fabric::Unroute>(content::UNROUTE).await;
+        assert_eq!(unroute.circuit_id, circuit);
+        assert!(soon(|| linked.scene.server.router().queued_bytes() == 0).await);
+    });
+}
+
+#[test]
+fn client_there_reaches_host_here() {
+    run(async {
+        let mut linked = Linked::new().await;
+        let mut listener = linked.scene.hosted(Options::GO).await;
+        let token = linked.scene.client.session(&linked.scene.service, "Dial");
+        let fingerprint = linked.scene.client.fingerprint();
+        let request = linked.router.dial(&token, &fingerprint).await;
+        let (mut host, route) = tokio::join!(listener.accept(), linked.router.accept_route());
+        let answer = linked.router.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        assert_eq!(answer.reply_for(), Some(request));
+        let (circuit, link, mut known) = (route.circuit_id.as_str(), &mut linked.link, 0);
+        host.send(b"early").await;
+        link.give(circuit, 0, flag::START, b"").await;
+        link.give(circuit, 1, 0, b"ping").await;
+        assert_eq!(host.data().await, b"ping");
+        let first = link.take(circuit, &mut known).await;
+        assert_eq!((&first.data[..], first.is_from_host()), (&b"early"[..], true));
+        // The end of the right ends both sides at once.
+        let began = Instant::now();
+        linked.scene.server.admin.delete(&format!("/service-policies/{}", linked.scene.dial)).expect(200);
+        assert!(link.take(circuit, &mut known).await.is_end());
+        assert!(matches!(host.next().await, Event::Closed(_)));
+        assert!(began.elapsed() < Duration::from_secs(20), "not by a timeout");
+        assert!(soon(|| linked.scene.server.admin.at(Base::Overkeep).get("/circuits").expect(200).data() == &serde_json::json!([])).await);
+    });
+}
+
+#[test]
+fn malformed_messages_close_their_link() {
+    run(async {
+        let mut linked = Linked::new().await;
+        let hello = MockLink::hello("second", &linked.far.id);
+        let mut second = MockLink::try_open(&linked.scene.server, &linked.far, hello).await.unwrap();
+        second.send(&Builder::new(kind::PAYLOAD).text(key::CIRCUIT, "circuit").body(b"no sequence")).await;
+        while second.next().await.is_some() {}
+        linked.link.send(&Builder::new(common::PING).empty()).await;
+        linked.link.next_of(common::RESULT).await;
+        linked.link.stream.write_all(&[7; 64]).await.unwrap();
+        while linked.link.next().await.is_some() {}
+        assert!(soon(|| links(&linked.scene.server).is_empty()).await, "the loss is known");
+        let fault = linked.router.receive::<fabric::Fault>(content::FAULT).await;
+        assert_eq!(fault.id, LINK);
+    });
+}
+
+#[test]
+fn links_need_certificate_of_router() {
+    run(async {
+        let linked = Linked::new().await;
+        let (server, other) = (&linked.scene.server, Enrolled::new(&linked.scene.server));
+        let refused = async |router: &Enrolled, hello: Frame| MockLink::try_open(server, router, hello).await.err().unwrap();
+        let text = "the client certificate is not one of an enrolled router with this id";
+        assert_eq!(refused(&other, MockLink::hello("new", &linked.far.id)).await, text);
+        assert_eq!(refused(&other, MockLink::hello("new", "built-in")).await, text);
+        assert_eq!(refused(&other, MockLink::hello(LINK, &other.id)).await, "a link with this id belongs to another router");
+        assert_eq!(refused(&other, MockLink::hello("", &other.id)).await, "a hello must carry the id of the link");
+        server.admin.patch(&format!("/edge-routers/{}", other.id), serde_json::json!({ "disabled": true })).expect(200);
+        assert_eq!(refused(&other, MockLink::hello("new", &other.id)).await, text);
+    });
+}
