@@ -8,7 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::runtime;
+use tokio::{runtime, sync::oneshot};
 
 use super::{
     answers::body,
@@ -176,11 +176,19 @@ impl Elsewhere for Network {
     fn dial(&self, dial: DialElsewhere) -> Pin<Box<dyn Future<Output = std::result::Result<Answer, Failure>> + Send + '_>> {
         let (core, router, handle) = (self.core.clone(), self.connection.router.clone(), self.handle.clone());
         Box::pin(async move {
-            let dialled = handle.spawn(async move {
-                let core = core.upgrade().ok_or_else(|| Failure::busy("the controller is stopping"))?;
-                establish(&core, &router, dial).await
+            let (done, answer) = oneshot::channel();
+            handle.spawn(async move {
+                let Some(core) = core.upgrade() else { return };
+                let circuit = dial.circuit.clone();
+                let outcome = establish(&core, &router, dial).await;
+                // The client has left meanwhile.
+                if done.send(outcome).is_err()
+                    && let Some(circuit) = core.circuits.find(&circuit)
+                {
+                    core.end_circuit(&circuit, true, "its client has left");
+                }
             });
-            dialled.await.unwrap_or_else(|_| Err(Failure::busy("the controller is stopping")))
+            answer.await.unwrap_or_else(|_| Err(Failure::busy("the controller is stopping")))
         })
     }
 

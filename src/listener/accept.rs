@@ -113,7 +113,7 @@ impl Acceptor {
         }
         if is_for_link(&offers) {
             let link = self.link.as_ref().ok_or_else(|| io::Error::other("no links to routers: the built-in router is not enabled"))?;
-            let place = self.place(permit).await?;
+            let place = self.place(handshake, network).await?;
             return self.hand_over(link, &self.protocols.link, true, socket, place).await;
         }
         match &self.router {

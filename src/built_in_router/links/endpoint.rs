@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -45,6 +45,8 @@ pub(crate) struct Endpoint {
     is_started: AtomicBool,
     /// Whether nothing more is sent except the end.
     is_cut: AtomicBool,
+    /// Payloads and acknowledgements that have arrived.
+    arrived: AtomicU64,
     /// Whether its tasks run.
     is_running: AtomicBool,
     /// Whether it is over at once.
@@ -87,6 +89,7 @@ impl Endpoint {
             // The router of the client announces the start.
             is_started: AtomicBool::new(!is_of_host),
             is_cut: AtomicBool::new(false),
+            arrived: AtomicU64::new(0),
             is_running: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             sending: Notify::new(),
@@ -116,6 +119,7 @@ impl Endpoint {
         if payload.is_from_host() == self.is_of_host || self.is_stopped() {
             return;
         }
+        self.arrived.fetch_add(1, Ordering::Relaxed);
         if payload.is_start() && !self.is_started.swap(true, Ordering::AcqRel) {
             self.sending.notify_one();
         }
@@ -165,6 +169,7 @@ impl Endpoint {
         if acknowledgement.is_from_host() == self.is_of_host {
             return;
         }
+        self.arrived.fetch_add(1, Ordering::Relaxed);
         let cost = self.window.lock().acknowledge(acknowledgement, Instant::now());
         if cost > 0 {
             self.channel.outbox.written(cost);
@@ -207,6 +212,16 @@ impl Endpoint {
         let again = self.window.lock().overdue(Instant::now(), MAX_AGAIN);
         let clock = self.clock();
         again.iter().for_each(|payload| connection.outbox.push(queue, payload.encode(&self.circuit, clock)));
+    }
+
+    /// How many payloads and acknowledgements have arrived.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
+    }
+
+    /// Whether the end of the circuit has arrived and waits behind data that the SDK has not taken.
+    pub(crate) fn has_end(&self) -> bool {
+        self.buffer.lock().has_end()
     }
 
     /// Notes that its tasks run.

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::{built_in_router::send_queue::SendQueue, frame::Frame};
 
 /// Maximum links of one router. Routers have one, and a second one while they replace it.
-const MAX_LINKS: usize = 16;
+const MAX_LINKS: usize = 4;
 
 /// What a connection of a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

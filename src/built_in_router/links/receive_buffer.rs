@@ -57,6 +57,11 @@ impl ReceiveBuffer {
         Some((payload, cost))
     }
 
+    /// Whether the end of the circuit has arrived and waits.
+    pub(crate) fn has_end(&self) -> bool {
+        self.waiting.values().next_back().is_some_and(Payload::is_end)
+    }
+
     /// The bytes that wait, for an acknowledgement.
     pub(crate) fn report(&mut self) -> u32 {
         self.reported = self.bytes;

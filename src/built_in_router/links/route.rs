@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::time::sleep;
+
 use super::{endpoint::Endpoint, link::Link, relay};
 use crate::{
     built_in_router::{
@@ -19,8 +21,8 @@ use crate::{
     frame::{Builder, Frame},
 };
 
-/// How long a circuit that its controller has ended may deliver what is on the way.
-const LINGER: Duration = Duration::from_secs(1);
+/// A circuit that its controller has ended may be without any message for so long, before it ends here.
+const QUIET: Duration = Duration::from_secs(5);
 
 /// A route to or from an SDK at this router.
 pub(crate) struct Route {
@@ -151,34 +153,36 @@ fn connect(host: &RouteToHost) -> Frame {
     passed_on.iter().fold(builder, |builder, key| builder.optional(*key, of_key(*key))).empty()
 }
 
-/// Ends a circuit that the controller has ended: at once if `now`, else after what is on the way has had time to arrive.
+/// Ends a circuit that the controller has ended: at once if `now`, else after what is on the way was delivered.
 pub(crate) fn unroute(core: &Arc<Core>, id: &str, now: bool) {
     let Some(endpoint) = core.endpoints.find(id) else { return };
-    let (core, id) = (core.clone(), id.to_owned());
-    let end = move |core: &Core| {
-        let failure = Failure::access_denied("the circuit was ended by the controller");
-        match core.registry.circuit(&id) {
-            Some(circuit) if circuit.host().is_some() => {
-                core.fail_circuit(&circuit, &failure);
-                endpoint.cut();
+    if now || !endpoint.is_running() {
+        return end(core, &endpoint);
+    }
+    let core = core.clone();
+    tokio::spawn(async move {
+        loop {
+            let before = endpoint.arrived();
+            sleep(QUIET).await;
+            if endpoint.is_stopped() || endpoint.is_cut() {
+                return;
             }
-            pending => {
-                endpoint.cut();
-                if !endpoint.is_running() {
-                    core.endpoints.remove(&endpoint);
-                }
-                // A client waits for the next attempt.
-                if let Some(circuit) = pending.filter(|_| endpoint.is_of_host) {
-                    core.fail_circuit(&circuit, &failure);
-                }
+            if endpoint.arrived() == before && !endpoint.has_end() {
+                return end(&core, &endpoint);
             }
         }
-    };
-    if now {
-        return end(&core);
-    }
-    tokio::spawn(async move {
-        tokio::time::sleep(LINGER).await;
-        end(&core);
     });
+}
+
+fn end(core: &Core, endpoint: &Arc<Endpoint>) {
+    let failure = Failure::access_denied("the circuit was ended by the controller");
+    let circuit = core.registry.circuit(&endpoint.circuit);
+    endpoint.cut();
+    // The client of a dial in progress waits for the next attempt.
+    if endpoint.is_running() || endpoint.is_of_host {
+        circuit.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));
+    }
+    if !endpoint.is_running() {
+        core.endpoints.remove(endpoint);
+    }
 }
