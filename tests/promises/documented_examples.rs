@@ -14,11 +14,18 @@ use crate::{
 /// Blocks without commands. Other tests check their content.
 const DATA: [&str; 3] = ["json", "yaml", "mermaid"];
 
+const MOVE: &str = "it needs the controller that is replaced; the case moving of tests/interop moves a network in and out";
+
 /// The blocks that are shown and not run: page, first line, reason.
-const NOT_RUN: [(&str, &str, &str); 9] = [
+const NOT_RUN: [(&str, &str, &str); 14] = [
     ("README.md", "cargo install --locked --path .", "it builds the program that the other blocks run"),
     ("README.md", "cargo test --locked", "it is the command that runs this test"),
     ("contributing.md", ".ci/run                  all steps of the gate", "it is the gate, of which this test is a part"),
+    ("moving.md", "overkeep export --openziti > network.yaml", MOVE),
+    ("moving.md", "overkeep import --from https://old.example:1280 --user admin --password-file password --into overkeep.redb \\", MOVE),
+    ("moving.md", "overkeep pki adopt --signing-cert signing.cert --signing-key signing.key --root-bundle cas.pem", MOVE),
+    ("moving.md", "overkeep run --data overkeep.redb --listen 0.0.0.0:1280 --advertise old.example:1280", MOVE),
+    ("moving.md", "overkeep update edge-router built-in --role-attributes built-in,public", MOVE),
     ("network.md", "nft add rule inet filter input tcp dport 1280 accept", "it changes the firewall of the host"),
     ("operating.md", "dpkg -i dist/overkeep*.deb", "it installs a package and starts a unit; .ci/packaging does that in a directory"),
     ("routers.md", "ziti router enroll router.yml --jwt oslo.jwt", "it needs another program; the cases router-* of tests/interop run it"),
@@ -44,7 +51,7 @@ const OUTPUT_OF_OTHERS: [(&str, &str, &str); 2] = [
 /// A fenced block of a page.
 struct Block<'p> {
     language: &'p str,
-    body: &'p str,
+    body: String,
     /// It shows what the `bash` block printed that stands directly before it.
     is_output: bool,
 }
@@ -55,14 +62,20 @@ impl Block<'_> {
     }
 }
 
-/// The blocks of a page, in order.
+/// The blocks of a page, in order. A block in a list is indented.
 fn blocks(text: &str) -> Vec<Block<'_>> {
-    let parts: Vec<&str> = text.split("\n```").collect();
-    let mut found: Vec<Block<'_>> = Vec::new();
-    for pair in parts.chunks_exact(2) {
-        let (language, body) = pair[1].split_once('\n').unwrap();
-        let after_commands = pair[0].trim().is_empty() && found.last().is_some_and(|block| block.language == "bash");
+    let (mut lines, mut found, mut is_directly_after) = (text.lines(), Vec::<Block<'_>>::new(), false);
+    while let Some(line) = lines.next() {
+        let Some(language) = line.trim_start().strip_prefix("```") else {
+            is_directly_after &= line.trim().is_empty();
+            continue;
+        };
+        let indentation = line.len() - line.trim_start().len();
+        let inside = lines.by_ref().take_while(|line| !line.trim_start().starts_with("```"));
+        let body = inside.map(|line| line.get(indentation..).unwrap_or_default()).collect::<Vec<_>>().join("\n");
+        let after_commands = is_directly_after && found.last().is_some_and(|block| block.language == "bash");
         found.push(Block { language, body, is_output: after_commands && language == "text" });
+        is_directly_after = true;
     }
     found
 }
@@ -100,7 +113,7 @@ fn run_page(page: &str, text: &str, old: &TestServer) {
     let (server, home) = (TestServer::start(), tempfile::TempDir::new().unwrap());
     let directory = home.path();
     let blocks = blocks(text);
-    let commands: Vec<&str> = blocks.iter().filter(|block| block.language == "bash").map(|block| block.body).collect();
+    let commands: Vec<&str> = blocks.iter().filter(|block| block.language == "bash").map(|block| block.body.as_str()).collect();
     let script = format!("set -euo pipefail\n{}", commands.join("\n"))
         .replace("https://controller.example:1280", &format!("https://{}", server.bound()))
         .replace("https://old.example:1280", &format!("https://{}", old.bound()));

@@ -315,7 +315,7 @@ fn removed_data_file_is_noticed() {
     assert_eq!(ready(), 200);
     thread::sleep(Duration::from_secs(3));
     let (_, log) = running.stop();
-    let output = ["the data file was moved, replaced or deleted", "the data file is in its place again"];
+    let output = ["the data file was moved, replaced or deleted", "the data file is at its path again"];
     assert_eq!(output.map(|line| log.matches(line).count()), [1, 1], "{log}");
 }
 
