@@ -139,6 +139,17 @@ def upgrade(host, package):
     host.run("systemctl start overkeep && overkeep show service wiki")
 
 
+def adopt(host):
+    """Adopts an authority, which nobody has to trust because nobody enrolled here."""
+    key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+    (host.work / "authority").write_text("basicConstraints = critical, CA:TRUE\nkeyUsage = critical, keyCertSign, cRLSign\n")
+    for command in (f"req -x509 {key} -keyout root.key -out cas.pem -subj /CN=root -days 3650",
+                    f"req {key} -keyout signing.key -out signing.csr -subj /CN=signing",
+                    "x509 -req -in signing.csr -CA cas.pem -CAkey root.key -CAcreateserial -days 3650 -extfile authority -out signing.cert"):
+        subprocess.run(["openssl", *command.split()], cwd=host.work, check=True, capture_output=True)
+    host.run("overkeep pki adopt --signing-cert signing.cert --signing-key signing.key --root-bundle cas.pem && overkeep pki status && overkeep check")
+
+
 def leave(host):
     host.run("overkeep export > leaving.yaml && grep -q wiki leaving.yaml && systemctl stop overkeep && dpkg -r overkeep")
     expect(not (host.root / "usr/bin/overkeep").exists(), "the program is still there")
@@ -162,7 +173,7 @@ def main(binary, busybox):
         with controller(binary, place / "old") as old:
             try:
                 for stage in (lambda: install(host, page), lambda: create(host, page), lambda: apply(host, page, old), lambda: watch(host),
-                              lambda: break_and_restore(host), lambda: upgrade(host, package), lambda: leave(host)):
+                              lambda: break_and_restore(host), lambda: upgrade(host, package), lambda: adopt(host), lambda: leave(host)):
                     stage()
                     stages.append(stage)
             finally:
