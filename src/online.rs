@@ -28,7 +28,7 @@ type Listener = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A link between two routers that was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostLink {
+pub(crate) struct LostLink {
     /// The routers.
     pub ends: [String; 2],
     pub reason: String,
@@ -58,7 +58,7 @@ struct Links {
 
 impl Online {
     /// Records that a router has disconnected.
-    pub fn router_left(&self, id: &str, at: Timestamp) {
+    pub(crate) fn router_left(&self, id: &str, at: Timestamp) {
         self.set_router(id, None);
         let mut left = self.0.left.write().unwrap_or_else(PoisonError::into_inner);
         left.insert(id.to_owned(), at);
@@ -90,13 +90,13 @@ impl Online {
     }
 
     /// Whether there is a link between two routers.
-    pub fn are_linked(&self, one: &str, other: &str) -> bool {
+    pub(crate) fn are_linked(&self, one: &str, other: &str) -> bool {
         let links = self.0.links.read().unwrap_or_else(PoisonError::into_inner);
         links.open.values().any(|ends| ends.iter().any(|end| end == one) && ends.iter().any(|end| end == other))
     }
 
     /// The links that were lost last, newest first.
-    pub fn lost_links(&self) -> Vec<LostLink> {
+    pub(crate) fn lost_links(&self) -> Vec<LostLink> {
         self.0.links.read().unwrap_or_else(PoisonError::into_inner).lost.iter().rev().cloned().collect()
     }
 
@@ -118,7 +118,11 @@ impl Online {
 
     /// The connected routers that can be reached over links from some that are connected, including these. `may_pass` says whether a path
     /// may lead through a router.
-    pub fn reached_from<'r>(&self, routers: impl Iterator<Item = &'r str>, mut may_pass: impl FnMut(&str) -> bool) -> HashSet<String> {
+    pub(crate) fn reached_from<'r>(
+        &self,
+        routers: impl Iterator<Item = &'r str>,
+        mut may_pass: impl FnMut(&str) -> bool,
+    ) -> HashSet<String> {
         let mut found: HashSet<String> = routers.map(str::to_owned).collect();
         let mut waiting: Vec<String> = found.iter().cloned().collect();
         let connected = self.0.routers.read().unwrap_or_else(PoisonError::into_inner);

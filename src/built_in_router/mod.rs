@@ -241,7 +241,7 @@ impl Router {
     ///
     /// # Errors
     /// The first one of `each`.
-    pub fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
         let Some(core) = self.core() else { return Ok(()) };
         let open = core.registry.everything().circuits;
         open.iter().filter_map(|circuit| circuit.info(core.parts.id.as_str())).try_for_each(each)
@@ -251,7 +251,7 @@ impl Router {
     ///
     /// # Errors
     /// The first one of `each`.
-    pub fn each_channel<E>(&self, each: impl FnMut(ChannelInfo) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn each_channel<E>(&self, each: impl FnMut(ChannelInfo) -> Result<(), E>) -> Result<(), E> {
         let open = self.core().map(|core| core.registry.everything().channels).unwrap_or_default();
         open.iter().map(|channel| channel.info()).try_for_each(each)
     }
@@ -270,7 +270,7 @@ impl Router {
     }
 
     /// An open channel.
-    pub fn channel_info(&self, id: &str) -> Option<ChannelInfo> {
+    pub(crate) fn channel_info(&self, id: &str) -> Option<ChannelInfo> {
         Some(self.core()?.registry.channel(id.parse().ok()?)?.info())
     }
 

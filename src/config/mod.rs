@@ -357,7 +357,7 @@ impl Config {
     /// The address that clients of the built-in router connect to: `router.advertise`, or else the first of [`Config::advertised`]. `own`
     /// is the socket that only the router listens on, if any: then its port is used, and also its address if `advertise` is empty and the
     /// socket is not bound to every address.
-    pub fn router_address(&self, bound: SocketAddr, own: Option<SocketAddr>) -> Address {
+    pub(crate) fn router_address(&self, bound: SocketAddr, own: Option<SocketAddr>) -> Address {
         let first = || self.advertise.first().cloned().unwrap_or_else(|| bound.into());
         let derived = || match own {
             Some(own) if self.advertise.is_empty() && !own.ip().is_unspecified() => own.into(),

@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 16 << 20;
 
 /// A value of a router.
 #[derive(Debug)]
-pub struct InspectedValue {
+pub(crate) struct InspectedValue {
     pub router: String,
     pub name: String,
     /// Mostly JSON.
@@ -26,7 +26,7 @@ pub struct InspectedValue {
 
 /// The answers of routers.
 #[derive(Debug, Default)]
-pub struct Inspection {
+pub(crate) struct Inspection {
     pub values: Vec<InspectedValue>,
     pub errors: Vec<String>,
 }

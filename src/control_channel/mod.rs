@@ -141,7 +141,7 @@ impl Control {
     ///
     /// # Errors
     /// The first one of `each`.
-    pub fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
         self.0.core.circuits.all().iter().filter_map(|circuit| circuit.info()).try_for_each(each)
     }
 
@@ -158,7 +158,7 @@ impl Control {
     }
 
     /// Asks the connected routers that `is_meant` selects by their id for values by name.
-    pub async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String]) -> Inspection {
+    pub(crate) async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String]) -> Inspection {
         inspect::inspect(&self.0.core, is_meant, names).await
     }
 

@@ -66,7 +66,6 @@ impl Call {
     }
 
     /// The caller of an operation that needs a session.
-    /// The caller of an operation that needs a session.
     ///
     /// # Errors
     /// There is none, which the permission check of the row prevents.

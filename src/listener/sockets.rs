@@ -1,6 +1,7 @@
 //! The TCP sockets of a controller: one or more for `listen`, at most one each for `router.listen`, `routers.listen` and `metrics.listen`.
 //!
-//! A further one is a key in `config/`, a line in [`Sockets::bind`], and a use in `controller/mod.rs`. Not here: the socket for commands on the
+//! A further one is a key in `config/`, a field and a line in [`Sockets::bind`], and a use in `controller/mod.rs`; a drill leaves it out
+//! (`controller/drill.rs`) and `doctor` checks it (`maintenance/doctor/network.rs`). Not here: the socket for commands on the
 //! host (`admin_socket/socket.rs`).
 
 use std::{

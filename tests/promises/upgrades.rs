@@ -374,18 +374,49 @@ fn write_golden() {
     pack(NEWEST, &copy);
 }
 
+/// The kinds of which a file of the newest format holds records. A kind made since that format joins them with the next format: no file that a
+/// release wrote holds records of it.
+pub const FILED_KINDS: [&str; 24] = [
+    "apiSession",
+    "apiSessionCertificate",
+    "apiToken",
+    "authPolicy",
+    "authenticator",
+    "ca",
+    "config",
+    "configType",
+    "controller",
+    "edgeRouter",
+    "edgeRouterPolicy",
+    "enrollment",
+    "externalJwtSigner",
+    "identity",
+    "identityType",
+    "mfa",
+    "postureCheck",
+    "postureCheckType",
+    "service",
+    "serviceEdgeRouterPolicy",
+    "servicePolicy",
+    "session",
+    "terminator",
+    "transitRouter",
+];
+
 #[test]
 fn index_changes_with_format_only() {
+    FILED_KINDS.iter().for_each(|name| assert!(KINDS.iter().any(|entry| entry.kind.name == *name), "{name} is no kind"));
     let fields = || {
         KINDS
             .iter()
+            .filter(|entry| FILED_KINDS.contains(&entry.kind.name))
             .flat_map(|entry| (entry.indexed)().into_iter().map(move |field| (entry.kind.name, field, index_code(entry.kind, field))))
     };
     let names: BTreeSet<_> = fields().map(|(kind, field, _)| (kind, field)).collect();
     let codes: BTreeSet<_> = fields().map(|(.., code)| code).collect();
     assert_eq!(codes.len(), names.len(), "two fields have one code");
-    // A new kind changes the number without an upgrade: no file holds records of it. As long as no release has written the newest format, a
-    // new index changes it as well: the upgrade from earlier formats makes the rows.
+    // As long as no release has written the newest format, a new index changes the number without an upgrade: the upgrade from earlier formats
+    // makes the rows.
     let all = codes.iter().flatten().copied().collect::<Vec<u8>>();
     assert_eq!(
         crc32fast::hash(&all),

@@ -107,7 +107,7 @@ impl Contexts {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn save(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn save(&self) -> Result<PathBuf, Failure> {
         let path = Self::path()?;
         let text = serde_json::to_string_pretty(self).map_err(Failure::of)?;
         let new = path.with_extension(format!("{}.new", std::process::id()));

@@ -69,7 +69,7 @@ impl Record<EdgeRouter> {
 
 impl State {
     /// Whether a certificate is its current one or the one that waits.
-    pub fn has_fingerprint(&self, fingerprint: &str) -> bool {
+    pub(crate) fn has_fingerprint(&self, fingerprint: &str) -> bool {
         [&self.fingerprint, &self.unverified_fingerprint].into_iter().flatten().any(|own| own.eq_ignore_ascii_case(fingerprint))
     }
 

@@ -56,7 +56,7 @@ impl Enrollment {
     ///
     /// # Errors
     /// Its record cannot be read.
-    pub fn subject_name(&self, facts: &dyn Facts) -> Result<String> {
+    pub(crate) fn subject_name(&self, facts: &dyn Facts) -> Result<String> {
         let name = match self {
             Self { identity_id: Some(id), .. } => facts.find(id)?.map(|identity| identity.spec.name),
             Self { edge_router_id: Some(id), .. } => facts.find(id)?.map(|router| router.spec.name),

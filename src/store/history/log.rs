@@ -206,7 +206,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn append_history(&self, entry: HistoryEntry) -> Result<()> {
+    pub(crate) fn append_history(&self, entry: HistoryEntry) -> Result<()> {
         // Deleted sessions that share a transaction are otherwise unrelated, so that each is a change of its own.
         let is_part = matches!(entry.action, Action::Create | Action::Update | Action::Delete);
         let author = Author::clone(&self.author.borrow());
