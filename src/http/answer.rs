@@ -1,4 +1,4 @@
-//! The answer types of the functions in the route tables. Each describes itself and converts into a reply.
+//! The answer types of the functions in the route tables. Each type describes itself in the OpenAPI document and converts into a reply.
 
 use std::pin::Pin;
 
@@ -39,8 +39,8 @@ pub enum Content {
     Pieces(Pieces, usize),
 }
 
-/// The parts of a body in order, none of them empty. An error is the last item, and the client sees that the body is incomplete. Not
-/// `Send`: they stay on the thread of their connection.
+/// The parts of a body in order, none of them empty. After an error no part follows, and the client sees that the body is incomplete. The
+/// stream is not `Send`, because it stays on the thread of its connection.
 pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Result<Vec<u8>>>>>;
 
 impl From<Vec<u8>> for Content {
@@ -67,7 +67,7 @@ impl Reply {
     /// # Errors
     /// The value cannot be serialized, which is a defect.
     pub fn json(status: u16, value: &impl Serialize) -> Result<Self> {
-        let body = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
+        let body = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
         Ok(Self { status, media: JSON, body: body.into(), headers: Vec::new() })
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     schema::Checker,
 };
 
-/// A request whose parts the arguments of a function take.
+/// A request from which the arguments of a function are taken.
 pub struct Incoming<'r> {
     /// The values of the path's parameters, in order.
     pub(crate) segments: Vec<String>,
@@ -161,7 +161,7 @@ pub(crate) fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Re
 /// # Errors
 /// The value cannot be serialized, which is a defect.
 pub(crate) fn write(value: &impl Serialize) -> Result<Json> {
-    serde_json::to_value(value).map_err(|e| Error::Internal(format!("a value of ours as JSON: {e}")))
+    serde_json::to_value(value).map_err(|e| Error::Internal(format!("cannot write a value as JSON: {e}")))
 }
 
 /// The name of a body in the OpenAPI document: `ServiceCreate` for `service` and `Create`.
@@ -176,8 +176,8 @@ pub(crate) fn lower_first(name: &str) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The schema of a PUT from that of a POST: `fixed` members, which only creation sets, are not required; `demanded` members are; there are
-/// no defaults.
+/// The schema of a PUT, made from the schema of a POST. `fixed` members, which only creation sets, are not required. `demanded` members are
+/// required. There are no defaults.
 pub(crate) fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Json {
     if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
         required.retain(|name| !name.as_str().is_some_and(|name| fixed.contains(&name)));
@@ -187,7 +187,8 @@ pub(crate) fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]
     schema
 }
 
-/// The schema of a PATCH from that of a POST: nothing is required except the tag of a variant, and null leaves a member unchanged.
+/// The schema of a PATCH, made from the schema of a POST: nothing is required except the tag of a variant, and null leaves a member
+/// unchanged.
 pub(crate) fn patch_schema(mut schema: Json) -> Json {
     strip(&mut schema, &["default"]);
     optional(&mut schema);
@@ -233,7 +234,7 @@ fn optional(schema: &mut Json) {
     }
 }
 
-/// Also allows null.
+/// Changes a schema so that it also allows null.
 fn may_be_null(schema: &mut Json) {
     let Some(object) = schema.as_object_mut() else { return };
     let null = || Json::from("null");

@@ -35,7 +35,7 @@ impl Peer {
 /// A request as its function sees it: the caller, its source and time, and the application state.
 pub struct Call {
     pub state: Arc<AppState>,
-    /// The session of the request; `None` without a valid one.
+    /// The caller, by its session token or API token; `None` without a valid token.
     pub caller: Option<Arc<Caller>>,
     pub peer: Peer,
     /// The bearer token of the request, if it carries exactly one.
@@ -68,7 +68,7 @@ impl Call {
     /// The caller of an operation that needs a session.
     ///
     /// # Errors
-    /// There is none, which the permission check of the row prevents.
+    /// [`Error::Unauthorized`] without a caller. The permission check of the row prevents this.
     pub fn caller(&self) -> Result<&Arc<Caller>> {
         self.caller.as_ref().ok_or(Error::Unauthorized { anonymous: true })
     }

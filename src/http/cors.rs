@@ -18,8 +18,9 @@ pub(crate) fn allowed(request: &HttpRequest, origins: &[String]) -> Option<Strin
     origins.iter().find(|allowed| *allowed == origin).cloned()
 }
 
-/// The answer to an OPTIONS request. It allows credentials because some clients check that; sessions are sent in a header that a page must
-/// set itself, and browsers send no credentials to an origin of `*`.
+/// The answer to an OPTIONS request. It allows credentials because some clients check for that header. A session token is not a credential
+/// of the browser: the page must set it in a header. If the allowed origin is `*`, browsers reject the answer to a request with
+/// credentials.
 pub(crate) fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponseBuilder {
     let Some(method) = header(request, "access-control-request-method") else { return HttpResponse::Ok() };
     let status = if !METHODS.split(", ").any(|allowed| allowed == method) {
@@ -31,7 +32,7 @@ pub(crate) fn preflight(request: &HttpRequest, origins: &[String]) -> HttpRespon
     };
     let mut answer = HttpResponse::build(status);
     if status == StatusCode::OK {
-        // Pages may always set `accept`; clients do not expect it in the list.
+        // Pages may set `accept` without permission (Fetch, CORS-safelisted), and clients do not expect it in the list.
         let names: Vec<String> = wanted(request).filter(|name| name != "accept").collect();
         answer.insert_header(("access-control-allow-methods", METHODS));
         if !names.is_empty() {

@@ -41,7 +41,8 @@ impl RoleFilter {
         !self.role_filter.is_empty()
     }
 
-    /// The matching ids in ascending order; `None` without a filter. Attributes match together, ids each by themselves.
+    /// The matching ids in ascending order; `None` without a filter. The attributes are combined by `role_semantic`; every record with a
+    /// given id matches.
     ///
     /// # Errors
     /// An entry is neither `#attribute` nor `@id`, or the semantic is unknown.
@@ -158,7 +159,7 @@ pub(crate) async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, 
     preview.change(&call, delete).await
 }
 
-/// GET /{parents}/{id}/{children}: the children that refer to the parent, or that it refers to. Empty for an unknown parent.
+/// GET /{parents}/{id}/{children}: the children that refer to the parent, or that the parent refers to. Empty for an unknown parent.
 pub(crate) async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
     let naming = C::REFERENCES.iter().find(|reference| reference.kind == P::KIND).map(|reference| reference.field);
     let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);

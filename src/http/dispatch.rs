@@ -1,7 +1,9 @@
 //! The dispatcher: finds the row of a request and sends the answer of the row's function.
 //!
-//! actix-web implements HTTP and TLS. Routing is one radix tree behind its default service, because actix tries its own resources one after
-//! the other. The order of checks is: number of running requests, path, method, session, media types, body, permission.
+//! actix-web implements HTTP/1.1, `connection/http2.rs` HTTP/2. Each interface has a radix tree of its paths. The default service of
+//! actix-web uses these trees, because actix-web itself would try its resources one after the other. A request is rejected by the first of
+//! these checks that fails: number of running requests, length of the head, path, method, session, `accept`, arrival and length of the body,
+//! `content-type`, arguments, permission.
 
 use std::{
     sync::{
@@ -63,7 +65,7 @@ pub struct Dispatcher {
     pub interfaces: Interfaces,
     admission: Admission,
     requests: AtomicU64,
-    /// The administrator as whom admin socket requests are answered; set by the first of them.
+    /// The default administrator, who is the caller of requests over the admin socket; set by the first such request.
     pub(super) administrator: OnceLock<Id<Identity>>,
 }
 
@@ -74,7 +76,7 @@ impl Dispatcher {
         Self { state, interfaces, admission, requests: AtomicU64::new(0), administrator: OnceLock::new() }
     }
 
-    /// Stops waiting for the bodies of requests soon after the listener stops.
+    /// Sets the shutdown after which requests no longer wait for their bodies.
     pub(crate) fn end_with(&self, stopping: Shutdown) {
         self.admission.end_with(stopping);
     }
@@ -150,7 +152,10 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
         answer(&request, payload, &dispatcher, place, caller, bearer, hold.as_deref()).await
     };
     let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
-    let result = guarded.instrument(span.clone()).await.unwrap_or_else(|_| Err(Error::Internal("a panic while answering".into())));
+    let result = guarded
+        .instrument(span.clone())
+        .await
+        .unwrap_or_else(|_| Err(Error::Internal("a panic occurred while a request was answered".into())));
     if let Err(fault) = &result
         && let Some(refused) = Refused::of(fault, known.as_deref(), peer(&request).shown())
     {
@@ -162,7 +167,7 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
     send(&request, state, reply, known.as_deref(), hold)
 }
 
-/// Counts a request, and the time until its answer begins, under its row.
+/// Adds a request to the metrics of its row: its number, and the time until its answer begins.
 fn measure(dispatcher: &Dispatcher, request: &HttpRequest, status: u16, begun: Instant) {
     let path = request.uri().path();
     let interface = dispatcher.locate(path).map(|(interface, _)| interface.name).unwrap_or_default();
@@ -231,7 +236,7 @@ async fn answer(
     bearer: Option<Arc<str>>,
     hold: Option<&Hold>,
 ) -> Result<Reply> {
-    // In the recorded API only the root answers HEAD; it has no row for it.
+    // Like OpenZiti controllers, only the root answers HEAD. It has a row for GET only.
     let method = if request.method() == Method::HEAD && request.path() == "/" { "GET" } else { request.method().as_str() };
     let (row, segments) = dispatcher.find(method, request.uri().path())?;
     let caller = known(row, caller)?;
@@ -271,8 +276,8 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     Ok(reply)
 }
 
-/// Paths outside the interfaces: the health checks, the landing page, and the page that shows the documents. They are answered
-/// regardless of the number of running requests. HEAD is answered like GET, without the body.
+/// Answers paths outside the interfaces: the health checks, the page for administrators, and the page that shows the OpenAPI documents.
+/// They are answered regardless of the number of running requests. HEAD is answered like GET, without the body.
 fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<Reply>> {
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return None;
@@ -280,7 +285,7 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
     health::answer(request, path, state).or_else(|| page::answer(path, request.headers()).or_else(|| openapi::page::file(path)).map(Ok))
 }
 
-/// The caller, if the row needs one. On open rows an invalid token is ignored, and so is an API token, whose scope has no open rows.
+/// The caller. Rows that need no session ignore an invalid token. They also ignore an API token, because its scope covers no such row.
 fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Caller>>> {
     if row.permission == Permission::Open {
         return Ok(caller.ok().flatten().filter(|caller| caller.token.is_none()));
@@ -288,7 +293,8 @@ fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Ca
     caller?.ok_or(Error::Unauthorized { anonymous: true }).map(Some)
 }
 
-/// Checks the row's permission and the scope of an API token. Clients expect that a caller with a session is told about an invalid request first.
+/// Checks the row's permission and the scope of an API token. This is the last check, because clients expect a caller with a session to get
+/// the error about an invalid request first.
 fn permitted(row: &Row, query: &str, caller: Option<&Caller>) -> Result<()> {
     let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
         None => Permission::Open,
@@ -341,7 +347,7 @@ async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Op
     Ok(body.into())
 }
 
-/// Headers of every answer. A widely used client library fails without the instance id.
+/// Adds the headers of every answer. A widely used client library fails without the instance id.
 fn add_common_headers(answer: &mut HttpResponseBuilder, state: &AppState) {
     answer.insert_header(("server", SERVER));
     answer.insert_header((Header::Instance.name(), state.instance.as_str()));

@@ -1,4 +1,4 @@
-//! How errors look on the wire: one table, from [`Error`] to status, code and cause.
+//! The form of errors on the wire: one table from [`Error`] to status, code, message and cause.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub(crate) struct FailedCheck {
     is_passing: bool,
 }
 
-/// How an error looks. Programs print the message followed by the cause, so neither repeats the other.
+/// The answer to an error. Clients print the message followed by the cause, so the cause does not repeat the message.
 struct ErrorRow {
     status: u16,
     code: &'static str,
@@ -129,9 +129,9 @@ fn violation(error: &Error) -> Violation {
     }
 }
 
-/// Several broken rules; status and code are those of the first.
+/// Several broken rules. Status, code and cause are those of the first.
 fn several(errors: &[Error]) -> ErrorRow {
-    let Some(first) = errors.first() else { return error_row(&Error::Internal("no error among several".into())) };
+    let Some(first) = errors.first() else { return error_row(&Error::Internal("a list of errors is empty".into())) };
     let fields: Vec<String> = errors.iter().filter_map(|error| violation(error).field).collect();
     let message = match fields.as_slice() {
         [] => format!("{} rules are broken", errors.len()),

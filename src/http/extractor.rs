@@ -1,4 +1,5 @@
-//! The argument types of the functions in the route tables. Each describes itself and takes its part of the request.
+//! The argument types of the functions in the route tables. Each type describes itself in the OpenAPI document and takes its value from a
+//! request.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -27,7 +28,7 @@ pub(crate) trait Extractor: Sized + 'static {
     /// A schema of this API is invalid, which is a defect.
     fn describe(operation: &mut Operation) -> Result<()>;
 
-    /// Takes its part of a request.
+    /// Takes the argument from a request.
     ///
     /// # Errors
     /// The request does not match the description.

@@ -1,8 +1,8 @@
 //! Gzip compression (RFC 1952) of answers, for clients that accept it.
 //!
-//! A body is compressed as a whole before it is sent, or piece by piece as the pieces come. Each piece is a deflate block (RFC 1951) that
-//! ends at a byte and refers to nothing before it. So an unread answer holds only bytes, and each thread has one compressor for all its
-//! answers. Constant texts are compressed once.
+//! A body is compressed as a whole before it is sent, or in pieces while it is produced. The deflate blocks (RFC 1951) of a piece end at a
+//! byte boundary and do not refer to earlier pieces. Therefore no compressor state is kept for an answer between two pieces, and one
+//! compressor per thread serves all answers of the thread. Constant texts are compressed once.
 
 use std::{
     cell::RefCell,
@@ -86,7 +86,7 @@ impl Pieces {
     }
 }
 
-/// Compresses the pieces of a body as they come.
+/// Compresses the pieces of a body one after the other.
 pub(crate) fn stream(pieces: impl Stream<Item = Result<Vec<u8>>> + Unpin) -> impl Stream<Item = Result<Bytes>> {
     stream::unfold((pieces, Some(Pieces::default())), async |(mut pieces, packer)| {
         let mut packer = packer?;
@@ -111,7 +111,7 @@ fn packed_with(packer: &mut Compress, piece: &[u8], packed: &mut Vec<u8>) -> Res
         let taken = usize::try_from(packer.total_in() - before).unwrap_or_default();
         rest = rest.get(taken..).unwrap_or_default();
         match status {
-            Err(error) => return Err(Error::Internal(format!("an answer as gzip: {error}"))),
+            Err(error) => return Err(Error::Internal(format!("cannot compress an answer: {error}"))),
             // Free space in the buffer means that all output was written.
             Ok(_) if rest.is_empty() && packed.len() < packed.capacity() => return Ok(()),
             Ok(Status::Ok | Status::BufError | Status::StreamEnd) => {}

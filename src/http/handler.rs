@@ -1,4 +1,4 @@
-//! The functions of a route table: async functions of a call and up to four arguments.
+//! The functions of a route table: async functions that take a call and up to four other arguments.
 
 use std::{future::Future, pin::Pin};
 
@@ -14,7 +14,7 @@ use crate::error::Result;
 /// A pending answer. Not `Send`: a request stays on the thread that read it.
 pub(crate) type Pending = Pin<Box<dyn Future<Output = Result<Reply>>>>;
 
-/// A function of a route table. `Args` only distinguishes the arities.
+/// A function of a route table. `Args` only lets functions with different numbers of arguments implement the trait.
 pub(crate) trait Handler<Args>: Clone + Send + Sync + 'static {
     /// Describes the operation by its argument and answer types.
     ///
@@ -22,7 +22,8 @@ pub(crate) trait Handler<Args>: Clone + Send + Sync + 'static {
     /// A schema of this API is invalid, which is a defect.
     fn describe(operation: &mut Operation, schemas: &mut Schemas) -> Result<()>;
 
-    /// Takes the arguments. The function itself runs only when the returned future is awaited: the permission is checked in between.
+    /// Takes the arguments from a request. The function runs only when the returned future is awaited. The dispatcher checks the permission
+    /// before that.
     ///
     /// # Errors
     /// The request does not match the arguments.

@@ -1,4 +1,4 @@
-//! Answers for whoever watches the process: `/health`, `/ready` and `/health-checks`. They need no session.
+//! The health checks for monitoring: `/health`, `/ready` and `/health-checks`. They need no session.
 
 use actix_web::HttpRequest;
 use serde_json::{Value as Json, json};
@@ -9,7 +9,7 @@ use crate::error::Result;
 /// The first path segments of these answers.
 pub(crate) const PATHS: [&str; 3] = ["health", "ready", "health-checks"];
 
-/// The answer for a path, if it is one of these.
+/// The answer for a path; `None` if the path is not a health check.
 pub(crate) fn answer(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<Reply>> {
     match path {
         "/health" => Some(Reply::json(200, &json!({ "status": "alive" }))),
@@ -33,7 +33,7 @@ fn reason(state: &AppState) -> Option<&'static str> {
     }
 }
 
-/// The checks in the form of OpenZiti controllers; `?type=short` leaves out times. The status is 200 in any case, as there.
+/// The checks in the form of OpenZiti controllers; `?type=short` leaves out times. The status is always 200, as with those controllers.
 fn checks(request: &HttpRequest, state: &AppState) -> Result<Reply> {
     let is_short = form_urlencoded::parse(request.query_string().as_bytes()).any(|(name, value)| name == "type" && value == "short");
     let checks = [

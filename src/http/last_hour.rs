@@ -1,6 +1,7 @@
 //! The last hour in memory: traffic of the built-in router, circuits, log-ins and refusals, in steps of ten seconds.
 //!
-//! A charting page shows it without a metrics server. It begins with the process, and holds [`STEPS`] steps of a fixed size, about 20 KiB.
+//! The page for administrators draws charts of these steps, so that no metrics server is needed. The list is empty when the process starts,
+//! and holds at most [`STEPS`] steps of a fixed size, about 20 KiB.
 
 use std::{
     collections::VecDeque,
@@ -69,7 +70,7 @@ impl LastHour {
         Self { router, control, metrics, steps: Mutex::new((VecDeque::with_capacity(STEPS), Totals::default())) }
     }
 
-    /// Notes a step again and again until the result is dropped.
+    /// Adds a step at every interval of [`STEP`] until the result is dropped.
     ///
     /// # Errors
     /// No thread can be started.

@@ -59,7 +59,7 @@ impl Limits {
 /// The slot of a running request, released on drop.
 pub(crate) type RequestSlot = OwnedSemaphorePermit;
 
-/// Admits or rejects requests. A request waits here only for the rest of its body.
+/// Admits or rejects requests. An admitted request waits only for the rest of its body.
 pub(crate) struct Admission {
     permits: Arc<Semaphore>,
     head: usize,
@@ -74,7 +74,7 @@ impl Admission {
         Self { permits: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals, stopping: OnceLock::new() }
     }
 
-    /// Stops waiting for bodies soon after the listener stops.
+    /// Sets the shutdown. Requests wait for their bodies until [`BODY_STOP_GRACE`] after it begins.
     pub(crate) fn end_with(&self, stopping: Shutdown) {
         self.stopping.get_or_init(|| stopping);
     }
@@ -90,7 +90,7 @@ impl Admission {
         if head > self.head { Err(Error::Refused(Refusal::HeadTooLarge)) } else { Ok(slot) }
     }
 
-    /// Completes some time after the listener began to stop.
+    /// Completes [`BODY_STOP_GRACE`] after the listener began to stop.
     async fn left(&self) {
         match self.stopping.get() {
             Some(stopping) => stopping.connection().ends().await,
@@ -103,8 +103,8 @@ impl Admission {
         self.permits.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY })
     }
 
-    /// Waits for the body of an admitted request. A body that is not complete at once is awaited without the slot, so that a client that
-    /// sends nothing occupies none. If too many bodies are awaited, the oldest is given up.
+    /// Waits for the body of an admitted request. While a body is incomplete, its request holds no slot, so that a client that sends
+    /// nothing occupies none. If too many requests wait for their bodies, the one that has waited longest is rejected.
     ///
     /// # Errors
     /// [`Refusal::TooSlow`], [`Error::Busy`], and those of `body`.
@@ -138,12 +138,12 @@ struct Arrivals {
 #[derive(Default)]
 struct ArrivalTimer {
     next: u64,
-    /// Dropping a sender tells its request that it was given up.
+    /// Dropping a sender notifies its request that it is rejected.
     bodies: BTreeMap<u64, Sender<()>>,
 }
 
 impl Arrivals {
-    /// Registers another one; the receiver resolves when it is given up.
+    /// Registers a request. The receiver resolves when the request must be rejected.
     fn wait(&self) -> (Arrival<'_>, Receiver<()>) {
         let (here, overtaken) = channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +169,7 @@ impl Drop for Arrival<'_> {
     }
 }
 
-/// The result of `work`, or `refusal` after `time`.
+/// The result of `work`, or the error `refusal` if `work` takes longer than `time`.
 ///
 /// # Errors
 /// Those of `work`, or `refusal`.

@@ -1,8 +1,9 @@
 //! List answers: the ids of the records are determined first, then their JSON is written as the client reads it.
 //!
-//! A list of up to [`WHOLE`] bytes is sent as one body with its length. A longer one is sent in parts of about [`PART`] bytes. Each part is
-//! written in its own transaction when the previous part was taken, so that a slow client holds no transaction and only one part and the
-//! ids in memory. Invariant: every found id is written once, in order, unless its record was deleted meanwhile.
+//! A list of up to [`WHOLE`] bytes is sent as one body with its length. A longer list is sent in parts of about 64 KiB (`list_part.rs`).
+//! Each part is written in its own transaction once the client has accepted the previous part. Therefore a slow client holds no
+//! transaction, and only the ids and one part are in memory. Invariant: every found id is written once, in order, unless its record was
+//! deleted meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +31,7 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(100);
 const TRIES: usize = 100;
 
-/// Writes records of a list until a part is full. Called for each part, with a commit number from before the transaction.
+/// Writes records of a list until a part is full. Called for each part, with the commit numbers from before the transaction.
 type Write = Arc<dyn Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync>;
 
 /// A list of entries of type `T`.
@@ -49,7 +50,7 @@ struct Rest {
     has_entries: bool,
     state: Arc<AppState>,
     write: Write,
-    /// The text after the last entry, until it was sent.
+    /// The text after the last entry; `None` once it was sent.
     end: Option<Vec<u8>>,
 }
 
@@ -115,7 +116,7 @@ impl<T> Joined<T> {
     }
 }
 
-/// Data whose last member is a list. `data` holds an empty list as that member; `entries` are sent in its place.
+/// Data whose last member is a list. `data` holds an empty list as that member; `entries` are sent instead of that empty list.
 pub(crate) struct EndingInList<D, T, const STATUS: u16 = 200> {
     pub data: D,
     pub entries: Joined<T>,
@@ -149,8 +150,8 @@ fn pieces(first: Vec<u8>, rest: Rest) -> Pieces {
     Box::pin(futures_util::StreamExt::chain(first, rest))
 }
 
-/// Answers a list: `find` determines its records, `write` writes them. A `brief` list is found and started on this thread. `fields` are the
-/// filterable names that the answer declares; if there are none it declares nothing.
+/// Answers a list: `find` determines its records, `write` writes them. For a `brief` list both run on this thread at first. `fields` are
+/// the names in `meta.filterableFields`; without names the answer has no such member.
 ///
 /// # Errors
 /// Those of `find`, `write` and [`crate::store::Store::scan`].

@@ -23,7 +23,7 @@ pub struct Part<'i> {
 }
 
 impl<'i> Part<'i> {
-    /// The first part of an answer.
+    /// The first part of an answer, which may be its only one.
     pub fn first(ids: &'i Ids) -> Self {
         Self { ids, at: 0, text: Vec::new(), limit: WHOLE, has_entries: false }
     }
@@ -50,7 +50,7 @@ impl<'i> Part<'i> {
     /// # Errors
     /// The value cannot be serialized, which is a defect.
     pub(crate) fn add_value(&mut self, value: &impl Serialize) -> Result<()> {
-        let text = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))?;
+        let text = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("cannot write a record as JSON: {e}")))?;
         self.add(&[&text]);
         Ok(())
     }

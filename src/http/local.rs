@@ -52,7 +52,7 @@ pub enum LocalPart {
 /// # Errors
 /// The runtime cannot start, or the body of the answer ends with an error.
 pub(crate) fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, on_part: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
-    let runtime = Runtime::new().map_err(|e| Error::Internal(format!("a runtime: {e}")))?;
+    let runtime = Runtime::new().map_err(|e| Error::Internal(format!("cannot start a runtime for an admin socket request: {e}")))?;
     runtime.block_on(async {
         let reply = match answered(dispatcher, request).await {
             Ok(reply) => reply,

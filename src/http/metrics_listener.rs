@@ -1,7 +1,7 @@
-//! The listener for whoever collects metrics: HTTP without TLS and without a session, on an address of its own.
+//! The listener for metrics collectors: HTTP without TLS and without a session, on a separate address.
 //!
-//! It answers `GET /metrics` and nothing else. What can be held by whoever reaches it is bounded: connections, bytes of a head, and time.
-//! Bodies are not read.
+//! It answers GET and HEAD of `/metrics` and nothing else. Connections, bytes of a head, and times are bounded, because any program that
+//! reaches the address can connect. Bodies are not read.
 
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use super::{body, media_type};
 
 /// Connections at the same time.
 const CONNECTIONS: usize = 32;
-/// For a head to arrive, and between two requests of a connection.
+/// The time limit for a head to arrive, and for the pause between two requests of a connection.
 const TIME: Duration = Duration::from_secs(5);
 
 const OPENMETRICS: &str = "application/openmetrics-text";
@@ -29,7 +29,7 @@ pub(crate) enum MetricsFormat {
     Prometheus,
 }
 
-/// Makes the text of all metrics. Blocks.
+/// Writes all metrics as text. Blocks the thread.
 pub(crate) type MetricsSource = Arc<dyn Fn(MetricsFormat) -> String + Send + Sync>;
 
 /// A server for a socket that is bound. It runs while it is polled.

@@ -21,7 +21,8 @@ pub(crate) fn correct_case(json: &mut Json, schema: &Json) {
     }
 }
 
-/// Like [`correct_case`], for a PATCH: its own names are case-sensitive, but not those within lists, which are replaced as a whole.
+/// Like [`correct_case`], for the body of a PATCH: the names of its members are case-sensitive. Names within lists are not, because a PATCH
+/// replaces lists as a whole.
 pub(crate) fn correct_case_in_lists(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => each_member(members, schema, correct_case_in_lists),
@@ -51,7 +52,7 @@ fn each_item(items: &mut [Json], schema: &Json, act: fn(&mut Json, &Json)) {
     }
 }
 
-/// Removes members that are null. Maps keep theirs, unless their schema does not allow null.
+/// Removes members that are null. A map keeps its null values, unless the schema of the values does not allow null.
 pub(crate) fn drop_nulls(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {

@@ -13,7 +13,8 @@ pub enum Permission {
     Admin,
 }
 
-/// Who may call an operation, and with which authorization scheme. `Admin.session_only()` in a row of a table, or `Admin` for all schemes.
+/// Who may call an operation, and with which authorization scheme. A row of a route table says `Admin.session_only()` for the first scheme,
+/// or `Admin` for both.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Security {
     pub permission: Permission,

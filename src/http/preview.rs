@@ -1,7 +1,7 @@
-//! Previews: who would gain or lose access by a change, instead of the change.
+//! Previews: a request with `preview=true` reports who would gain or lose access by its change, and changes nothing.
 //!
-//! The change runs with all rules and references in memory beside the store; the engine compares the result with the present state. Nothing
-//! is written or published.
+//! The change is carried out in memory, with all rules and references, and the access engine compares the result with the present state.
+//! Nothing is written to the store or published.
 
 use super::{
     answer::{Answer, Reply, Shown},
@@ -24,7 +24,7 @@ const NAME: &str = "preview";
 /// The maximum number of names listed per side.
 pub(crate) const MAX_LISTED: usize = 20;
 
-/// Whether the request asks for a preview only.
+/// The parameter `preview`: whether the request asks for a preview only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Preview(bool);
 

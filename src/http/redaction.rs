@@ -6,7 +6,7 @@ use super::answer::{Content, Reply};
 
 /// Members whose texts are left out.
 const SECRET: [&[u8]; 4] = [b"token", b"jwt", b"enrollmentToken", b"enrollmentJwt"];
-/// Longer names are not compared.
+/// The number of bytes kept of a text. It exceeds the length of every name in [`SECRET`].
 const LONGEST: usize = 16;
 
 /// The same reply with empty texts in place of enrollment tokens.
@@ -27,12 +27,12 @@ pub(crate) fn without_enrollments(reply: Reply) -> Reply {
     Reply { body, ..reply }
 }
 
-/// The state of a scan through JSON text, of which one piece after the other is seen.
+/// The state of a scan of JSON text, which is passed in pieces.
 #[derive(Default)]
 struct Scan {
     in_text: bool,
     escaped: bool,
-    /// The last text, as far as it may be a name.
+    /// The beginning of the last text: at most [`LONGEST`] bytes.
     last: Vec<u8>,
     /// Whether the last text was a secret member's name, and its value has not begun.
     is_named: bool,

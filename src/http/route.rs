@@ -120,7 +120,7 @@ impl Routes {
     pub(crate) fn remove<E: Lifecycle>(self, security: impl Into<Security>) -> Self {
         self.delete(format!("/{}/{{id}}", E::KIND.path), security, crud::delete::<E>).refuses(&[409])
     }
-    /// The records of kind `C` that refer to a record of kind `P`, or that it refers to.
+    /// The records of kind `C` that refer to a record of kind `P`, or that the record of kind `P` refers to.
     pub(crate) fn linked<P: Entity, C: Entity>(self, security: impl Into<Security>) -> Self {
         self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), security, crud::linked::<P, C>)
     }
@@ -129,7 +129,7 @@ impl Routes {
         self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), security, crud::related::<P, C>)
     }
 
-    /// Adds the rows of another function.
+    /// Adds the rows that the given function adds to a table.
     pub(crate) fn mount(self, more: impl FnOnce(Self) -> Self) -> Self {
         more(self)
     }
@@ -214,7 +214,7 @@ impl Routes {
         }
         let mut tree = matchit::Router::new();
         for (path, index) in at {
-            tree.insert(path.as_str(), index).map_err(|e| Error::Internal(format!("the route {path}: {e}")))?;
+            tree.insert(path.as_str(), index).map_err(|e| Error::Internal(format!("cannot add the route {path}: {e}")))?;
         }
         Ok(Interface { name: self.name, base: self.base, document, paths, tree })
     }

@@ -57,11 +57,11 @@ pub struct AppState {
     /// The configuration at the start.
     pub config: Arc<Config>,
     pub clock: Clock,
-    /// New at every start; clients read the version again when it changes.
+    /// The instance id, new at every start. Clients read `/version` again when it changes.
     pub instance: String,
-    /// The `host:port` that clients are sent to first.
+    /// The first advertised `host:port` of this controller.
     pub address: String,
-    /// All addresses, including that one.
+    /// All advertised addresses, including `address`.
     pub addresses: Vec<String>,
     /// Names and addresses that router certificates must not have.
     pub(crate) reserved: Reserved,

@@ -13,7 +13,7 @@ use crate::{
 const OF_SESSIONS: [&str; 5] = ["authenticate", "current-api-session", "current-identity", "posture-response", "posture-response-bulk"];
 /// Last path segments of operations that renew the certificate of the connection.
 const OF_CERTIFICATES: [&str; 2] = ["extend", "extend-verify"];
-/// Kinds whose records hold secrets of others: a token with a restricted scope could do with them what its scope forbids.
+/// Kinds whose records hold secrets of other callers. With such a secret, a token with a restricted scope could do what its scope forbids.
 const SECRETS: [&str; 2] = ["api-sessions", SESSIONS];
 const SESSIONS: &str = "sessions";
 /// A kind whose records hold secrets that create credentials.
@@ -53,10 +53,10 @@ impl ScopeWords {
         words
     }
 
-    /// Checks that a scope has no other words.
+    /// Checks that a scope has only these words.
     ///
     /// # Errors
-    /// The members with other words, and what is allowed.
+    /// A member has another word; the error lists the allowed words.
     pub(crate) fn check(&self, token: &ApiToken) -> Result<()> {
         let known = |member: &'static str, given: &[String], known: &BTreeSet<String>| {
             let other = given.iter().find(|word| !known.contains(*word));
@@ -82,7 +82,7 @@ fn action(row: &Row) -> &str {
     }
 }
 
-/// Whether a token may use an operation. A preview only reads.
+/// Whether a token may use an operation. A preview counts as the action `read`.
 pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
     let is_network = row.path == NETWORK;
     let is_preview = preview::is_asked(row, query) || is_network && preview::asks(query);

@@ -20,7 +20,7 @@ const MAX_LENGTH: usize = 64;
 pub(crate) struct Unknown {
     /// The path, with dots.
     pub path: String,
-    /// The known names at its place.
+    /// The names that the schema knows in the same object.
     known: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ fn collect_unknown(json: &Json, schema: &Json, path: &str, found: &mut Vec<Unkno
     }
 }
 
-/// The members in a schema; of several variants, those that fit the body's tag.
+/// The members in a schema. Variants whose tag differs from the tag in the body are left out.
 fn properties<'s>(members: &Map<String, Json>, schema: &'s Json) -> Vec<(&'s String, &'s Json)> {
     let is_its = |form: &&Json| {
         let tags = form.get("properties").and_then(Json::as_object).into_iter().flatten();

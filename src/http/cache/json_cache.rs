@@ -1,4 +1,5 @@
-//! The cache of records as JSON, as far as it is the same for every caller. Lists are concatenated from it, details use it directly.
+//! The cache of the JSON of records, as far as the JSON is the same for every caller. Lists are concatenated from cached texts; details are
+//! sent as cached.
 
 use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 
@@ -30,7 +31,7 @@ pub(crate) const SOME: usize = 500;
 pub struct Text {
     /// JSON without the closing brace, so that members can be appended.
     pub open: String,
-    /// Its configs, which are shown differently to each caller.
+    /// The ids of the configs of the service. Their data is shown differently to each caller.
     pub configs: Vec<Id<Config>>,
 }
 
@@ -40,7 +41,8 @@ impl Text {
     /// # Errors
     /// The record cannot be serialized, which is a defect.
     pub fn of(record: &Record<Service>, tx: &Read<'_>) -> Result<Self> {
-        let mut open = serde_json::to_string(&detail(record, tx)?).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
+        let mut open =
+            serde_json::to_string(&detail(record, tx)?).map_err(|e| Error::Internal(format!("cannot write a service as JSON: {e}")))?;
         open.pop();
         Ok(Self { open, configs: record.spec.configs.clone() })
     }
@@ -61,7 +63,9 @@ impl<T: Serialize> CachedJson<T> {
     /// # Errors
     /// The value cannot be serialized, which is a defect.
     pub fn of(what: &T) -> Result<Self> {
-        to_raw_value(what).map(|text| Self(Arc::new(text), PhantomData)).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))
+        to_raw_value(what)
+            .map(|text| Self(Arc::new(text), PhantomData))
+            .map_err(|e| Error::Internal(format!("cannot write a record as JSON: {e}")))
     }
 }
 
@@ -90,11 +94,11 @@ impl<T> Serialize for CachedJson<T> {
 #[derive(Clone)]
 pub struct JsonCache {
     services: Cache<Text>,
-    /// By path and id.
+    /// By the path of the kind and the id.
     records: Cache<Box<RawValue>>,
 }
 
-/// A commit number before which texts are read.
+/// The commit numbers at a moment before the transaction in which texts are made.
 #[derive(Clone, Copy)]
 pub struct Present {
     services: CommitNumber,
@@ -110,7 +114,7 @@ impl JsonCache {
         }
     }
 
-    /// The present commit number; must be taken before the transaction in which texts are made.
+    /// The present commit numbers. They must be taken before the transaction in which texts are made.
     pub fn now(&self) -> Present {
         Present { services: self.services.now(), records: self.records.now() }
     }
@@ -120,7 +124,7 @@ impl JsonCache {
         self.services.find_all(ids)
     }
 
-    /// The text of a service; caches it.
+    /// The text of a service. The text is cached.
     ///
     /// # Errors
     /// Those of [`Text::of`].

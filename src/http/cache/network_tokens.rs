@@ -23,7 +23,7 @@ struct Claims<'c> {
     jti: String,
 }
 
-/// The last signed token. Any client may request it, so it is signed once per key and not per request.
+/// The last signed token and its signer. Any client may request the token, so it is signed once per key and not once per request.
 #[derive(Default)]
 pub(crate) struct NetworkTokens(Mutex<Option<(Arc<Signer>, String)>>);
 
@@ -41,7 +41,7 @@ impl NetworkTokens {
         }
         let issuer = format!("https://{address}/");
         let claims = Claims { em: "network", iss: &issuer, sub: &issuer, aud: [AUDIENCE], jti: Uuid::new_v4().to_string() };
-        let token = signer.sign(&claims).map_err(|e| Error::Internal(format!("signing the token of the network: {e}")))?;
+        let token = signer.sign(&claims).map_err(|e| Error::Internal(format!("cannot sign the network token: {e}")))?;
         *kept = Some((signer, token.clone()));
         Ok(token)
     }

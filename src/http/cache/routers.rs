@@ -46,12 +46,12 @@ impl Routers {
         Self(Cache::following(store, |kind| kind == EdgeRouter::KIND, ROUTERS))
     }
 
-    /// The present commit number; must be taken before the transaction in which routers are read.
+    /// The present commit number. It must be taken before the transaction in which routers are read.
     pub fn now(&self) -> CommitNumber {
         self.0.now()
     }
 
-    /// Those of these routers that exist, in order; caches them.
+    /// The routers with these ids, in order, without those that do not exist. The routers are cached.
     ///
     /// # Errors
     /// A record cannot be read.

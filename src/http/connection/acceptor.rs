@@ -1,8 +1,8 @@
 //! Serves REST connections in the protocol that the handshake selected.
 //!
-//! actix implements HTTP/1.1. HTTP/2 is implemented here with the library `h2` (`connection/http2.rs`), because actix does not bound the
-//! memory it holds for an HTTP/2 client. Start with [`connection_handlers`]. Invariant: a connection always ends with the listener, and the
-//! memory held for it is in its account.
+//! actix-web implements HTTP/1.1. HTTP/2 is implemented in `connection/http2.rs` with the library `h2`, because actix-web does not bound
+//! the memory that it holds for an HTTP/2 client. Start with [`connection_handlers`]. Invariant: a connection always ends with the
+//! listener, and the memory held for a connection is in its account.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
@@ -102,7 +102,7 @@ fn http1(dispatcher: web::Data<Dispatcher>, patience: ConnectionLimits, stopping
         .keep_alive(patience.keep_alive)
         .client_request_timeout(patience.head)
         .client_disconnect_timeout(STOP_GRACE)
-        // A client that closes its sending side has gone: its requests are abandoned.
+        // A client that closes its sending side is treated as gone: its requests are cancelled.
         .h1_allow_half_closed(false)
         .h1_write_buffer_size(PART)
         .on_connect_ext(|connection: &Connection, beside: &mut Extensions| {

@@ -1,7 +1,7 @@
 //! Sends an answer on an HTTP/2 stream (RFC 9113), in parts as the client reads.
 //!
-//! Not here: the connection and its requests (`connection/http2.rs`). Invariant: a part that was passed to the library and is not yet
-//! written keeps the hold of its answer.
+//! Not here: the connection and its requests (`connection/http2.rs`). Invariant: a part that was passed to `h2` and is not yet written
+//! keeps the memory of its answer in the account of the connection.
 
 use std::{error::Error as StdError, future::poll_fn, pin::pin, sync::Arc};
 
@@ -92,7 +92,7 @@ fn head(reply: &Response<()>, size: BodySize) -> Result<http::Response<()>, http
     head.body(())
 }
 
-/// A part of an answer that the library has not written yet.
+/// A part of an answer that `h2` has not written yet.
 pub(crate) struct Part {
     bytes: Bytes,
     _hold: Arc<Hold>,

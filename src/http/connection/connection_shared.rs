@@ -24,7 +24,7 @@ pub(crate) struct ConnectionShared {
     pub patience: Duration,
     /// The number of requests in progress.
     pub working: Cell<usize>,
-    /// When the client last read something, or an answer began.
+    /// When the client last read something, or when an answer last began.
     pub moved: Cell<Instant>,
     /// Why the connection must be closed.
     pub cut: RefCell<Option<String>>,
@@ -42,7 +42,7 @@ impl ConnectionShared {
 pub(crate) struct RequestInProgress<'l>(&'l ConnectionShared);
 
 impl<'l> RequestInProgress<'l> {
-    /// Counts one more.
+    /// Counts one more request until the result is dropped.
     pub(crate) fn on(line: &'l ConnectionShared) -> Self {
         line.working.set(line.working.get() + 1);
         Self(line)

@@ -58,7 +58,7 @@ pub(crate) struct Guarded<T> {
 }
 
 enum Guard {
-    /// With bytes that were read and not passed on.
+    /// The bytes were read and not yet passed on.
     Http1(TargetGuard, Bytes),
     Http2(Heads),
 }
@@ -117,7 +117,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guarded<T> {
     }
 }
 
-/// Passes on as much as there is room for.
+/// Moves bytes from `rest` to `buf`, as many as fit.
 fn copy_part(rest: &mut Bytes, buf: &mut ReadBuf<'_>) {
     buf.put_slice(&rest.split_to(rest.len().min(buf.remaining())));
 }
@@ -136,7 +136,7 @@ struct BlockedWrite {
 }
 
 impl WriteTimeout {
-    /// The result of a write; an error if it has waited for too long.
+    /// Passes on the result of a write, or an error if the write has waited for too long.
     fn keep<R>(&mut self, account: &Account, cx: &mut Context<'_>, sent: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if sent.is_ready() {
             self.waiting = None;

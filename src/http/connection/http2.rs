@@ -1,9 +1,9 @@
 //! An HTTP/2 connection (RFC 9113), with the library `h2`.
 //!
 //! One task reads requests, answers them and sends the answers, so that everything ends with the connection. A request is processed once
-//! the client has read enough of the previous answers (`connection/memory_ledger.rs`). An answer of which nothing is read for too long ends
-//! the connection. Not here: sockets and TLS (`listener/`), the answers themselves (`dispatch.rs`). Invariant: data passed to the library
-//! and not yet written is held in the account of the connection.
+//! the client has read enough of the previous answers (`connection/memory_ledger.rs`). If a client reads nothing of an answer for too long,
+//! the connection is closed. Not here: sockets and TLS (`listener/`), the content of answers (`dispatch.rs`). Invariant: data that was
+//! passed to `h2` and is not yet written is held in the account of the connection.
 
 use std::{
     cell::{Cell, RefCell},
@@ -44,14 +44,14 @@ use super::{
 use crate::http::call::Peer;
 use crate::listener::ConnectionGuard;
 
-/// This many malformed or excess requests end a connection: each costs the library memory. Known clients send at most 100 requests before
-/// they learn the limit.
+/// The number of malformed or excess requests that ends a connection, because each of them occupies memory in `h2`. Known clients send at
+/// most 100 requests before they receive the limit of concurrent requests.
 const REFUSALS: usize = 128;
-/// The memory of a request until its answer is sent, besides its head and the answer. The stream in the library, the task that answers it
-/// and the head of the answer take 7.2 KiB (measured with 128 requests on each of 56 connections). The allocator keeps as much again for up
-/// to ten seconds while connections are closed and others follow (measured with 2,000 and 19,000 connections).
+/// The memory of a request until its answer is sent, besides its head and the body of the answer. The stream in `h2`, the task that answers
+/// it and the head of the answer take 7.2 KiB (measured with 128 requests on each of 56 connections). The allocator keeps as much again for
+/// up to ten seconds while connections are closed and others follow (measured with 2,000 and 19,000 connections).
 const REQUEST: usize = 16 << 10;
-/// The number of requests of a connection that are started before other connections have their turn.
+/// The number of requests of a connection that are started before its task yields to other connections.
 const BATCH: usize = 8;
 /// The memory of the connection itself. It counts while a request is in progress.
 const OPEN: usize = 48 << 10;
@@ -169,7 +169,7 @@ where
 
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut begun = 0;
-        // Without room nothing is read: what the client sends stays in the socket. What was read is accepted completely.
+        // While there is no room, nothing is read: what the client sends stays in the socket. Requests that were read are all accepted.
         let is_paused = !self.is_leaving && self.is_paused(cx);
         loop {
             match if is_paused { Poll::Pending } else { self.accept(cx) } {
@@ -204,8 +204,8 @@ where
         }
     }
 
-    /// Accepts the next request. Returns false if the connection has ended. Its memory is held from now on, because the library has already
-    /// read it.
+    /// Accepts the next request. Returns false if the connection has ended. The memory of the request is held from now on, because `h2` has
+    /// already read the request.
     fn accept(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let next = ready!(pin!(self.connection.accept()).poll(cx));
         match next {

@@ -1,12 +1,16 @@
 //! The ledger of bytes held in memory for clients: unread answers, and incomplete heads and bodies of requests.
 //!
-//! Each connection has an [`Account`], each held item a [`Hold`]. There are two bounds. Above the bound of a connection none of its
-//! requests is started until the client has read. Of the bound of all connections together seven eighths are for everybody: above that,
-//! connections that hold memory are closed, those first whose clients have not read for the longest time, and no connection starts a
-//! request until there is room again ([`Account::total_room`]): a closed connection keeps its memory until its task runs. The last eighth
-//! is for clients that have read a whole answer on their connection. Not here: reading and writing (`connection/guard.rs`,
-//! `connection/http2.rs`), the order of the connections that wait (`connection/waiters.rs`).
-//! Invariant: the sums of an account are those of its holds, and the sum of the ledger is that of its accounts.
+//! Each connection has an [`Account`], each held item a [`Hold`]. There are two bounds.
+//!
+//! The first bound is for unread answers on one connection. Above it, no request of the connection is started until the client has read.
+//!
+//! The second bound is for all connections together. Every client may use seven eighths of it. Above that share, connections that hold
+//! memory are closed, first those whose clients have not read for the longest time, until the others hold at most three quarters of the
+//! bound. A closed connection keeps its memory until its task runs. No connection starts a request before there is room again
+//! ([`Account::total_room`]). The last eighth is reserved for clients that have read a whole answer on their connection.
+//!
+//! Not here: reading and writing (`connection/guard.rs`, `connection/http2.rs`), the order of waiting connections
+//! (`connection/waiters.rs`). Invariant: the sums of an account are those of its holds, and the sum of the ledger is that of its accounts.
 
 use std::{
     collections::HashMap,
@@ -24,7 +28,7 @@ use super::waiters::{Network, Waiters};
 
 /// The minimum interval between two searches for connections to close.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(5);
-/// How long a connection waits for room in the total before it checks again by itself.
+/// How long a connection waits for room in the total before it checks again without being notified.
 const RECHECK: Duration = Duration::from_secs(1);
 /// The minimum interval between two log lines about closed connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
@@ -34,12 +38,12 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct MemoryBounds {
     /// For unread answers on one connection.
     pub each: usize,
-    /// For everything on all connections.
+    /// For all bytes held for clients on all connections.
     pub total: usize,
 }
 
 impl MemoryBounds {
-    /// The part of the total that everybody may use.
+    /// The part of the total that every client may use.
     fn shared(self) -> usize {
         self.total / 8 * 7
     }
@@ -56,9 +60,9 @@ struct Accounts {
     next: AtomicU64,
     accounts: Mutex<HashMap<u64, Weak<State>>>,
     last_search: Mutex<LastSearch>,
-    /// Connections that wait for room in the part for everybody.
+    /// Connections that wait for room in the part of the total that every client may use.
     waiters: Waiters,
-    /// Connections of clients that read, which wait for room in the total.
+    /// Connections that wait for room in the whole total. Their clients have read a whole answer.
     readers: Waiters,
 }
 
@@ -108,7 +112,8 @@ impl MemoryLedger {
         u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Closes connections until the others hold at most 3/4 of the bound; those first whose clients have not read for the longest time.
+    /// Closes connections until the others hold at most 3/4 of the total, first those whose clients have not read for the longest time.
+    /// Does nothing if the connections that are not being closed hold less than the part of the total that every client may use.
     fn make_room(&self) {
         let Some(mut last_search) = self.0.last_search.try_lock() else { return };
         if last_search.at.is_some_and(|at| at.elapsed() < SEARCH_INTERVAL) {
@@ -158,7 +163,7 @@ struct State {
     ledger: MemoryLedger,
     held: AtomicUsize,
     unread: AtomicUsize,
-    /// When the client last read something or nothing was held, in milliseconds since the ledger was created.
+    /// When the client last read something, or, if later, when bytes were held after none were. In milliseconds since the ledger was created.
     since: AtomicU64,
     /// Whether the client has read a whole answer.
     reads: AtomicBool,
@@ -168,7 +173,7 @@ struct State {
 }
 
 impl Account {
-    /// Holds bytes that are not an answer.
+    /// Adds held bytes that are not part of an answer.
     pub(crate) fn hold(&self, bytes: usize) -> Hold {
         let hold = Hold { account: self.clone(), kept: AtomicUsize::new(0), answer: AtomicUsize::new(0) };
         hold.keep(bytes);
@@ -193,7 +198,7 @@ impl Account {
         held.load(Relaxed) < if self.reads() { bounds.total } else { bounds.shared() }
     }
 
-    /// Waits until the bound of all connections has room for another request. Closes connections for it, possibly this one.
+    /// Waits until the bound of all connections has room for another request. Closes connections to make room, possibly this one.
     pub(crate) async fn total_room(&self) {
         let Accounts { waiters, readers, .. } = &*self.0.ledger.0;
         let waiter = if self.reads() { readers } else { waiters }.join(self.0.network);
@@ -275,7 +280,7 @@ impl Hold {
         self.account.change(old, bytes);
     }
 
-    /// Notes that the client read a part of it.
+    /// Notes that the client read a part of the answer.
     pub(crate) fn took(&self) {
         self.account.took();
     }

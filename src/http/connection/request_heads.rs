@@ -1,7 +1,7 @@
-//! Heads of HTTP/2 requests as they arrive. The library bounds their content; this bounds the length of an unfinished one, and measures
-//! what is incomplete.
+//! Heads of HTTP/2 requests while they arrive. `h2` bounds the content of complete heads; this module bounds the length of an incomplete
+//! head and counts the received bytes of incomplete heads and frames.
 
-/// Follows the frames of a client (RFC 9113, section 4.1) and adds up those of one head: HEADERS and its CONTINUATIONs.
+/// Tracks the frames of a client (RFC 9113, section 4.1) and adds up the lengths of those of one head: HEADERS and its CONTINUATIONs.
 pub(crate) struct Heads {
     /// Bytes to skip until the next frame begins: at first the preface (section 3.4).
     ahead: usize,

@@ -1,11 +1,11 @@
 //! Request targets as scripts send them: `?filter=name="web"` with literal quotation marks.
 //!
-//! RFC 3986 requires such characters to be percent-encoded. Common servers accept them, but our HTTP library answers 400. So they are
-//! encoded before the library reads them, only in the request line: the head is followed to its end, and the body is skipped by its length.
-//! After a head that gives the length in another way, more than once or malformed, nothing is checked on this connection any more.
-//! Invariant: no byte of a header or a body is changed.
+//! RFC 3986 requires such characters to be percent-encoded. Common servers accept them literally, but actix-web answers 400. They are
+//! therefore encoded before actix-web reads them, and only in request lines. To find the next request line, the guard reads each head to
+//! its end and skips the body by its `content-length`. If a head has a malformed or repeated `content-length`, or another way to give the
+//! length, nothing on the connection is checked after this head. Invariant: no byte of a header or a body is changed.
 
-/// Follows the incoming bytes of an HTTP/1.1 connection.
+/// Tracks the position in the incoming bytes of an HTTP/1.1 connection.
 #[derive(Default)]
 pub(crate) struct TargetGuard {
     at: Position,
@@ -15,7 +15,7 @@ pub(crate) struct TargetGuard {
     header: Vec<u8>,
     length: Option<u64>,
     is_odd: bool,
-    /// Bytes of the current head.
+    /// Received bytes of the current head.
     come: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The body of an answer, sent in small parts, so that no library copies more of it than it can send.
+//! The body of an answer. The body is passed to the HTTP library in small parts, so that the library copies no more than it can send.
 
 use std::{
     error::Error as StdError,

@@ -1,7 +1,8 @@
-//! Connections that wait for room in the memory of all connections. The networks of their clients take turns, and each network calls the
-//! connection that has waited longest, so that a crowd from one network delays itself.
+//! Connections that wait for room in the memory of all connections.
 //!
-//! Not here: how much room there is (`connection/memory_ledger.rs`). Invariant: a network has a turn exactly if it has an entry.
+//! Waiting connections are notified in round-robin order over the networks of their clients, and within a network in the order in which
+//! they began to wait. Many connections from one network therefore mainly delay each other. Not here: how much room there is
+//! (`connection/memory_ledger.rs`). Invariant: a network is in `turns` exactly if it is in `waiting`, and it is in `turns` once.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 /// The network of a client, or none if the address is unknown.
 pub(crate) type Network = Option<IpAddr>;
 
-/// The connections that wait. Cheap to clone.
+/// The waiting connections. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Waiters(Arc<Mutex<Queues>>);
 
@@ -35,7 +36,7 @@ impl Queues {
         queue.insert(number, notify);
     }
 
-    /// Removes the connection that is called next.
+    /// Removes and returns the connection to notify next.
     fn next(&mut self) -> Option<Arc<Notify>> {
         while let Some(network) = self.turns.pop_front() {
             let queue = self.waiting.get_mut(&network)?;
@@ -54,7 +55,7 @@ impl Queues {
 }
 
 impl Waiters {
-    /// Lets a connection wait.
+    /// Adds a connection to those that wait.
     pub(crate) fn join(&self, network: Network) -> Waiter {
         let mut queues = self.0.lock();
         let number = queues.next;
@@ -64,7 +65,7 @@ impl Waiters {
         Waiter { waiters: self.clone(), network, number, notify }
     }
 
-    /// Calls the next connection.
+    /// Notifies the next connection.
     pub(crate) fn call_next(&self) {
         let next = self.0.lock().next();
         if let Some(notify) = next {
@@ -73,7 +74,7 @@ impl Waiters {
     }
 }
 
-/// A connection that waits. Dropping it calls the next one.
+/// A waiting connection. Dropping this notifies the next connection.
 pub(crate) struct Waiter {
     waiters: Waiters,
     network: Network,
@@ -82,12 +83,12 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// Waits for the call.
+    /// Waits until the connection is notified.
     pub(crate) async fn called(&self) {
         self.notify.notified().await;
     }
 
-    /// Waits once more after a call, before those of its network that came later.
+    /// Waits again after a notification. The connection stays before those of its network that began to wait later.
     pub(crate) fn rejoin(&self) {
         self.waiters.0.lock().enter(self.network, self.number, self.notify.clone());
     }

@@ -21,7 +21,7 @@ use crate::{
     store::Read,
 };
 
-/// The length of a tag.
+/// The number of hexadecimal digits of a tag.
 const TAG_DIGITS: usize = 32;
 
 /// The requested state of a network.
@@ -74,8 +74,8 @@ pub(crate) struct Applied {
     pub assertions: Vec<(String, Assertion)>,
 }
 
-/// A checksum of the document, its options and every record of the declared kinds: [`TAG_DIGITS`] hexadecimal digits. Reads them all: not for a
-/// job of the writer.
+/// A checksum of the document, its options and every record of the declared kinds: [`TAG_DIGITS`] hexadecimal digits. Reads all these
+/// records, which takes too long for a job of the writer.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -103,7 +103,7 @@ pub(crate) fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Req
     let mut objects = write(kinds, change, &wanted.network)?;
     if wanted.prune {
         let pruned = prune(kinds, change, wanted)?;
-        // Deleting an object may have deleted or changed objects of the file that refer to it.
+        // The deletion of an object may have deleted or changed objects of the document that refer to it.
         if !pruned.is_empty() && !write(kinds, change, &wanted.network)?.is_empty() {
             return Err(Error::invalid("prune", "an object of the file refers to an object that would be deleted", ""));
         }
@@ -141,7 +141,7 @@ fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, J
     Ok(objects)
 }
 
-/// Creates or updates one object; does nothing if it already agrees with the file.
+/// Creates or updates one object. Does nothing if the object already agrees with the document.
 fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Json) -> Result<Option<ObjectChange>> {
     let name = name_of(item);
     let object = |action, members| Some(ObjectChange { action, entity: of.kind.path, name: name.to_owned(), members });
@@ -149,7 +149,7 @@ fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Jso
     let Some(stored) = (of.find)(change, name)? else {
         let whole = (of.whole)(draft.clone())?;
         let id = (of.create)(change, draft)?;
-        // Creation may set some members to other values than the draft.
+        // Creation may give some members other values than the draft.
         if (of.find)(change, name)?.is_some_and(|made| made.draft != whole) {
             (of.replace)(change, &id, whole)?;
         }
@@ -187,7 +187,7 @@ fn differences(before: &Json, after: &Json) -> Vec<MemberChange> {
     changes.filter(|member| member.before != member.after).collect()
 }
 
-/// Deletes the objects that the file does not name, of the kinds that it lists.
+/// Deletes the objects that the document does not name, of the kinds that the document lists.
 fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwork) -> Result<Vec<ObjectChange>> {
     let mut deletions = Vec::new();
     for one in kinds.all().iter().rev() {
@@ -209,7 +209,7 @@ fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwo
     }
     let mut objects = Vec::new();
     for (of, id, name) in deletions {
-        // Some were already deleted together with others.
+        // This object may have been deleted together with another one.
         if (of.name)(change, &id)?.is_some() {
             (of.delete)(change, &id).map_err(|error| in_place(&format!("{}.{name}", of.kind.path), error))?;
         }

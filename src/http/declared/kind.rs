@@ -13,7 +13,7 @@ use crate::{
     store::Read,
 };
 
-/// Is called with one record after the other.
+/// A function that is called with each record.
 pub(crate) type DeclaredVisitor<'v> = &'v mut dyn FnMut(DeclaredRecord) -> Result<()>;
 
 /// A kind whose records occur in a network document: requests can replace a whole record, and each record has a unique name.
@@ -22,17 +22,17 @@ pub struct DeclaredKind {
     pub kind: Kind,
     /// The schema of a record in a request that creates it.
     pub schema: Arc<Json>,
-    /// Members that only creation sets.
+    /// Members that can only be set when a record is created.
     pub fixed: &'static [&'static str],
     /// The paths of references to other records, and the kinds of those.
     pub references: Vec<(IdPath, Kind)>,
-    /// Shows every record but those of the system.
+    /// Passes every record to a visitor, except system records.
     pub each: fn(&Read<'_>, DeclaredVisitor<'_>) -> Result<()>,
     /// The record with a name.
     pub find: fn(&Read<'_>, &str) -> Result<Option<DeclaredRecord>>,
     /// The name of the record with an id.
     pub name: fn(&Read<'_>, &str) -> Result<Option<String>>,
-    /// A draft completed with the defaults of all members.
+    /// Completes a draft with the defaults of missing members.
     pub whole: fn(Json) -> Result<Json>,
     /// Creates a record from a draft. Returns its id.
     pub create: fn(&Change<'_, '_>, Json) -> Result<String>,

@@ -30,7 +30,7 @@ impl DeclaredKinds {
             let is_free = |one: &DeclaredKind| {
                 one.references.iter().all(|(_, kind)| *kind == one.kind || !left.iter().any(|other| other.kind == *kind))
             };
-            // Kinds that refer to each other would keep their order; none do.
+            // The first kind if none is free: kinds that refer to each other keep their order. At present there are no such kinds.
             let at = left.iter().position(is_free).unwrap_or_default();
             placed.push(left.remove(at));
         }

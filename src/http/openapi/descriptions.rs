@@ -1,4 +1,4 @@
-//! The texts of the OpenAPI documents, written on the first request.
+//! The texts of the OpenAPI documents. Each text is generated on its first request and then kept.
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,7 +34,8 @@ impl Description {
     /// It cannot be serialized, which is a defect.
     pub fn json(&self) -> Result<Constant> {
         get_or_write(&self.json, || {
-            serde_json::to_vec(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as JSON: {e}")))
+            serde_json::to_vec(self.document.as_ref())
+                .map_err(|e| Error::Internal(format!("cannot write an OpenAPI document as JSON: {e}")))
         })
     }
 
@@ -43,7 +44,10 @@ impl Description {
     /// # Errors
     /// It cannot be serialized, which is a defect.
     pub fn yaml(&self) -> Result<Constant> {
-        let text = || serde_saphyr::to_string(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
+        let text = || {
+            serde_saphyr::to_string(self.document.as_ref())
+                .map_err(|e| Error::Internal(format!("cannot write an OpenAPI document as YAML: {e}")))
+        };
         get_or_write(&self.yaml, || text().map(String::into_bytes))
     }
 }

@@ -5,7 +5,8 @@ use serde_json::{Map, Value as Json};
 /// The example of a PEM body.
 pub(crate) const PEM_REQUEST: &str = "-----BEGIN CERTIFICATE REQUEST-----\nMIIB...\n-----END CERTIFICATE REQUEST-----\n";
 
-/// An example of a schema: its own, or one composed of its members. Members whose example is null are left out.
+/// An example value of a schema: the example in the schema, or one composed of the examples of its members. Members whose example is null
+/// are left out.
 pub(crate) fn of(schema: &Json) -> Json {
     let first = |keyword: &str| schema.get(keyword).and_then(Json::as_array).and_then(|values| values.first()).cloned();
     if let Some(known) = first("examples").or_else(|| schema.get("const").cloned()).or_else(|| first("enum")) {

@@ -65,7 +65,7 @@ const SHA512: &str = concat!(
     r#"47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e""#
 );
 
-/// In alphabetical order.
+/// The words in alphabetical order.
 const WORDS: &[Word] = &[
     Word("actualValue", "What the endpoint reported.", ""),
     Word("address", "The address.", r#""tcp:localhost:5432""#),

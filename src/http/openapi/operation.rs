@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use crate::http::{declared::kind::DeclaredKind, header::Header};
 use crate::{error::Result, schema::Checker};
 
-/// The query parameter that has unknown members and parameters rejected.
+/// The query parameter with which a request asks for the rejection of unknown members and parameters.
 pub(crate) const STRICT: &str = "strict";
 
 /// The media type of most bodies and answers.
@@ -56,7 +56,7 @@ pub struct BodyShape {
     pub checker: Option<Arc<Checker>>,
     /// The name of the schema in the OpenAPI document.
     pub title: Option<String>,
-    /// Whether the function checks the media type itself.
+    /// Whether the argument type, not the dispatcher, checks the media type.
     pub judged_by_function: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct BodyShape {
 pub struct AnswerShape {
     pub status: u16,
     pub content: Vec<(&'static str, Option<Json>)>,
-    /// Besides those of every answer.
+    /// The headers of this answer besides those of every answer.
     pub headers: &'static [Header],
 }
 
@@ -79,7 +79,7 @@ pub struct Operation {
     pub preview: Option<Json>,
     /// Members of the body that refer to records by id, and the path of their kind.
     pub references: Vec<(&'static str, &'static str)>,
-    /// The kind whose records it replaces, if they occur in network documents.
+    /// The kind whose records the operation replaces, if these records occur in network documents.
     pub declared: Option<DeclaredKind>,
     pub errors: BTreeSet<u16>,
     /// Whether the answer ignores the `accept` header.

@@ -1,7 +1,7 @@
 //! The page at `/docs` that shows the OpenAPI documents. All its files are in the binary.
 //!
-//! The viewer is Swagger UI (Apache-2.0, `docs/LICENSE-swagger-ui`), unmodified, compressed. The policy below allows the page to load
-//! nothing from elsewhere and to run only its own scripts; inline styles are allowed because the viewer needs them.
+//! The viewer is Swagger UI (Apache-2.0, `assets/LICENSE-swagger-ui`), unmodified and compressed. The content security policy below lets the
+//! page load nothing from other origins and run only its own scripts. Inline styles are allowed because Swagger UI needs them.
 
 use std::sync::LazyLock;
 
@@ -45,7 +45,7 @@ static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
     ]
 });
 
-/// The file at a path; `None` if it is not one of the page.
+/// The file at a path; `None` if the page has no such file.
 pub(crate) fn file(path: &str) -> Option<Reply> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let File { media, encoding, text, .. } = FILES.iter().find(|file| file.path == path)?;

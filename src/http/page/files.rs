@@ -17,7 +17,7 @@ pub(crate) struct File {
     pub media: &'static str,
     /// Its weak entity tag: the same for the plain and the compressed form.
     pub tag: String,
-    /// Compressed once, at the first request that takes gzip.
+    /// The content. It is compressed once, at the first request that accepts gzip.
     pub text: Constant,
 }
 

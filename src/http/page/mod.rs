@@ -1,8 +1,10 @@
-//! The page for administrators: HTML at `/` for whoever prefers it, and its files below `/page/`. Everything it needs is in the binary.
+//! The page for administrators: HTML at `/` for callers that prefer HTML to JSON, and its files below `/page/`. All files are in the
+//! binary.
 //!
-//! The page is static. It asks the REST interfaces as every other client does; no operation exists for the page alone. Its libraries
-//! (`assets/vendor/`, with their licences) are kept as npm has them; the step `page` of the gate compares them. Invariant: the policy below
-//! lets the page load files and data from its own origin only, and run no inline script, no inline style and no `eval`.
+//! The page is static. It calls the REST interfaces like every other client; no operation exists for the page alone. Its libraries
+//! (`assets/vendor/`, with their licences) are unmodified copies from npm packages; the step `page` of `.ci/run` compares them with these.
+//! Invariant: the content security policy below lets the page load files and data from its own origin only, and allows no inline script, no
+//! inline style and no `eval`.
 
 mod files;
 

@@ -71,7 +71,7 @@ pub(crate) async fn of_service(
     Headers(token): Headers<SessionToken>,
 ) -> Result<EndingInList<ServiceEdgeRouters, Common>> {
     if token.session_token.is_some() {
-        // The token cannot be one of this controller, so it is rejected like a missing one.
+        // This controller issues no such tokens, so any token is rejected like a missing one.
         return Err(Error::Unauthorized { anonymous: true });
     }
     let caller = call.caller()?;

@@ -37,7 +37,7 @@ pub(crate) struct EnrollQuery {
 
 /// A body of any of the media types.
 pub(crate) struct EnrollBody {
-    /// Or why it cannot be read, which is reported after a fault in the token.
+    /// The body, or the error if it cannot be read. A malformed token is reported before this error.
     offer: Result<EnrollmentRequest>,
 }
 
@@ -73,7 +73,7 @@ impl Extractor for EnrollBody {
         if media != JSON {
             return Ok(Self { offer: Ok(EnrollmentRequest::Text(String::from_utf8_lossy(&incoming.body).into_owned())) });
         }
-        // Parsed as any JSON first, because unknown members are reported.
+        // The body is parsed as an arbitrary object first, because unknown members are reported.
         let offer = match serde_json::from_slice::<Map<String, Json>>(&incoming.body).map(Json::Object) {
             Ok(json) => {
                 incoming.unknown.extend(report(unknown(&json, &members()), incoming.query)?);
@@ -122,7 +122,7 @@ pub(crate) fn well_formed(token: Option<String>) -> Result<Option<String>> {
 /// POST /enroll
 pub(crate) async fn enroll(call: Call, Query(wanted): Query<EnrollQuery>, sent: EnrollBody) -> Result<Enrolled> {
     let by_certificate = wanted.method.as_deref() == Some("ca");
-    // With method `ca` there is no token; the C SDK sends the id of the authority in its place.
+    // With method `ca` there is no token; the C SDK sends the id of the authority instead.
     let token = if by_certificate { None } else { well_formed(wanted.token)? };
     let (offer, chain) = (sent.offer?, call.chain());
     if by_certificate {

@@ -10,8 +10,8 @@ use crate::{
     pki::PublicJwk,
 };
 
-/// Prefix of a nonce before it is signed. Its blanks ensure that the text is never the beginning of a token, which is signed with the same
-/// key.
+/// The text that is put before a nonce, so that both are signed together. Tokens are signed with the same key, but contain no blanks:
+/// therefore the signed text can never be taken for a token.
 const DOMAIN: &str = "overkeep enrollment challenge: ";
 
 /// The public key that verifies tokens, once per certificate that it has had: a token names the certificate of its time.
@@ -60,6 +60,6 @@ pub(crate) async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> 
         return Err(Error::invalid("keyId", "is not the key of this controller", asked.key_id));
     };
     let message = format!("{DOMAIN}{}", asked.nonce);
-    let signature = signer.sign_bytes(message.as_bytes()).map_err(|e| Error::Internal(format!("signing a nonce: {e}")))?;
+    let signature = signer.sign_bytes(message.as_bytes()).map_err(|e| Error::Internal(format!("cannot sign a nonce: {e}")))?;
     Ok(Bare(NonceSignature { signature, algorithm: key.alg, kid: key.kid, ca_pool: call.keystore.bundle_pem(call.now.seconds()) }))
 }

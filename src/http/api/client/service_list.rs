@@ -1,5 +1,5 @@
-//! The list of services as one identity sees it: rights, filter, order and page. The client interface shows it to the caller, the
-//! management interface to administrators and for a named identity.
+//! The list of services as one identity sees it: rights, filter, order and page. The client interface shows the list of the caller. The
+//! management interface shows that of the caller or of a named identity.
 
 use std::sync::{Arc, OnceLock};
 

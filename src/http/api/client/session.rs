@@ -63,7 +63,7 @@ pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<M
     };
     session.token = call.changes.session_token(&id, &session, call.now)?;
     let place = call.sessions.admit_service(&caller.identity.id)?;
-    // The slot is released when the session counts itself.
+    // The slot is held until the session is stored and is itself counted.
     let (record, _) = call.changes.run(move |change| open(change, id, session, wish.tags).map(|record| (record, place))).await?;
     SessionViewer::read(&call, |sight| sight.render_with_routers(&record, &routers)).map(Made)
 }

@@ -134,7 +134,7 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
     let set = move |change: &Change<'_, '_>| {
         let own = change.get(&id)?;
         known.check(&own)?;
-        // A password set by another request meanwhile is kept.
+        // If another request has set the password meanwhile, that password is kept.
         if !matches!(&own.spec.credential, Credential::Updb { password, .. } if *password == stored) {
             return Err(Error::Refused(Refusal::WrongCurrentPassword));
         }

@@ -21,7 +21,7 @@ const INTERFACES: [(&str, &str); 5] = [
     ("edge-client", "/edge/client/v1"),
     ("edge-management", "/edge/management/v1"),
     ("fabric", "/fabric/v1"),
-    // Clients look up the names that they know and ignore this one.
+    // OpenZiti clients look up only the names that they know and ignore this name.
     ("overkeep", "/overkeep/v1"),
 ];
 

@@ -62,13 +62,13 @@ pub(crate) async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Resu
 /// A step in which a session passes the second factor with a code.
 type MfaStep = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &Attempt) -> Result<()>;
 
-/// Passes the caller's session through the second factor. Every such step uses this function.
+/// Runs a step in which the caller's session passes the second factor. Every such step is run by this function.
 async fn pass(call: &Call, code: String, step: MfaStep) -> Result<Done> {
     let (codes, session, attempt) = (call.codes.clone(), call.caller()?.session.clone(), attempt(call, code)?);
     call.changes.run(move |change| step(change, &codes, &session, &attempt)).await.map(|()| Done)
 }
 
-/// An attempt with a code. It is rejected here if the limit is reached, so that it does not occupy the writer.
+/// An attempt with a code. If the limit of attempts is reached, the attempt is rejected here and does not occupy the writer.
 fn attempt(call: &Call, code: String) -> Result<Attempt> {
     let caller = call.caller()?;
     let attempt = Attempt { code, session: caller.session.id.clone(), address: call.peer.address };

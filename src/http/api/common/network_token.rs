@@ -1,5 +1,6 @@
-//! The network token: a client joins a network with it by knowing only the address. It names the controller and is signed with its key. It
-//! is not secret and does not expire; enrolling requires something else, such as a token of an external signer.
+//! The network token, with which a client that knows only the address of the controller can join the network. The token names the
+//! controller and is signed with the controller's key. The token is not secret and does not expire. To enroll, a client needs a further
+//! proof, such as a token of an external signer.
 
 use schemars::JsonSchema;
 use serde::Serialize;

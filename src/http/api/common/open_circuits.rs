@@ -1,17 +1,17 @@
-//! The open circuits of the built-in router and of the others.
+//! The open circuits of the built-in router and of other routers.
 
 use crate::{built_in_router::CircuitInfo, http::state::AppState};
 
 /// Passes all open circuits to `each`, in no particular order.
 ///
 /// # Errors
-/// The first one of `each`.
+/// The first error of `each`.
 pub(crate) fn each<E>(state: &AppState, mut each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
     state.router.each_circuit(&mut each)?;
     state.control.each_circuit(each)
 }
 
-/// An open circuit.
+/// The open circuit with an id.
 pub(crate) fn find(state: &AppState, id: &str) -> Option<CircuitInfo> {
     state.router.circuit(id).or_else(|| state.control.circuit(id))
 }

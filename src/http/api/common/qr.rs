@@ -44,7 +44,7 @@ impl Picture {
 }
 
 fn png_of(pixels: &[u8]) -> Result<Vec<u8>> {
-    let failed = |e: png::EncodingError| Error::Internal(format!("a picture: {e}"));
+    let failed = |e: png::EncodingError| Error::Internal(format!("cannot write a QR code as PNG: {e}"));
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, PIXELS as u32, PIXELS as u32);
     encoder.set_color(png::ColorType::Grayscale);

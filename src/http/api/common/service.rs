@@ -81,7 +81,8 @@ impl HeldRights {
     }
 }
 
-/// Who looks at services and what is shown to them. It is derived once per answer, which may be written in several transactions.
+/// The identity for which services are shown, and what is shown. The plan is made once per answer; the answer may be written in several
+/// transactions.
 pub(crate) struct ViewPlan {
     identity: Record<Identity>,
     evidence: Evidence,
@@ -93,7 +94,7 @@ pub(crate) struct ViewPlan {
     hides_usage: bool,
 }
 
-/// An identity that looks at services in one transaction.
+/// Shows services to an identity within one transaction.
 pub(crate) struct Viewer<'v> {
     tx: &'v Read<'v>,
     access: &'v Access,
@@ -113,8 +114,8 @@ pub(crate) struct Viewer<'v> {
 type Setting = Rc<Option<(String, Document)>>;
 
 impl ViewPlan {
-    /// An identity with this posture evidence, who wants configs of these types, by id or name; `all` means every type, unknown ones are
-    /// ignored.
+    /// The plan for an identity with this posture evidence. `types` are the config types to show, by id or name; `all` means every type.
+    /// Unknown types are ignored.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -135,7 +136,7 @@ impl ViewPlan {
         Ok(Self { identity, evidence, wanted, has_checks, hides_usage: false })
     }
 
-    /// The same without the members that depend on the viewer.
+    /// The same plan. If `hides_usage` is set, the members that depend on the viewer are left out.
     #[must_use]
     pub(crate) fn hiding_usage(self, hides_usage: bool) -> Self {
         Self { hides_usage, ..self }
@@ -223,8 +224,8 @@ impl<'v> Viewer<'v> {
             return Ok(());
         }
         let written = |usage: &Usage| {
-            let mut usage = serde_json::to_vec(usage).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
-            // Its members are appended to those of the text.
+            let mut usage = serde_json::to_vec(usage).map_err(|e| Error::Internal(format!("cannot write a service as JSON: {e}")))?;
+            // The members of `usage` are appended to those of the text.
             if let Some(open) = usage.first_mut() {
                 *open = b',';
             }
@@ -234,7 +235,7 @@ impl<'v> Viewer<'v> {
             part.add(&[text.open.as_bytes(), &written(&self.usage(id, &text.configs, held)?)?]);
             return Ok(());
         }
-        // Without configs and checks the end is equal for all services with these rights.
+        // Without configs and posture checks, the end is the same for all services with these rights.
         let mut alike = self.alike.borrow_mut();
         let usage = match alike.entry(held.rights) {
             Entry::Occupied(known) => known.into_mut(),
@@ -244,7 +245,8 @@ impl<'v> Viewer<'v> {
         Ok(())
     }
 
-    /// What the identity holds of these services. The engine is locked once for all of them.
+    /// The rights that the identity has to each of these services, and the policies that grant them. The engine is locked once for all
+    /// services.
     fn held(&self, services: &[&str]) -> Vec<Held> {
         if self.plan.hides_usage {
             return services.iter().map(|_| Held::default()).collect();
@@ -306,7 +308,7 @@ impl<'v> Viewer<'v> {
         if let Some(known) = self.settings.borrow().get(id.as_str()) {
             return Ok(known.clone());
         }
-        // It may have been deleted since the service was read.
+        // The config may have been deleted since the service was read.
         let config: Option<Record<Config>> = self.tx.find(id)?;
         let named = config.and_then(|config| Some((self.plan.wanted.get(config.spec.config_type_id.as_str())?.clone(), config.spec.data)));
         let setting = Rc::new(named);

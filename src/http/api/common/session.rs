@@ -50,7 +50,7 @@ pub(crate) struct FullView {
 pub(crate) struct SessionViewer<'a> {
     state: &'a AppState,
     tx: &'a Read<'a>,
-    /// The commit number from before the transaction.
+    /// The commit number at a moment before the transaction.
     at: CommitNumber,
 }
 
@@ -60,7 +60,7 @@ impl<'a> SessionViewer<'a> {
         Self { state, tx, at }
     }
 
-    /// Runs `look` in its own transaction.
+    /// Runs `look` with a viewer in a new transaction.
     ///
     /// # Errors
     /// A record cannot be read; the errors of `look`.
@@ -77,7 +77,7 @@ impl<'a> SessionViewer<'a> {
         self.render_with_routers(record, &self.in_common(&record.spec.identity_id, &record.spec.service_id))
     }
 
-    /// Like [`SessionViewer::see`], with known common routers.
+    /// Like [`SessionViewer::render`], with the common routers already known.
     ///
     /// # Errors
     /// A record cannot be read.
@@ -124,7 +124,7 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
     let (state, own) = (call.state.clone(), scope(&call)?);
     let words = Words::of_whole(own.is_none());
     let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Scope::All, Scope::Ids));
-    // Taken before the transaction: a later number would keep outdated cache entries.
+    // The number must be taken before the transaction: a later one would keep outdated cache entries.
     let at = call.routers.now();
     listed(&call, listing, words, wanted, move |tx, record| SessionViewer::new(&state, tx, at).render_full(record)).await
 }

@@ -1,4 +1,4 @@
-//! Questions to routers about their state.
+//! Inspections: requests to routers for values of their state.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// The expression that means all routers.
 const ALL: &str = ".*";
-/// Maximum values asked for at once.
+/// The maximum number of values in a request.
 const MAX_VALUES: usize = 100;
 
 /// What is asked, and of which routers.

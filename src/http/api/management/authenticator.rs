@@ -62,8 +62,8 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
     Ok(Credential::Updb { username, password: call.passwords.hash_for(&call.store, &new.identity_id, call.peer.address, password).await? })
 }
 
-/// The certificate credential. Its chain must have been valid, below a trusted authority, when it was issued. Returns the third-party
-/// authority, if any.
+/// The certificate credential, and the third-party authority that issued the certificate, if any. At the time of issue, the chain of the
+/// certificate must have been valid and must have ended at a trusted authority.
 fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id<Ca>>)> {
     let pem = new.cert_pem.as_deref().filter(|pem| !pem.trim().is_empty()).ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
     let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;

@@ -41,7 +41,7 @@ impl Extractor for Proof {
         let sent = incoming.header("content-type").unwrap_or_default();
         match essence(sent).as_str() {
             PLAIN => {}
-            // JSON is a common mistake of clients: the error says that the body is wrong.
+            // Clients often send JSON by mistake. The error says which body is expected.
             JSON => return Err(Error::Unparseable("the body must be a PEM certificate as text/plain".into())),
             _ => return Err(not_taken(sent, &[PLAIN])),
         }

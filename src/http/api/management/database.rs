@@ -42,7 +42,7 @@ pub(crate) struct DatabaseSnapshotDetails {
 pub(crate) async fn snapshot(call: Call) -> Result<Shown<DatabaseSnapshotDetails>> {
     let maintenance = call.maintenance.clone();
     let made = tokio::task::spawn_blocking(move || maintenance.snapshot()).await;
-    let path = made.unwrap_or_else(|e| Err(Error::Internal(format!("a snapshot: {e}"))))?;
+    let path = made.unwrap_or_else(|e| Err(Error::Internal(format!("cannot take a snapshot: {e}"))))?;
     Ok(Shown(DatabaseSnapshotDetails { path: path.display().to_string() }))
 }
 

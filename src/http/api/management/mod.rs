@@ -186,6 +186,6 @@ pub(crate) fn routes() -> Routes {
         .post("/enrollments/{id}/refresh", Admin, enrollment::refresh)
         .summary("Renews the token and expiry of an enrollment; the previous token becomes invalid.")
         .body_name("refresh")
-        // the file
+        // the data file
         .mount(database::routes)
 }

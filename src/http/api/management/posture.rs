@@ -128,7 +128,7 @@ impl SessionData {
     }
 }
 
-/// GET /identities/{id}/posture-data. Empty for an unknown identity.
+/// GET /identities/{id}/posture-data. The answer for an unknown identity is empty.
 pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
     let endpoint = call.posture.endpoint(id.as_str());
     let known = endpoint.clone();

@@ -38,7 +38,7 @@ impl query::Subject for Attribute<'_> {
 async fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<Joined<String>> {
     let text = listing.filter.as_deref().unwrap_or_default();
     let mut query = query::Query::parse(text, &Words).map_err(|fault| Error::Filter(fault.to_string()))?;
-    // The parameters are ignored; without a limit in the filter there is none.
+    // Only the parameter `filter` is used. Without a limit in the filter, all entries are listed.
     query.limit.get_or_insert(query::Limit::None);
     let window = Window::new(&query, None, None);
     let mut found: Vec<String> = call.access.ask(|engine| engine.role_attributes(subject).map(ToString::to_string).collect());

@@ -53,7 +53,7 @@ pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Re
         Some(list) => list.split(',').map(str::to_owned).collect(),
         None => call.caller()?.config_types(),
     };
-    // Clients expect a list by roles without the members that depend on a viewer.
+    // Clients expect that a list filtered by roles lacks the members that depend on a viewer.
     let hides_usage = roles.is_some();
     service_list::list(&call, ServiceList { listing, roles, words: Words::ALL, types, as_identity, hides_usage }).await
 }

@@ -16,7 +16,7 @@ const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];
 pub(crate) async fn summary(call: Call) -> Result<Shown<BTreeMap<String, i64>>> {
     call.store.read(|tx| {
         let mut counts: BTreeMap<String, u64> = ABSENT.into_iter().map(|name| (name.to_owned(), 0)).collect();
-        // Clients expect the two kinds of routers under one name, and no API tokens.
+        // Clients expect one number for both kinds of routers, and no number of API tokens.
         let others = [ApiToken::KIND, EdgeRouter::KIND, TransitRouter::KIND];
         for kind in KINDS.iter().map(|entry| entry.kind).filter(|kind| !others.contains(kind)) {
             counts.insert(kind.names(), tx.count_of(kind)?);

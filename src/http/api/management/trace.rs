@@ -1,4 +1,4 @@
-//! Tracing of an identity's traffic.
+//! Requests to trace the traffic of an identity. They have no effect.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) struct TraceDetail {
     until: Timestamp,
 }
 
-/// PUT /identities/{id}/trace. Nothing is traced, because routers cannot connect to this controller yet.
+/// PUT /identities/{id}/trace. The request is checked and answered, but nothing is traced: this controller does not ask routers to trace.
 pub(crate) async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) -> Result<Shown<TraceDetail>> {
     call.store.read(|tx| tx.get(&id).map(|_| ()))?;
     if !wanted.enabled {
@@ -53,7 +53,7 @@ pub(crate) async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSp
 /// Seconds in each unit.
 const UNITS: [(&str, f64); 7] = [("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9)];
 
-/// The moment after `now` by a duration such as `1h30m`, `+1.5s` or `0`; before it with a leading minus.
+/// `now` plus a duration such as `1h30m`, `+1.5s` or `0`. With a leading minus the duration is subtracted.
 fn moment(now: Timestamp, text: &str) -> Option<Timestamp> {
     let (sign, length) = text.split_at(text.len() - text.trim_start_matches(['+', '-']).len());
     let length = if length == "0" { Duration::ZERO } else { duration(length)? };

@@ -53,7 +53,7 @@ fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
     Id::from_text(id.as_str())
 }
 
-/// Finds a router of either kind and shows it.
+/// A function that finds a router of either kind and returns its view.
 type Find<V> = fn(&Read<'_>, &Id<TransitRouter>) -> Result<Option<Detail<V>>>;
 
 /// A list of the routers of both kinds, each shown by `find`.
@@ -75,8 +75,8 @@ pub(crate) async fn listed<V: Serialize + JsonSchema + Send + 'static>(
     .await
 }
 
-/// The ids of the routers of both kinds on a page. They are sorted in memory, at most one request per scanning thread; a record holds only
-/// its tags (bounded by `members` in the configuration) and some short members.
+/// The ids of the routers of both kinds on a page. All routers are sorted in memory. Each scanning thread does this for at most one request
+/// at a time, and a record holds only its tags (bounded by `members` in the configuration) and some short members.
 fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
     let mut routers = Vec::new();

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The words of scopes, set once all tables are built.
+/// The allowed words in scopes. They are set when all route tables are built.
 pub(crate) type Scopes = Arc<OnceLock<ScopeWords>>;
 
 /// A new API token.

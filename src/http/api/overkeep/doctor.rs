@@ -1,4 +1,4 @@
-//! What would trouble this controller on its host and in its network, each with what mends it.
+//! Findings: problems of this controller on its host and in its network, each with its remedy.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
     store::Progress,
 };
 
-/// How far to look ahead.
+/// Certificates and other items that end within this time are findings.
 const AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// Which checks are made.
@@ -39,10 +39,10 @@ pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks
         found.extend(known.iter().flat_map(|known| network::findings(&config, Some(known))));
         found
     });
-    found.await.map(Shown).map_err(|e| Error::Internal(format!("the checks of the host: {e}")))
+    found.await.map(Shown).map_err(|e| Error::Internal(format!("the checks of the host did not complete: {e}")))
 }
 
-/// What this controller knows of itself.
+/// The facts about this controller that the checks need.
 async fn known(call: &Call) -> Result<Known> {
     let keystore = call.keystore.clone();
     let authorities = keystore.trusted_der(call.now.seconds());

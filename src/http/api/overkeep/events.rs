@@ -1,8 +1,8 @@
 //! The history as a stream of server-sent events (WHATWG HTML, section 9.2), one per row.
 //!
-//! A reader is a task that reads rows after the last sent one from the store and passes them to the connection. No rows are kept for it and
-//! nothing waits for it: a connection that accepts nothing for the duration of a request timeout is closed, and the client may resume with
-//! `Last-Event-ID`. Invariant: a reader gets every row once and in order, or is told which rows are gone.
+//! A reader is a task that reads the rows after the last sent row from the store and passes them to the connection. The store keeps no rows
+//! for a reader, and no commit waits for a reader. If a connection accepts nothing for the duration of a request timeout, the stream ends,
+//! and the client may resume with `Last-Event-ID`. Invariant: a reader sends every row once and in order, or says which rows are missing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ const MEDIA: &str = "text/event-stream";
 const SOME: usize = 64 << 10;
 /// Commits within this time of each other are sent together.
 const BATCH_PAUSE: Duration = Duration::from_millis(50);
-/// The interval of keep-alive comments; they also reveal a lost client.
+/// The interval of keep-alive comments. They also detect a lost client.
 const KEPT_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_LINE: &str = ": still here\n\n";
 /// Seconds in `retry-after` when the maximum number of readers is reached.
@@ -68,7 +68,7 @@ pub(crate) async fn watch(call: Call, Headers(From { last }): Headers<From>) -> 
     let place = call.watchers.place().ok_or(Error::Busy { retry_after: RETRY_AFTER })?;
     let end = call.store.read(|tx| tx.history_end())?;
     let last = match last.as_deref().map(str::trim).filter(|last| !last.is_empty()) {
-        // A later id than the end belongs to a history that was undone by restoring a file.
+        // An id after the end belongs to a history that was lost when an older data file was restored.
         Some(last) => last.parse::<u64>().map_err(|_| Error::invalid("Last-Event-ID", "is not the id of an event", last))?.min(end),
         None => end,
     };
@@ -117,7 +117,7 @@ impl Reader {
         matches!(timeout(self.state.limits.load().time, self.out.send(text)).await, Ok(Ok(())))
     }
 
-    /// The next text to send, once there is one. `None` if the reader may no longer read.
+    /// Waits for the next text to send. `None` if the reader must end.
     async fn next(&mut self) -> Result<Option<String>> {
         loop {
             if !self.may_read().await? {
@@ -138,7 +138,7 @@ impl Reader {
         }
     }
 
-    /// Whether the session still exists and is an administrator's. Counts as its activity.
+    /// Whether the session still exists and belongs to an administrator. Counts as activity of the session.
     async fn may_read(&self) -> Result<bool> {
         let Some(token) = &self.token else { return Ok(true) };
         let caller = self.state.caller(token, self.bearer.as_deref()).await?;
@@ -167,5 +167,5 @@ struct Disconnected {
 }
 
 fn json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| Error::Internal(format!("an event as JSON: {e}")))
+    serde_json::to_string(value).map_err(|e| Error::Internal(format!("cannot write an event as JSON: {e}")))
 }

@@ -1,4 +1,4 @@
-//! What ends soon, and a snapshot that is overdue.
+//! Certificates and other items that expire soon, and a scheduled snapshot that is overdue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -24,7 +24,7 @@ pub(crate) struct Question {
 /// GET /explain
 pub(crate) async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Shown<Explanation>> {
     let (access, posture) = (call.access.clone(), call.posture.clone());
-    // One identity may have thousands of sessions, and all signers and certificate authorities are read.
+    // This is a scan, because an identity may have thousands of sessions, and all signers and certificate authorities are read.
     let explained = call.store.scan(move |tx| {
         let Question { identity, service, right } = &asked;
         explain::explain(tx, &explain::Question { identity, service, right: *right, access: &access, posture: Some(&posture) })

@@ -1,4 +1,4 @@
-//! POST /authenticate/link: opens a session with a one-time link of the owner of the host.
+//! POST /authenticate/link: opens a session with a one-time link, which the owner of the data file made on the host.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -35,7 +35,8 @@ use crate::http::{
     route::Routes,
 };
 
-/// The table of the interface. `declared` are the kinds of the network document, `scopes` the words of scopes of API tokens.
+/// The route table of the interface. `declared` are the kinds of the network document. `scopes` are the allowed words in scopes of API
+/// tokens.
 pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
     let schema = declared.schema();
     let declared = Arc::new(declared);

@@ -20,14 +20,14 @@ pub(crate) struct Named {
     pub name: String,
 }
 
-/// Looks up each name once.
+/// The names of records within a transaction. Each name is read once.
 pub(crate) struct Names<'t> {
     tx: &'t Read<'t>,
     known: RefCell<HashMap<String, String>>,
 }
 
 impl<'t> Names<'t> {
-    /// Names as of a transaction.
+    /// Reads names in a transaction.
     pub(crate) fn of(tx: &'t Read<'t>) -> Self {
         Self { tx, known: RefCell::default() }
     }

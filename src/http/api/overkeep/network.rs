@@ -1,4 +1,4 @@
-//! The network as one document: show it, preview the changes of another document, and apply that.
+//! The network as one document: shows the present document, previews the changes that another document makes, and applies that document.
 
 use std::{
     collections::HashSet,
@@ -32,7 +32,7 @@ use crate::{
 
 /// The maximum number of deletions if the request does not set it.
 const MAX_DELETIONS: u64 = 10;
-/// The maximum number of pairs of a broken assertion in an error.
+/// The maximum number of pairs that an error names per broken assertion.
 const MAX_PAIRS: usize = 3;
 
 /// The options of deletion.
@@ -131,7 +131,7 @@ pub(crate) async fn replace(
     Error::all(plan.broken.iter().map(|broken| Err(broken.refused())))?;
     if !plan.objects.is_empty() {
         let expected = plan.objects.clone();
-        // Only what the document names is read again. A change of anything else meanwhile is as good as one that comes later.
+        // Only records that the document names are read again. A concurrent change of another record has the same effect as a later one.
         let change = move |change: &Change<'_, '_>| {
             let applied = apply(&kinds, change, &wanted)?;
             if applied.objects == expected { Ok(()) } else { Err(Error::Changed) }

@@ -1,4 +1,4 @@
-//! The configuration of an edge router, as `ziti router run` reads it. docs/routers.md describes its members; a test compares both.
+//! The configuration of an edge router, as `ziti router run` reads it. docs/routers.md shows the same configuration; a test compares both.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,11 +40,11 @@ pub(crate) async fn show(call: Call, id: Id<EdgeRouter>, Query(placement): Query
     Ok(Shown(configuration(&call.address, &advertise, link_port, &folder)))
 }
 
-/// The address for SDKs: the one that is asked for, or the one that the router reports, or its name.
+/// The address for SDKs: the requested one, or else the one that the router reports, or else the name of the router with port 3022.
 fn advertised(tx: &Read<'_>, id: &Id<EdgeRouter>, wanted: Option<&str>) -> Result<Address> {
     let router = tx.get(id)?;
     if router.is_built_in() {
-        // It runs in the controller and is configured there.
+        // The built-in router runs in the controller and is configured there.
         return Err(missing(EdgeRouter::KIND, id));
     }
     match wanted.filter(|text| !text.is_empty()) {

@@ -20,7 +20,7 @@ use crate::{
 
 /// The method, in metrics and in the history.
 const METHOD: &str = "ext-jwt";
-/// Where the page receives the code.
+/// The path to which the issuer sends the browser back with the code.
 pub(crate) const RETURN_PATH: &str = "/page/signed-in";
 
 /// A log-in to begin.
@@ -94,7 +94,7 @@ pub(crate) async fn finish(call: Call, Body(given): Body<SignerCode>) -> Result<
     login_answer(&call, caller, METHOD).await
 }
 
-/// Opens a session with a token that the issuer of a signer gave.
+/// Opens a session with a token from the issuer of a signer.
 async fn opened(
     call: &Call,
     exchanged: Option<(Id<ExternalJwtSigner>, String)>,
@@ -102,7 +102,7 @@ async fn opened(
 ) -> Result<crate::authentication::Caller> {
     let (signer, token) = exchanged.ok_or(Error::InvalidAuth)?;
     let principal = call.tokens.login(&call.store, call.now, &token).await?;
-    // The issuer of one signer must not log in for another one.
+    // A token from the issuer of one signer must not log in by another signer.
     if !matches!(&principal.basis, LoginBasis::Token(of) if *of == signer) {
         return Err(Error::InvalidAuth);
     }

@@ -80,7 +80,8 @@ pub(crate) struct SnapshotTrial {
 /// GET /snapshots
 pub(crate) async fn list(call: Call) -> Result<Shown<Vec<Snapshot>>> {
     let trials = call.trials.clone();
-    let known = spawn_blocking(move || trials.known()).await.map_err(|error| Error::Internal(format!("the snapshots: {error}")))?;
+    let known =
+        spawn_blocking(move || trials.known()).await.map_err(|error| Error::Internal(format!("cannot list the snapshots: {error}")))?;
     Ok(Shown(known?.into_iter().map(Snapshot::of).collect()))
 }
 
@@ -88,7 +89,7 @@ pub(crate) async fn list(call: Call) -> Result<Shown<Vec<Snapshot>>> {
 pub(crate) async fn begin(call: Call, Body(SnapshotTrialCreate { method, snapshot }): Body<SnapshotTrialCreate>) -> Result<Begun> {
     let trials = call.trials.clone();
     let begun = spawn_blocking(move || trials.begin(method.into(), &snapshot)).await;
-    begun.map_err(|error| Error::Internal(format!("a trial: {error}")))?.map(|()| Begun)
+    begun.map_err(|error| Error::Internal(format!("cannot start a trial of a snapshot: {error}")))?.map(|()| Begun)
 }
 
 /// GET /snapshot-trials

@@ -6,7 +6,7 @@ const OVERKEEP = '/overkeep/v1';
 const KEY = 'overkeep-session';
 const SIGNER_KEY = 'overkeep-signer'; // the secret of a log-in at an external signer, until the browser comes back
 const RETRY = [1000, 2000, 5000, 10000];
-const SILENCE = 40000; // the controller sends something every 15 seconds, so the connection is dead
+const SILENCE = 40000; // milliseconds without data after which the connection is lost: the controller sends data every 15 seconds
 
 /** A rejected request. `fields` maps a member of the request to the reason. */
 export class Refused extends Error {
@@ -31,7 +31,7 @@ export class Refused extends Error {
   }
 }
 
-/** Somebody logged in who may not use the page. */
+/** The error after a log-in by an identity that is not an administrator. */
 export class NotAdministrator extends Error {}
 
 let session = read();
@@ -135,7 +135,7 @@ export async function signers() {
   return rows.filter(({ externalAuthUrl, clientId }) => externalAuthUrl && clientId);
 }
 
-/** Leaves for the issuer of a signer, which sends the browser back with a code. */
+/** Sends the browser to the issuer of a signer, which sends it back with a code. */
 export async function goToIssuer(signer) {
   setSession(null);
   const { data } = await ask('POST', `${OVERKEEP}/authenticate/signer`, { body: { signer, host: location.host } });

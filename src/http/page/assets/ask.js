@@ -12,7 +12,7 @@ import { useNews } from './news.js';
 const t = texts.access;
 const RIGHTS = ['Dial', 'Bind'];
 const LIMIT = 100;
-// Obstacles that the page of the identity removes, with its token or its credentials.
+// Obstacles that are removed on the page of the identity, with its enrollment token or its credentials.
 const OF_IDENTITY = ['noCredential', 'credentialNotAllowed', 'secondFactor'];
 
 const move = values => location.replace(`#/access/ask?${query(values)}`);

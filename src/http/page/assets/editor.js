@@ -10,7 +10,7 @@ import { Preview } from './preview.js';
 
 const t = texts.form;
 const NOTHING = new Map();
-// What only the answer to a creation holds.
+// Members that only the answer to a creation contains.
 const SECRET = /^(token|secret|password)$/;
 
 /** The members of a record that a form may change. */

@@ -188,7 +188,7 @@ export function Field(props) {
   return html`<div class=${`field ${error ? 'wrong' : ''}`}><label id=${`${id}-label`} for=${id}>${label}${required && html` <span class="required">${t.required}</span>`}</label>${control}${note}${fault}</div>`;
 }
 
-/** The fields of an object: what is needed and what decides about access first, the rest behind a fold. */
+/** The fields of an object: first required members and those that decide about access, the others in a closed fold. */
 export function ObjectFields({ schema, value, onChange, errors, path = '', kind, fixed = [], disabled, folds }) {
   const variants = variantsOf(schema);
   const variant = variants?.[1].get(value[variants[0]]);

@@ -13,7 +13,7 @@ const RELATED = /^\/([a-z-]+)\/\{id\}\/([a-z-]+)$/;
 /** The interfaces with kinds. Paths of the first need no prefix. */
 const INTERFACES = [['/edge/management/v1', ''], ['/overkeep/v1', '/overkeep/v1']];
 
-/** Loads the documents of the interfaces and makes the kinds of them. */
+/** Loads the documents of the interfaces and derives the kinds from them. */
 export async function load() {
   if (kinds.size) return;
   const found = new Map();
@@ -58,7 +58,7 @@ function kindOf(name, item, paths, base) {
     shown: resolve(shown),
     create,
     replace,
-    // Members that only create sets.
+    // Members that only creation sets.
     fixed: create && replace ? (create.required || []).filter(member => !(replace.required || []).includes(member)) : [],
     canDelete: Boolean(one.delete),
     previews: { create: offers(item.post, 'preview'), change: offers(one.put, 'preview'), delete: offers(one.delete, 'preview') },
@@ -68,7 +68,7 @@ function kindOf(name, item, paths, base) {
   };
 }
 
-/** An operation on one record. A body that is a list is the member `list` of its form. */
+/** An operation on one record. If the body is a list, its form has the list as the member `list`. */
 function actionOf(method, verb, operation) {
   const body = resolve(bodyOf(operation));
   const isList = body?.type === 'array';

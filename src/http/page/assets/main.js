@@ -154,7 +154,7 @@ function Shell({ session }) {
     ${finding && ready && html`<${Finder} kinds=${orderedKinds()} onClose=${() => setFinding(false)} />`}`;
 }
 
-/** The secret of a one-time link: `#/link/SECRET`. It leaves the address at once, and with it the history of the browser. */
+/** The secret of a one-time link: `#/link/SECRET`. It is removed at once from the address, and so from the history of the browser. */
 function takeLink() {
   const { parts: [name, secret] } = address();
   if (name !== 'link') return null;
@@ -162,7 +162,7 @@ function takeLink() {
   return secret;
 }
 
-/** What an issuer sent back with the browser. It leaves the address at once. */
+/** The parameters with which an issuer sent the browser back. They are removed from the address at once. */
 function takeReturn() {
   if (location.pathname !== RETURN_PATH) return null;
   const { code, state, iss: issuer, error } = Object.fromEntries(new URLSearchParams(location.search));
@@ -173,7 +173,7 @@ function takeReturn() {
 const returned = takeReturn();
 const link = takeLink();
 if (link || returned) forgetSession();
-// A link that is opened in this tab later.
+// A one-time link may be opened in this tab later.
 addEventListener('hashchange', () => address().parts[0] === 'link' && location.reload());
 
 function Page() {

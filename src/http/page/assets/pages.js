@@ -1,4 +1,4 @@
-// The pages that are more than a list of records, in the order of the navigation. Each is named like its text and its icon.
+// The pages that are more than a list of records, in the order of the navigation. The name of a page is also that of its text and its icon.
 
 import { Access } from './access.js';
 import { Care } from './care.js';
