@@ -32,7 +32,7 @@ impl Peer {
     }
 }
 
-/// A request as its function sees it: the caller, its source and time, and the application state.
+/// What the function of a row gets about a request: the caller, the peer, the time, and the application state.
 pub struct Call {
     pub state: Arc<AppState>,
     /// The caller, by its session token or API token; `None` without a valid token.

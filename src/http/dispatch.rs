@@ -1,9 +1,10 @@
 //! The dispatcher: finds the row of a request and sends the answer of the row's function.
 //!
 //! actix-web implements HTTP/1.1, `connection/http2.rs` HTTP/2. Each interface has a radix tree of its paths. The default service of
-//! actix-web uses these trees, because actix-web itself would try its resources one after the other. A request is rejected by the first of
-//! these checks that fails: number of running requests, length of the head, path, method, session, `accept`, arrival and length of the body,
-//! `content-type`, arguments, permission.
+//! actix-web uses these trees, because actix-web itself would try its resources one after the other.
+//!
+//! A request is rejected by the first of these checks that fails: number of running requests, length of the head, path, method, session,
+//! `accept`, arrival and length of the body, `content-type`, arguments, permission.
 
 use std::{
     sync::{
@@ -146,7 +147,7 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
         }
         let place = dispatcher.admission.admit(&request)?;
         let bearer = bearer(&request);
-        // This may wait for the keys of an external signer.
+        // This may wait for the download of the keys of an external signer.
         let caller = within(state.limits.load().time, Refusal::Timeout, resolve(&request, bearer.as_deref(), state)).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
         answer(&request, payload, &dispatcher, place, caller, bearer, hold.as_deref()).await

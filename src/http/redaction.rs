@@ -34,9 +34,9 @@ struct Scan {
     escaped: bool,
     /// The beginning of the last text: at most [`LONGEST`] bytes.
     last: Vec<u8>,
-    /// Whether the last text was a secret member's name, and its value has not begun.
+    /// Whether the last text was the name of a secret member whose value has not begun.
     is_named: bool,
-    /// Whether the present text is a secret.
+    /// Whether the current text is a secret.
     is_secret: bool,
 }
 

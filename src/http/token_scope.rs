@@ -111,8 +111,8 @@ pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
     token.may(action) && kinds.all(|kind| token.covers(kind)) && !is_of_session && !is_own_kind
 }
 
-/// Whether the answer of an operation may hold enrollment tokens that an API token must not see: with one, it could create a credential.
-/// A token sees those of the kinds that it may create.
+/// Whether the answer of an operation may hold enrollment tokens that an API token must not see: with one, the caller
+/// could create a credential. An API token may see the enrollment tokens of kinds whose records it may create.
 pub(crate) fn hides_enrollments(row: &Row, token: &ApiToken) -> bool {
     let may_create = |kind: &str| token.may(CREATE) && !token.self_service && token.covers(kind);
     let mut shown = literals(row).filter(|part| ENROLLING.contains(part));

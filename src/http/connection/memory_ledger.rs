@@ -163,7 +163,8 @@ struct State {
     ledger: MemoryLedger,
     held: AtomicUsize,
     unread: AtomicUsize,
-    /// When the client last read something, or, if later, when bytes were held after none were. In milliseconds since the ledger was created.
+    /// When the client last read something, or, if later, when bytes were held after none were.
+    /// In milliseconds since the ledger was created.
     since: AtomicU64,
     /// Whether the client has read a whole answer.
     reads: AtomicBool,

@@ -11,7 +11,7 @@ use crate::{
     store::Read,
 };
 
-/// Caches the names and ids that it looks up. Records must not be renamed while it is used.
+/// Caches the names and ids that it looks up. Records must not be renamed while a `Names` is used.
 pub(crate) struct Names<'n> {
     kinds: &'n DeclaredKinds,
     read: &'n Read<'n>,

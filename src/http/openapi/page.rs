@@ -1,7 +1,7 @@
 //! The page at `/docs` that shows the OpenAPI documents. All its files are in the binary.
 //!
-//! The viewer is Swagger UI (Apache-2.0, `assets/LICENSE-swagger-ui`), unmodified and compressed. The content security policy below lets the
-//! page load nothing from other origins and run only its own scripts. Inline styles are allowed because Swagger UI needs them.
+//! The viewer is Swagger UI (Apache-2.0, `assets/LICENSE-swagger-ui`), unmodified and compressed. The content security policy below lets
+//! the page load nothing from other origins and run only its own scripts. Inline styles are allowed because Swagger UI needs them.
 
 use std::sync::LazyLock;
 

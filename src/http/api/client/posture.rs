@@ -104,7 +104,8 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
     Ok(EndingInList { data: PostureReply { services: Vec::new() }, entries })
 }
 
-/// The policies by which a caller may use a service now; of many only some, and none if the system has no posture checks.
+/// The policies by which a caller may use a service now. If there are many, only some of them are returned. If the system has no posture
+/// checks, none is returned.
 ///
 /// # Errors
 /// The caller lacks the right, may not see the service, or fails posture checks; a failure of posture checks is recorded.

@@ -1,6 +1,6 @@
 //! Lists of objects that exist only in memory, such as circuits. They are filtered, sorted, paged and sent in parts like lists of records.
 //!
-//! Invariant: one entry is held at a time, plus the ids and sort keys of the matching ones.
+//! Invariant: at most one entry is in memory at a time, besides the ids and sort keys of the matching entries.
 
 use serde::Serialize;
 
