@@ -251,7 +251,7 @@ fn one_of<'v>(values: impl Iterator<Item = &'v Json>) -> String {
 fn types(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(one) => type_name(*one).into(),
-        // That null is allowed too does not help the reader.
+        // The error does not mention that null is allowed too: that would not help the reader.
         TypeKind::Multiple(several) => several.iter().filter(|one| *one != JsonType::Null).map(type_name).collect::<Vec<_>>().join(" or "),
     }
 }

@@ -1,7 +1,7 @@
-//! What tests, benches and examples may use of the crate, by room. Nothing else is visible outside of it, so that the compiler finds code that
-//! nobody uses.
+//! What tests, benches and examples may use of the crate, by room. Nothing else is visible outside of it, so that the compiler finds code
+//! that nobody uses.
 //!
-//! A name is added here on purpose and for a test that needs it; this is no interface for other programs, and any release may change it.
+//! Add a name only for a test that needs it. This module is no interface for other programs, and any release may change it.
 
 pub mod access {
     pub use crate::access::{

@@ -10,12 +10,12 @@ use std::{
 
 /// The longest socket path in bytes that every system accepts.
 const MAX_SOCKET_PATH: usize = 90;
-/// The time after which either side gives up on the other.
+/// The time limit for one read or write on a connection, on either side.
 pub(crate) const IO_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval of progress lines.
 pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A path to an open file by its descriptor number: it stays valid when the file is renamed.
+/// A path to an open file by its descriptor number. The path stays valid when the file is renamed.
 pub(crate) fn descriptor_path(file: &File) -> PathBuf {
     Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
 }

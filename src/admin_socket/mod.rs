@@ -1,9 +1,9 @@
 //! The commands of the host's owner, which need no password: list administrators, reset a password, unlock an identity, make a one-time
 //! link to the page, list certificates, renew the server's key, explain access, verify the history, and copy, check or repair the file.
 //!
-//! Here: the commands and their effect on a store. [`socket`] carries them to a running controller over a socket beside the data file that
-//! only its owner can open. With no controller running, `cli/` opens the file itself and runs the command on it. [`request`] carries API
-//! requests over the same socket. Start reading at [`Command`]. Invariant: every use is logged, and no password is.
+//! Here: the commands and their effect on a store. [`socket`] sends them to a running controller over a socket beside the data file; only
+//! the owner of the data file can open the socket. If no controller runs, `cli/` opens the data file itself and runs the command on it.
+//! [`request`] sends API requests over the same socket. Start reading at [`Command`]. Invariant: every use is logged, and no password is.
 
 mod connection;
 pub mod request;
@@ -55,15 +55,15 @@ pub enum Command {
     Link {
         /// The administrator, by id or name; the default administrator if none is named.
         identity: Option<String>,
-        /// The address of the machine that may use it; this host if none is named.
+        /// The address of the only machine that may use the link; this host if none is named.
         from: Option<IpAddr>,
-        /// How long it can be used.
+        /// How long the link can be used.
         minutes: u32,
     },
     ListCertificates,
     /// Replaces the server's key and certificate.
     RenewKey,
-    /// Issues with the authority of another controller from now on; all PEM.
+    /// Issues certificates with the authority of another controller from now on. All texts are PEM.
     AdoptAuthority {
         certificate: String,
         key: Zeroizing<String>,
@@ -154,7 +154,7 @@ pub struct AdminContext {
     pub clock: Clock,
 }
 
-/// What links to the page are made of.
+/// The data that links to the page are made from.
 #[derive(Clone)]
 pub struct LinkMaker {
     pub links: LoginLinks,
@@ -344,7 +344,7 @@ pub(crate) fn describe(manifest: &Manifest) -> [String; 2] {
     [format!("the state of {made_at}, format {format} of release {release}: {records}"), format!("sha256 of the content: {hash}")]
 }
 
-/// The lines about a verified history. Without a fault they include the last row, as it is to be noted.
+/// The lines about a verified history. Without a fault they include the last row, in the form in which `history verify` accepts it later.
 pub(crate) fn verified_lines(Verified { rows, last, faults }: &Verified) -> Outcome {
     if faults.is_empty() {
         return Outcome::Done(vec![format!("nothing is wrong with {rows} rows; the last is {last}")]);

@@ -1,7 +1,7 @@
 //! API requests over the admin socket, answered as the default administrator.
 //!
-//! A request is one line of JSON. An answer is several lines of JSON: the head, pieces of the body in base64, and an end. While nothing
-//! else is sent, a `working` line is sent regularly. Bodies of any length are held in pieces only.
+//! A request is one line of JSON. An answer is several lines of JSON: the head, pieces of the body in base64, and an end. A `working` line
+//! is sent regularly while there is nothing else to send. A body is never held whole in memory, only in pieces.
 
 use std::{
     io::{self, BufReader, Write},
@@ -70,7 +70,7 @@ pub fn answer(dispatcher: &Dispatcher, request: LocalRequest, stream: &mut UnixS
                 drop(out.send(Err(error.to_string())));
             }
         });
-        // When this returns, `parts` is dropped, and the thread ends when it sends the next part.
+        // When `write_answer` returns, `parts` is dropped, and the thread ends at its next attempt to send a part.
         write_answer(parts, stream, stopped)
     })
 }

@@ -67,7 +67,8 @@ pub struct Listening {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Listens for commands on its own thread. Replaces a socket left behind: the caller holds the data file.
+/// Listens for commands on its own thread. Replaces a socket that an earlier process left behind. This is safe because the caller has
+/// locked the data file.
 ///
 /// # Errors
 /// The socket cannot be created.
@@ -112,7 +113,8 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     listener
 }
 
-/// Opens a directory that was just created. In a directory that others may write, it may have been replaced by another one or a link.
+/// Opens a directory that was just created. If others may write in its parent directory, they may have replaced it by another directory or
+/// by a link.
 fn own_directory(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).unwrap_or_default();
     let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -166,7 +168,8 @@ fn write_line(stream: &mut UnixStream, reply: &AnswerLine) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(reply)?)
 }
 
-/// Sends a command to the controller that listens on a socket. `see` receives the rows done and in total. `None`: no controller listens.
+/// Sends a command to the controller that listens on a socket. `on_progress` receives the number of rows done and in total. `None`: no
+/// controller listens.
 ///
 /// # Errors
 /// The reason why the controller rejected the command, or that it does not answer.
@@ -190,7 +193,8 @@ pub fn ask(path: &Path, command: &Command, on_progress: &mut dyn FnMut(u64, u64)
 impl Drop for Listening {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread, which then ends. If the socket's path was removed, nothing can wake it, and joining it would never return.
+        // The connection wakes the thread, which then ends. If the socket's path was removed, nothing can wake the thread, and joining the
+        // thread would never return.
         let is_woken = connect(&self.path).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| is_woken) {
             drop(thread.join());

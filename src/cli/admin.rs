@@ -1,5 +1,5 @@
-//! `overkeep admin`, `overkeep explain` and `overkeep pki`: commands for the owner of the host. A running controller performs them;
-//! otherwise the file is opened here.
+//! `overkeep admin`, `overkeep explain` and `overkeep pki`: commands for the owner of the host. A running controller performs the commands;
+//! if none runs, this process opens the data file.
 
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
@@ -119,7 +119,7 @@ impl Admin {
     /// Runs the command and returns its output.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         match self.what {
@@ -144,7 +144,7 @@ impl Pki {
     /// Runs the command and returns its output.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         match self.what {
@@ -162,7 +162,7 @@ impl Explain {
     /// Runs the command and returns its output.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let Self { right, identity, service, json, which } = self;
         let right = match right {
@@ -193,7 +193,7 @@ impl ControllerFlags {
     /// The controller's configuration.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, Failure> {
         let flags = [("data", self.data.clone()), ("passphrase-file", self.passphrase_file.clone())];
         let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();

@@ -32,7 +32,7 @@ impl Drill {
     /// Carries out the drill.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let snapshot = self.snapshot.map_or_else(|| newest(&config.snapshots), Ok)?;

@@ -30,7 +30,7 @@ impl ExpiringArguments {
     /// Runs the command.
     ///
     /// # Errors
-    /// The reason as one line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let query = vec![("within".to_owned(), self.within)];
         let request = Request { method: "GET".into(), path: "/overkeep/v1/expiring".into(), query, ..Request::default() };

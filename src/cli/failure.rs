@@ -1,4 +1,4 @@
-//! Why a command failed, and the line that says so.
+//! Why a command failed, and how the failure is reported.
 
 use std::{
     fmt::Display,
@@ -17,7 +17,7 @@ pub(crate) type CommandResult = Result<Outcome, Failure>;
 pub enum Failure {
     /// clap's message: what is wrong with the command line, or the requested help or version.
     Usage(clap::Error),
-    /// One line.
+    /// The reason, as one line.
     Start(String),
     /// The value of a flag is wrong; one line.
     Flag(String),
@@ -40,7 +40,7 @@ impl Failure {
         }
     }
 
-    /// What it says, in one line.
+    /// The message of the failure, as one line.
     pub(super) fn message(&self) -> String {
         match self {
             Failure::Usage(answer) => one_line(&answer.to_string()),
@@ -67,7 +67,7 @@ impl From<Refused> for Failure {
     }
 }
 
-/// One line.
+/// The text must be one line.
 impl From<String> for Failure {
     fn from(line: String) -> Failure {
         Failure::of(line)

@@ -1,5 +1,5 @@
 //! `overkeep snapshot`, `check`, `repair`, `restore` and `compact`: the data file as a whole. A running controller performs the command
-//! itself; otherwise the file is opened here. Only `restore` and `compact` require it to be stopped.
+//! itself; if none runs, this process opens the data file. Only `restore` and `compact` require a stopped controller.
 
 use std::{
     ffi::OsString,
@@ -80,7 +80,7 @@ impl Snapshot {
     /// Runs the command and returns its output.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let to = path::absolute(&self.to).map_err(|e| format!("{}: {e}", self.to.display()))?;
@@ -96,7 +96,7 @@ impl Check {
     /// Runs the command and returns its findings.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let look = |file: &Path| {
@@ -114,7 +114,7 @@ impl Repair {
     /// Runs the command and returns its findings.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let repair = |unreadable| {
@@ -132,7 +132,7 @@ impl Restore {
     /// Runs the command and returns its output.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let passphrase = config.passphrase().map_err(|e| e.to_string())?;
@@ -140,7 +140,7 @@ impl Restore {
             return judged(watched(|watch| snapshot_proof::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| outcome(&seen)));
         }
         let (data, now) = (config.data, Clock::system().now());
-        // Also if its file was moved away: the controller still writes to that file.
+        // Checked even if the data file was moved away, because a running controller still writes to the moved file.
         let beside = socket::beside(&data);
         if socket::answers(&beside) {
             return Err(format!("{} is in use by another process, which answers at {}", data.display(), beside.display()).into());
@@ -162,7 +162,7 @@ impl Compact {
     /// Runs the command and returns its output.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let data = self.which.config(environment)?.data;
         judged_of(

@@ -1,4 +1,5 @@
-//! `overkeep history`: whether the history is unmodified. A running controller performs the check; otherwise the file is opened here.
+//! `overkeep history`: whether the history is unmodified. A running controller performs the check; if none runs, this process opens the
+//! data file.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -41,7 +42,7 @@ impl History {
     /// Runs the command and returns its findings.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let HistoryCommand::Verify { file, noted } = self.what;
         let look = |file: &std::path::Path| offline::verify_history(file, noted.as_ref()).map(|verified| verified_lines(&verified));

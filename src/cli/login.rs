@@ -82,7 +82,7 @@ impl Login {
     /// Logs in and keeps the session.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self) -> CommandResult {
         let (url, host) = address(&self.url, "URL")?;
         let name = self.context.clone().unwrap_or(host);
@@ -155,7 +155,7 @@ impl ContextCommand {
 /// An address without a slash at its end, and its `host:port`.
 ///
 /// # Errors
-/// It is not `https://host:port`; `flag` names it.
+/// The text is not `https://host:port`. The error names `flag`.
 pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), Failure> {
     let url = text.trim_end_matches('/');
     match url.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@'])) {
@@ -164,7 +164,7 @@ pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), Failur
     }
 }
 
-/// The password in a file, or one that is asked for.
+/// The password in a file, or one that the user types.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -196,12 +196,12 @@ pub(super) fn with_password(url: String, user: &str, password: &str, ca: String,
 /// Ends the session of a login.
 ///
 /// # Errors
-/// The controller does not answer, or it has ended already.
+/// The controller does not answer, or the session has already ended.
 pub(super) fn end(context: &Context) -> Result<(), Failure> {
     asked(context, "DELETE", "/current-api-session", Vec::new(), None).map(drop)
 }
 
-/// Keeps an API token as the login, after it was used once.
+/// Stores an API token as the login, after one request with the token succeeded.
 fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResult {
     let given = std::env::var("OVERKEEP_TOKEN").ok().map(|token| Zeroizing::new(token.trim().to_owned())).filter(|token| !token.is_empty());
     let token = given.map_or_else(|| typed("API token: "), Ok)?;

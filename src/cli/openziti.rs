@@ -1,4 +1,4 @@
-//! The network as a file for `ziti ops import` of OpenZiti: the way out.
+//! The network as a file for `ziti ops import` of OpenZiti, for moving from this controller to OpenZiti.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -59,7 +59,7 @@ pub(super) fn file(controller: &Transport) -> CommandResult {
         for record in &mut records {
             costs.extend(converted(record).then(|| text(record, "name").to_owned()));
         }
-        // The other program takes posture checks by role only; without them, a policy would grant more.
+        // The other program accepts posture checks by role only. A policy without its posture checks would grant more.
         records.retain(|record| {
             let roles = record.get("postureCheckRoles").and_then(Json::as_array).into_iter().flatten();
             let is_left_out = roles.filter_map(Json::as_str).any(|role| role.starts_with('@'));
@@ -79,7 +79,7 @@ pub(super) fn file(controller: &Transport) -> CommandResult {
     Ok(Outcome::Done(report))
 }
 
-/// Writes references as the other program reads them: `@` and a name. Whether members were left out.
+/// Writes references as the other program reads them: `@` and a name. Returns whether members were left out.
 fn converted(record: &mut Json) -> bool {
     let Some(members) = record.as_object_mut() else { return false };
     for (member, other) in [("configTypeId", "configType"), ("authPolicyId", "authPolicy")] {

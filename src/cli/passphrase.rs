@@ -32,7 +32,7 @@ impl Passphrase {
     /// Runs the command and returns its output.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let file = match self.what {
@@ -48,7 +48,7 @@ impl Passphrase {
         let hint = "copies that were made before, such as snapshots, are unchanged".to_owned();
         let resealed = watched(|watch| offline::reseal(&config.data, now.as_ref(), next.as_ref(), watch));
         let left = |copy: PathBuf| {
-            format!("so is {}, with which the previous release can be restored: delete it once you no longer need it", copy.display())
+            format!("{} is unchanged too; the previous release can use it: delete it once you no longer need it", copy.display())
         };
         judged_of(&config.data, resealed.map(|copy| Outcome::Done([done, hint].into_iter().chain(copy.map(left)).collect())))
     }

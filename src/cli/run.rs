@@ -233,7 +233,7 @@ fn refused(error: figment::Error) -> Refused {
     }
     let key = path.join(".");
     let reason = match &error.kind {
-        Kind::UnknownField(_, known) => format!("there is no such key; here are {}", known.join(", ")),
+        Kind::UnknownField(_, known) => format!("there is no such key; the keys here are {}", known.join(", ")),
         Kind::UnknownVariant(found, known) => format!("{found:?} is not one of {}", known.join(", ")),
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => misplaced(&key, found, expected),
         other => one_line(&other.to_string()),
@@ -241,7 +241,7 @@ fn refused(error: figment::Error) -> Refused {
     Refused { key, place, reason }
 }
 
-/// Rewrites serde's errors: it names Rust types, but the reader knows numbers, lists and sections.
+/// Rewrites serde's errors: serde names Rust types, but the reader knows numbers, lists and sections.
 fn misplaced(key: &str, found: &Actual, expected: &str) -> String {
     let number = ["u8", "usize"].contains(&expected);
     let found = match found {

@@ -1,7 +1,7 @@
 //! `overkeep completions` and `overkeep man`: what shells and `man` read about the command line.
 //!
-//! A completion script calls this program with the variable [`VARIABLE`] for each word that is completed, so that kinds, flags, allowed values
-//! and the names of records are those of this release and of the running controller.
+//! A completion script runs this program with the variable [`VARIABLE`] for each word that is completed, so that kinds, flags, allowed
+//! values and the names of records are those of this release and of the running controller.
 
 use std::{
     ffi::OsString,
@@ -16,7 +16,8 @@ use clap_complete::env::Shells;
 use super::{api::grammar::INTERFACES, failure::CommandResult, failure::Failure};
 use crate::admin_socket::Outcome;
 
-/// The shell that asks for completions of the words after `--`. Its name does not begin like that of a key.
+/// The variable that a completion script sets to the name of its shell; the words to complete follow `--`. It begins with `_`, so that it
+/// is not taken for a configuration key.
 const VARIABLE: &str = "_OVERKEEP_COMPLETE";
 const NAME: &str = "overkeep";
 
@@ -65,8 +66,9 @@ impl Man {
     }
 }
 
-/// A function around the one of the script for bash, which takes and offers words as they are without quotes. Readline quotes what is offered if
-/// it takes it for names of files; that is left out where nothing is to be quoted, because a slash would follow names of directories.
+/// A bash function around the function of the completion script, which reads and offers words without quotes. This function removes quotes
+/// from the current word. If an offered word needs quotes, it marks the words as file names, so that readline quotes them. Otherwise the
+/// words are not marked, because readline would add a slash to a word that is also the name of a directory.
 const QUOTING: &str = r#"_overkeep_quoting() {
     local current=${2//\\/} offered
     _clap_complete_overkeep "$1" "${current#[\"\']}" "${3-}"
@@ -79,7 +81,7 @@ const QUOTING: &str = r#"_overkeep_quoting() {
 }
 "#;
 
-/// The script for bash with the function [`QUOTING`] in place of its own.
+/// The script for bash, which calls the function [`QUOTING`] instead of its own function.
 fn quoting(script: &str) -> String {
     QUOTING.to_owned() + &script.replace("-F _clap_complete_overkeep ", "-F _overkeep_quoting ")
 }

@@ -1,4 +1,5 @@
-//! Which certificate authorities of a controller elsewhere are trusted: given ones, one with a given fingerprint, or those that a person confirms.
+//! Which certificate authorities of a remote controller are trusted: given ones, one with a given fingerprint, or those that a person
+//! confirms.
 
 use std::{
     io::{self, BufRead, IsTerminal, Read, Write},
@@ -77,7 +78,9 @@ fn shown_by(url: &str) -> Result<Vec<Vec<u8>>, Failure> {
 /// # Errors
 /// It holds none.
 pub(super) fn roots_of(text: &str) -> Result<Vec<Vec<u8>>, &'static str> {
-    let der = STANDARD.decode(text.split_whitespace().collect::<String>()).map_err(|_| "the answer is not that of a controller")?;
+    let der = STANDARD
+        .decode(text.split_whitespace().collect::<String>())
+        .map_err(|_| "the answer is not that of a controller: check the address")?;
     let roots: Vec<Vec<u8>> = certificates(&der);
     if roots.is_empty() { Err("the controller presents no certificate authority") } else { Ok(roots) }
 }

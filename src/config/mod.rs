@@ -1,8 +1,8 @@
 //! The configuration: every key with its default.
 //!
 //! Not here: what a key means and when to change it (`controller.toml` in the top directory; a test compares it with this module), and how
-//! flags, variables and the file are merged (`cli/run.rs`).
-//! Start with `Config` and its `Default`; then `validation.rs`, the bounds of each key, and `value.rs`, the syntax of durations and addresses.
+//! flags, variables and the file are merged (`cli/run.rs`). Start with `Config` and its `Default`; then `validation.rs`, the bounds of each
+//! key, and `value.rs`, the syntax of durations and addresses.
 //!
 //! Invariant: a key is defined only by a field here; its name in the file and its variable follow from the field's name.
 

@@ -168,7 +168,7 @@ fn filter_problem(filter: &str) -> Option<String> {
     tracing_subscriber::EnvFilter::builder().parse(filter).err().map(|error| error.to_string())
 }
 
-/// Browsers send an origin as scheme, host and port without a path. Any other text never matches, but looks like protection.
+/// Browsers send an origin as scheme, host and port without a path. Any other text never matches, so the setting would have no effect.
 fn origins_problem(origins: &[String]) -> Option<String> {
     let exact = |origin: &str| {
         let (scheme, host) = origin.split_once("://").unwrap_or_default();

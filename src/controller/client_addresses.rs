@@ -1,4 +1,4 @@
-//! The addresses that clients are told.
+//! The addresses that the controller sends to its clients.
 
 use super::routers;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     listener::Sockets,
 };
 
-/// The addresses that clients are told.
+/// The addresses that the controller sends to its clients.
 pub(super) struct Addresses {
     /// Of the controller; at least one.
     pub clients: Vec<Address>,
@@ -15,7 +15,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Those of a configuration and its sockets.
+    /// The addresses of a configuration and its bound sockets.
     pub(super) fn of(config: &Config, sockets: &Sockets) -> Self {
         let bound = sockets.bound();
         let of_router = sockets.router.as_ref().map(|(_, bound)| *bound);

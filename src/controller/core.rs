@@ -1,4 +1,4 @@
-//! What the parts of a controller share, and the parts that are made of it.
+//! The handles that the parts of a controller share, and the functions that make those parts.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl Core {
         })
     }
 
-    /// What commands on this host work with.
+    /// The components that commands on this host work with.
     pub(super) fn admin_context(&self) -> AdminContext {
         AdminContext {
             store: self.store.by(Author::local()),
@@ -174,7 +174,7 @@ impl Core {
         Ok(routers::start(&self.config, &self.followers.feed, parts)?)
     }
 
-    /// What the gauges of the metrics are read from.
+    /// The components that the gauges of the metrics are read from.
     pub(super) fn metrics_sources(&self, router: &built_in_router::Router) -> Sources {
         Sources {
             metrics: self.metrics.clone(),
@@ -185,7 +185,7 @@ impl Core {
         }
     }
 
-    /// What the handlers of the interfaces work with.
+    /// The components that the handlers of the interfaces work with.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -31,7 +31,7 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// Opens the file of a configuration. Everything follows the store before anything is written.
+    /// Opens the file of a configuration. All followers of the store are connected before anything is written.
     ///
     /// # Errors
     /// The file is damaged, in use, or of a later version, or it cannot be written.
@@ -68,8 +68,8 @@ pub(super) fn sealed_keys(config: &Config, store: &Reader) -> Result<SealedKeys,
     Ok(sealed_keys?)
 }
 
-/// Fills a new file. In a file whose administrator has a generated password that was never shown, because that start
-/// ended too early, sets another one. Returns the password, if one was set.
+/// Fills a new file. If the administrator's generated password was never shown, because an earlier start ended too early, sets another one.
+/// Returns the password, if one was set.
 fn fill(
     config: &Config,
     store: &Store,

@@ -32,10 +32,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The maximum bytes of an answer of the restored controller.
 const MAX_LENGTH: u64 = 1 << 20;
 
-/// What starts a controller.
+/// The function that starts a controller.
 type Start = fn(&Config, Clock) -> Result<Controller, NotStarted>;
 
-/// Restores the snapshot into a new directory in `parent`, starts a controller on it, logs in, counts and checks. Nothing of it stays.
+/// Restores the snapshot into a new directory in `parent`, starts a controller on it, logs in, counts and checks. Removes the directory
+/// afterwards.
 ///
 /// # Errors
 /// The drill could not be carried out, as one line.
@@ -68,7 +69,8 @@ fn trial(outcome: Outcome) -> Trial {
     }
 }
 
-/// The configuration of a controller that only this host reaches, and that takes nothing else of the configured one.
+/// The configuration of the drill's controller. Only this host reaches it. Of the configured controller's addresses, files and directories
+/// it uses only the passphrase file.
 fn alone(config: Config, data: PathBuf) -> Config {
     let mut alone = Config { data, listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), advertise: Vec::new(), ..config };
     (alone.admin_password_file, alone.tls) = (None, Default::default());
@@ -110,7 +112,7 @@ fn tried(config: &Config, running: &Controller, manifest: &Manifest) -> Result<T
     Ok(Trial { passed, lines })
 }
 
-/// The number of records that are as many as in the snapshot, and a line about each kind that has another number.
+/// The number of records of all kinds whose count is that of the snapshot, and a line about each kind with another count.
 fn counted(summary: &Json, manifest: &Manifest) -> (u64, Vec<String>) {
     let (mut same, mut other) = (0_u64, Vec::new());
     for (kind, count) in manifest.records().filter(|(kind, _)| !PASSING.contains(kind)) {
@@ -156,7 +158,8 @@ fn login(running: &Controller, password: &str) -> Result<u16, String> {
 /// The beginning of the names of drill directories; the id of the process follows.
 const PREFIX: &str = "overkeep-drill-";
 
-/// A directory that only its owner can use, until it is dropped. It is locked, so that others know that its drill still runs.
+/// A directory that only its owner can use, until it is dropped. The directory is locked, so that other drills know that this one still
+/// runs.
 struct DrillDirectory(PathBuf, #[expect(dead_code, reason = "holds the lock")] File);
 
 impl DrillDirectory {

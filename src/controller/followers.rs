@@ -1,4 +1,5 @@
-//! Everything that follows the commits of the store. It is put together before the store is started, so that nothing is written unheard.
+//! Everything that follows the commits of the store. The followers are created before the store is started, so that they receive every
+//! commit.
 
 use crate::{
     access::Access,
@@ -28,7 +29,7 @@ pub(crate) struct Followers {
 }
 
 impl Followers {
-    /// Those of a controller; `router` is where clients of the built-in router are sent, if it is enabled.
+    /// The followers of a controller. `router` is the address that clients of the built-in router connect to, if the router is enabled.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -1,4 +1,4 @@
-//! Sets the gauges at each request for the metrics, and runs the listener.
+//! Sets the gauges at each request for the metrics, and runs the metrics listener.
 
 use std::{
     io,
@@ -155,7 +155,7 @@ pub(super) fn serve(socket: TcpListener, sources: Sources) -> io::Result<Metrics
 
 impl Drop for MetricsServer {
     fn drop(&mut self) {
-        // The thread that drops this may be on a runtime of its own, where nothing may block.
+        // The dropping thread may run an async runtime, where blocking is not allowed, so another thread waits.
         let handle = &self.handle;
         std::thread::scope(|scope| drop(scope.spawn(|| System::new().block_on(handle.stop(false))).join()));
         if let Some(thread) = self.thread.take() {

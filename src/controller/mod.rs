@@ -284,7 +284,7 @@ pub(crate) fn run(config: Config, again: config::Reread) -> Result<(), NotStarte
                     controller.reload.read(&again);
                     service_manager::ready(controller.advertised());
                 }
-                // A controller that cannot write is not restarted: it goes on by itself when it can.
+                // Sent even if the controller cannot write at present: it recovers without a restart.
                 _ = watchdog.tick() => service_manager::watchdog(),
             }
         }

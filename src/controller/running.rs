@@ -136,7 +136,7 @@ impl Controller {
         self.expiry.run_once(&Progress::default());
     }
 
-    /// The authorities that clients of it should trust.
+    /// The authorities that clients of this controller should trust.
     pub(super) fn authorities(&self) -> Vec<CertificateDer<'static>> {
         self.keystore.trusted_der(Clock::system().now().seconds())
     }

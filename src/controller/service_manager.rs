@@ -13,7 +13,7 @@ pub(crate) fn ready(address: &str) {
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
-        Err(error) => tracing::debug!(%error, "the service manager was not told of a reload"),
+        Err(error) => tracing::debug!(%error, "the service manager was not notified of a reload"),
     }
 }
 
@@ -27,7 +27,8 @@ pub(crate) fn watchdog() {
     notify(&[NotifyState::Watchdog]);
 }
 
-/// How often the service manager is notified that the controller works: half of the time that it waits. A day without a watchdog.
+/// How often the service manager is notified that the controller works: half of the time that the service manager waits. Without a
+/// watchdog, one day.
 pub(crate) fn watchdog_interval() -> Duration {
     sd_notify::watchdog_enabled().map_or(Duration::from_secs(86_400), |most| most / 2).max(Duration::from_millis(1))
 }

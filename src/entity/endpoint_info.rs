@@ -1,4 +1,4 @@
-//! What the machine and the software of an identity say of themselves when it logs in.
+//! What a client reports about its machine and its software when an identity logs in.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};

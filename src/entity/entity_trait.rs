@@ -49,7 +49,7 @@ pub trait Entity: Stateful + Serialize + DeserializeOwned + Clone + Send + Sync 
     const MADE_BY_CLIENTS: bool = false;
     /// How the spec is stored.
     const DISK: Disk = Disk::Binary;
-    /// What the history tells of it.
+    /// What the history logs of the kind's records.
     const LOGGED: Logged = Logged::Changes { secret: &[], quiet: &[] };
     /// The version of the stored shape. A change of `Self` or `State` needs the next version; the old structs are kept
     /// and read in [`Entity::upgrade`].
@@ -91,8 +91,8 @@ pub trait Entity: Stateful + Serialize + DeserializeOwned + Clone + Send + Sync 
         false
     }
 
-    /// A contradiction in a stored record, if there is one, as the end of a sentence that begins with the record. It is
-    /// no rule for requests, because none can cause it.
+    /// A contradiction in a stored record, if there is one, as the end of a sentence whose subject is the record. Requests are not checked
+    /// for it, because none can cause it.
     fn flaw(_record: &Record<Self>) -> Option<&'static str> {
         None
     }

@@ -1,4 +1,4 @@
-//! The questions of [`Facts`], typed by the kind that they are about.
+//! The queries of [`Facts`], typed by the kind of the records.
 
 use super::{
     entity_trait::Entity,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The same questions, typed.
+/// The queries of [`Facts`], with typed ids and records.
 pub trait FactsExt {
     /// The record with an id, if there is one. A record under a tombstone is not found.
     ///

@@ -1,4 +1,4 @@
-//! Fields: names, the value that each has in a record, and whether records are found by it. What a list knows of them: `words.rs`.
+//! Fields: their names, the value of each in a record, and how it is indexed. Which fields a list accepts in filters: `words.rs`.
 
 use super::{facts::Facts, kind::Stateful, record::Record};
 use crate::query::{Type, Value};
@@ -22,10 +22,10 @@ pub struct Field<E: Stateful> {
     pub name: &'static str,
     pub of: Type,
     pub value: for<'r> fn(&'r Record<E>) -> Value<'r>,
-    /// The value, if it depends on more than the record. Then `value` gives nothing, and the field is not indexed.
+    /// Computes the value, if it depends on more than the record. Then `value` returns no value, and the field is not indexed.
     pub asked: Option<Asked<E>>,
     pub index: Index,
-    /// The id of the only record that may have a value, if the value itself tells it.
+    /// Reads from a value the id of the only record that may have that value, if the value contains it.
     pub id_in: Option<fn(&str) -> Option<String>>,
     pub access: FieldAccess,
 }

@@ -48,7 +48,7 @@ pub trait Stateful {
     type State: Serialize + DeserializeOwned + Clone + Default + Send + Sync + 'static;
 }
 
-/// The refusal of a version that [`Entity::upgrade`](super::Entity::upgrade) does not know.
+/// The error for a version that [`Entity::upgrade`](super::Entity::upgrade) does not know.
 pub(crate) fn unreadable(version: u8) -> Error {
     Error::Internal(format!("this release cannot read version {version}"))
 }

@@ -1,4 +1,4 @@
-//! What the history tells of a kind's records.
+//! Which actions the history logs, and what it logs of a kind's records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

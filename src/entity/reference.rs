@@ -1,4 +1,5 @@
-//! References: which records of other kinds a record names, and what their deletion does to it. How a kind says so: `reference_to.rs`.
+//! References: which records of other kinds a record names, and what their deletion does to it. How a kind declares its references:
+//! `reference_to.rs`.
 
 use super::{
     facts::Facts,

@@ -1,4 +1,5 @@
-//! How a kind says that its records refer to those of another: what a filter, and a look for what was ended, need of the other kind.
+//! How a kind declares that its records refer to records of another kind. A reference holds what filters and the search for tombstones need
+//! from the other kind.
 
 use super::{
     entity_trait::Entity,

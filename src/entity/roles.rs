@@ -85,7 +85,7 @@ impl Roles {
         &self.entries
     }
 
-    /// How much they are.
+    /// The size of the set.
     pub fn amount(&self) -> Amount {
         Amount::of_texts(&self.entries)
     }

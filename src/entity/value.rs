@@ -119,7 +119,7 @@ macro_rules! json_map {
 json_map!(Document, { "type": ["object", "null"], "additionalProperties": true });
 json_map!(Tags, { "type": ["object", "null"], "additionalProperties": { "type": ["string", "boolean", "number", "object", "array", "null"] } });
 
-/// The flaw of a record whose fingerprint is not that of its certificate (PEM), if it has it.
+/// The flaw of a record, if its fingerprint is not that of its certificate (PEM).
 pub(super) fn other_certificate(fingerprint: &str, pem: &str) -> Option<&'static str> {
     (!Certificate::is_known_by(fingerprint, pem)).then_some("has a fingerprint that does not match its certificate")
 }

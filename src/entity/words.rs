@@ -31,8 +31,8 @@ pub(crate) fn filterable<E: Entity>() -> impl Iterator<Item = &'static str> {
     COMMON.iter().map(|(name, _)| *name).chain(own).chain(E::SECRET.iter().copied())
 }
 
-/// The vocabulary of one view of a kind: the names that filter and sort its lists. A filter reveals values, so that a
-/// view only knows the names of members that it shows.
+/// The vocabulary of one view of a kind: the names that filter and sort its lists. A filter reveals values, so a view accepts only the
+/// names of members that it shows.
 pub struct Words<E> {
     shown: Shown,
     /// Names that sort a list but do not filter it.

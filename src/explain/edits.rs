@@ -46,8 +46,8 @@ pub(crate) fn no_credential(identity: &Record<Identity>, outstanding: Option<&Re
     Obstacle::new(What::NoCredential, text, edit.into_iter().collect())
 }
 
-/// The identity, or the edge router whose tunneler it is, has an unused enrollment token. The rest, to enroll, is up to
-/// the client.
+/// The identity, or the edge router whose tunneler it is, has an unused enrollment token. Only the client can then enroll; no request to
+/// the management interface can do that.
 fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, now: Timestamp) -> (String, Option<Edit>) {
     let (name, end) = (&identity.spec.name, enrollment.spec.expires_at);
     let who = if enrollment.spec.edge_router_id.is_some() { format!("the edge router {name}") } else { name.clone() };

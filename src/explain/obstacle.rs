@@ -1,4 +1,4 @@
-//! What stands in the way, and the requests that remove it.
+//! Obstacles to the use of a service, and the requests that remove them.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -19,7 +19,7 @@ use crate::{
 /// The store cannot be read.
 pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Option<Obstacle>> {
     let connected = || routers.iter().filter(|router| router.is_online).map(|router| &router.router);
-    // Sessions name no router beside the built-in one that has no link to it.
+    // A session that names the built-in router names another router only if that one has a link to the built-in router.
     let is_here = |id: &str| id == EdgeRouter::BUILT_IN;
     let has_here = connected().any(|router| is_here(&router.id));
     let linked = tx.online().neighbours(EdgeRouter::BUILT_IN);

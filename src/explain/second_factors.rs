@@ -1,5 +1,5 @@
-//! The second factors of a log-in. The verdict assumes that a factor is given if the identity can give it; otherwise it
-//! is an obstacle.
+//! The second factors of a log-in. The verdict assumes that the identity gives every factor that it can give; any other factor is an
+//! obstacle.
 
 use schemars::JsonSchema;
 use serde::Serialize;

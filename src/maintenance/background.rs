@@ -12,7 +12,7 @@ use std::{
 
 use crate::{priority::lower_priority, store::Progress};
 
-/// The `nice` value of its threads: they get a tenth of the processor time of others.
+/// The `nice` value of the threads: on a busy processor each gets about a tenth of the time of a normal thread.
 const NICE: i32 = 10;
 
 /// Work that repeats until this is dropped.

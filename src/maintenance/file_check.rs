@@ -17,7 +17,7 @@ const SEALED_NOTE: &str = "the keys are sealed with a passphrase; without it (pa
 /// Checks everything. If the keys are sealed and `sealed_keys` is `None`, they are not checked, which is noted.
 ///
 /// # Errors
-/// The file cannot be read, or `watch` cancelled it.
+/// The file cannot be read, or the check was cancelled through `progress`.
 pub(crate) fn check(store: &Store, sealed_keys: Option<&SealedKeys>, progress: &Progress) -> Result<Report> {
     with_keys(store, sealed_keys, store.check(progress)?)
 }
@@ -25,7 +25,7 @@ pub(crate) fn check(store: &Store, sealed_keys: Option<&SealedKeys>, progress: &
 /// Like [`check`], and repairs what has one right answer; what cannot be read is deleted if `unreadable` allows it.
 ///
 /// # Errors
-/// The file cannot be read or written, or `watch` cancelled it.
+/// The file cannot be read or written, or the check was cancelled through `progress`.
 pub(crate) fn repair(store: &Store, sealed_keys: Option<&SealedKeys>, unreadable: Unreadable, progress: &Progress) -> Result<Report> {
     with_keys(store, sealed_keys, store.repair(unreadable, progress)?)
 }

@@ -18,8 +18,8 @@ use crate::{
 /// The interval at which a running command is checked.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs the command with the path of a snapshot as its last argument and waits for its end. Its stderr is that of this process. It is
-/// killed, with the processes that it started, after `most` and when the work is cancelled.
+/// Runs the command with the path of a snapshot as its last argument and waits for its end. The command writes to the stderr of this
+/// process. The command is killed, with the processes that it started, after the time `most` or when the work is cancelled through `watch`.
 ///
 /// # Errors
 /// The command cannot be started, fails, or is killed.
@@ -30,7 +30,7 @@ pub(crate) fn run(command: &[String], snapshot: &Path, most: Duration, watch: &P
     starting.args(arguments).arg(snapshot).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let mut child = starting.spawn().map_err(|e| failed(e.to_string()))?;
     let status = wait(&mut child, most, watch).inspect_err(|_| {
-        // The group has the id of its first process.
+        // The command leads its own process group, whose id is that of the command.
         if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
             kill_process_group(group, Signal::KILL).ok();
         }
@@ -48,8 +48,8 @@ fn wait(child: &mut Child, most: Duration, watch: &Progress) -> Result<ExitStatu
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status),
-            Ok(None) if watch.is_stopped() => return Err("ended because the controller stops".into()),
-            Ok(None) if begun.elapsed() > most => return Err(format!("ended after {} s", most.as_secs())),
+            Ok(None) if watch.is_stopped() => return Err("killed because the controller stops".into()),
+            Ok(None) if begun.elapsed() > most => return Err(format!("killed after {} s", most.as_secs())),
             Ok(None) => thread::sleep(TICK),
             Err(error) => return Err(error.to_string()),
         }

@@ -1,6 +1,6 @@
 //! Check, snapshot, repair and compaction of a data file that no controller has open. [`check`] and [`snapshot`] leave the file unchanged.
 //!
-//! Not here: the proof of a snapshot (`snapshot_proof.rs`), and its way back (`restore.rs`).
+//! Not here: the proof of a snapshot (`snapshot_proof.rs`), and its restoration (`restore.rs`).
 
 use std::{
     fs::{self, File},
@@ -167,10 +167,10 @@ pub(super) fn resolved(file: &Path) -> Result<PathBuf, OfflineError> {
     fs::canonicalize(file).map_err(|e| failed(file, e))
 }
 
-/// Replaces a file by one whose keys are sealed with the next passphrase, or stored in plain without one. The new file
-/// is a copy without unused pages, so that nothing of the previous form remains in it. A crash leaves one or the other.
-/// If another release wrote the file, returns the path of a copy in which that release left it; the keys in that copy
-/// keep their previous form.
+/// Replaces a file by one whose keys are sealed with the next passphrase, or stored in plain without one. The new file is a copy without
+/// unused pages, so that nothing of the previous form remains in it. After a crash the path holds either the previous file or the new one,
+/// complete. If another release wrote the file, returns the path of a copy in which that release left it; the keys in that copy keep their
+/// previous form.
 ///
 /// # Errors
 /// The file is damaged or in use, its passphrase is missing or wrong, or the new file cannot be made. Then it is

@@ -22,8 +22,8 @@ const PREFIX: &str = "overkeep-";
 const SUFFIX: &str = ".snapshot";
 /// The interval at which the schedule is checked.
 const TICK: Duration = Duration::from_secs(20);
-/// The pause after a failed attempt, unless the schedule is tighter. A full disk must not be filled again and again,
-/// because others need the rest of it.
+/// The pause after a failed attempt, unless the interval of the schedule is shorter. Frequent attempts would fill a nearly full disk again
+/// and again, and other programs need the remaining space.
 const RETRY_PAUSE: Duration = Duration::from_secs(600);
 
 /// The schedule of snapshots.
@@ -154,8 +154,9 @@ pub struct OverdueSnapshot {
     pub newest: Option<PathBuf>,
 }
 
-/// The scheduled snapshot that is overdue by more than one interval. Without any snapshot, the first was due at the start of the controller,
-/// `started`. A directory that cannot be read has none. Shortly after a start nothing is overdue: the schedule catches up first.
+/// The scheduled snapshot that is overdue by more than one interval. Without any snapshot, the first was due at the start of the
+/// controller, `started`. A directory that cannot be read has none. Shortly after a start nothing is overdue: the schedule catches up
+/// first.
 pub fn overdue(settings: &Snapshots, started: Timestamp, now: Timestamp) -> Option<OverdueSnapshot> {
     let (directory, interval) = (settings.directory.as_ref()?, settings.interval.duration());
     let newest = files(directory).ok().and_then(|files| last(snapshots(files), now));

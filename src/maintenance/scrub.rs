@@ -1,9 +1,9 @@
 //! The scrub: a slow check of everything that finds damage without a request: first the blocks of the disk, then every
 //! row of every table, then the keys.
 //!
-//! It works in small steps with long pauses, so that its share of the processor is limited, however large the file is.
-//! Findings are logged once and are also part of a requested check. Invariant: it changes nothing and delays nobody; it
-//! pauses while a requested check or repair runs.
+//! It works in small steps with long pauses, so that its share of the processor is limited, however large the file is. Findings are logged
+//! once and are also part of a requested check. Invariant: the scrub changes nothing and delays no request; it pauses while a requested
+//! check or repair runs.
 
 use std::{
     collections::BTreeSet,
@@ -19,12 +19,12 @@ use crate::{
     store::{Position, Progress},
 };
 
-/// The number of blocks of the file, or of rows, in one step.
+/// The number of blocks of the file (`BLOCKS`) or of rows (`ROWS`) in one step.
 const BLOCKS: u64 = 64;
 const ROWS: usize = 64;
 /// The pause after a step, as a multiple of its duration: the scrub uses half a percent of a core.
 const PAUSE_FACTOR: u32 = 200;
-/// The shortest pause after a step (`SHORT`), and the interval at which a due round is checked for (`TICK`).
+/// The shortest pause after a step (`MIN_PAUSE`), and the interval of the check whether a round is due (`TICK`).
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(20);
 /// The greatest number of findings logged per round.
@@ -52,7 +52,7 @@ enum Stage {
 }
 
 impl Scrub {
-    /// With the configured interval; the first round starts at once.
+    /// A scrub with the configured interval; the first round starts at once.
     pub fn of(settings: &Integrity, maintenance: Maintenance, clock: Clock) -> Self {
         let (found, known) = (BTreeSet::new(), BTreeSet::new());
         Self { maintenance, clock, interval: settings.scrub_interval.duration(), begun: None, stage: Stage::Over, found, known }
@@ -78,7 +78,7 @@ impl Scrub {
     /// Does a whole round without pauses. Returns the findings that the previous round did not have.
     ///
     /// # Errors
-    /// The store is closed, or `watch` cancelled it.
+    /// The store is closed, or the round was cancelled through `progress`.
     pub fn round(&mut self, progress: &Progress) -> Result<Vec<String>> {
         self.stage = Stage::Over;
         let before = self.known.clone();

@@ -1,8 +1,8 @@
 //! The proof of a snapshot: the file is complete, as its manifest says, and what it holds is sound.
 //!
-//! What it is made of: the sum over all rows (`store/file/manifest.rs`), the checks of every record and index (`store/integrity/`), and of keys
-//! and certificates (`file_check.rs`). A restore begins with it. Not here: the comparison of a copy with its original when it is made
-//! (`store/file/snapshot.rs`), and the start of a controller on a restored copy (`controller/drill.rs`).
+//! The proof consists of the sum over all rows (`store/file/manifest.rs`) and the checks of every record and index (`store/integrity/`) and
+//! of keys and certificates (`file_check.rs`). A restore begins with the proof. Not here: the comparison of a copy with its original when
+//! it is made (`store/file/snapshot.rs`), and the start of a controller on a restored copy (`controller/drill.rs`).
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::{
 
 /// A snapshot that is complete.
 pub(super) struct Proven {
-    /// It, opened read-only and converted to the current format in memory.
+    /// The snapshot, opened read-only and converted to the current format in memory.
     pub store: Store,
     pub manifest: Manifest,
     pub checked: CheckedFile,
 }
 
-/// Reads a snapshot and compares it with its manifest. Faults of what it holds are in the findings: it is sound if there are none.
+/// Reads a snapshot and compares it with its manifest. Faults of the content are in the findings; without findings the snapshot is sound.
 ///
 /// # Errors
 /// It is damaged, not a snapshot, or cannot be read; the passphrase is wrong.

@@ -1,7 +1,8 @@
 //! Proofs and restore drills of snapshots, by request, while the controller runs.
 //!
-//! Here: which snapshots there are, and one trial at a time on a thread of its own. Not here: the proof (`snapshot_proof.rs`), and the drill,
-//! which starts a controller and is given to [`Trials`]. Invariant: a snapshot is named by its file name, so that no request reads another file.
+//! Here: the list of snapshots, and one trial at a time on a thread of its own. Not here: the proof (`snapshot_proof.rs`), and the drill,
+//! which starts a controller; [`Trials`] gets it as a function. Invariant: a snapshot is named by its file name, so that no request reads
+//! another file.
 
 use std::{
     fs, io,
@@ -21,15 +22,15 @@ use crate::{
 
 /// The `nice` value of a trial.
 const NICE: i32 = 10;
-/// Free bytes that a copy leaves.
+/// Free bytes that must remain beside a copy.
 const SPARE: u64 = 64 << 20;
 
 /// How a snapshot is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// It is complete and sound.
+    /// Reads the snapshot and checks that it is complete and sound.
     Proof,
-    /// A controller starts on a restored copy.
+    /// Restores a copy and starts a controller on it.
     Drill,
 }
 
@@ -86,7 +87,7 @@ struct Run {
 }
 
 impl Trials {
-    /// Of the snapshots of a controller with this configuration.
+    /// Trials of the snapshots of a controller with this configuration.
     pub(crate) fn new(config: Arc<Config>, clock: Clock, drill: Drill) -> Self {
         Self(Arc::new(Inner { config, clock, drill, run: Mutex::default() }))
     }
@@ -130,7 +131,7 @@ impl Trials {
         };
         let started_at = self.0.clock.now();
         let state = TrialState { method, snapshot: name.into(), started_at, ended_at: None, result: None, progress: (0, 0) };
-        // The thread waits for the lock before it notes its result.
+        // No result is lost: the new thread needs the lock that is held here before it stores its result.
         let thread = thread::Builder::new().name("trial".into()).spawn(work);
         let thread = thread.map_err(|error| Error::Internal(format!("a trial: {error}")))?;
         *run = Some(Run { state, progress, thread: Some(thread) });
@@ -161,8 +162,8 @@ impl Inner {
         let tried = tried.unwrap_or_else(|_| Err("the trial panicked".into()));
         match &tried {
             Ok(Trial { passed: true, .. }) => tracing::info!(?method, snapshot = snapshot.name, "a snapshot was proven"),
-            Ok(Trial { lines, .. }) => tracing::error!(?method, snapshot = snapshot.name, ?lines, "a snapshot is not good"),
-            Err(reason) => tracing::error!(?method, snapshot = snapshot.name, reason, "the trial of a snapshot failed"),
+            Ok(Trial { lines, .. }) => tracing::error!(?method, snapshot = snapshot.name, ?lines, "a snapshot failed its trial"),
+            Err(reason) => tracing::error!(?method, snapshot = snapshot.name, reason, "the trial of a snapshot could not be carried out"),
         }
         if let Some(run) = lock(&self.run).as_mut() {
             (run.state.ended_at, run.state.result) = (Some(self.clock.now()), Some(tried));

@@ -15,8 +15,8 @@ pub(crate) struct Adoption {
 }
 
 impl Adoption {
-    /// Checks a signing certificate (the authorities above it may follow), its key, and the bundle of authorities that clients trust; all PEM.
-    /// `now` is in unix seconds.
+    /// Checks a signing certificate (the authorities above it may follow), its key, and the bundle of authorities that clients trust; all
+    /// PEM. `now` is in unix seconds.
     ///
     /// # Errors
     /// One line that names the file: it cannot be read, the key does not belong to the certificate, a certificate is not an authority, the
@@ -51,7 +51,7 @@ impl Adoption {
         Ok(Self { signing, root, others })
     }
 
-    /// Whether the root above the signing certificate is one of these.
+    /// Whether the root above the signing certificate is among `authorities`.
     pub(crate) fn is_below(&self, authorities: &[Certificate]) -> bool {
         authorities.contains(&self.root)
     }
@@ -69,8 +69,8 @@ fn root_of(signing: &Certificate, others: &[Certificate]) -> Option<Certificate>
 }
 
 impl Material {
-    /// The material with the adopted authority as the one that signs. What the previous one issued stays valid. The key of the server stays;
-    /// its leaf is issued anew, with the same names.
+    /// The material in which the adopted authority signs new certificates. What the previous one issued stays valid. The key of the server
+    /// stays; its leaf is issued anew, with the same names.
     ///
     /// # Errors
     /// As [`Authority::open`](super::Authority::open) and [`Authority::issue_own`](super::Authority::issue_own).

@@ -68,7 +68,8 @@ struct Link {
 }
 
 impl Link {
-    /// Adds what is wrong with it. Other programs make intermediates that end after their root.
+    /// Adds the faults of this certificate. An adopted intermediate may expire later than its root, because other programs issue such
+    /// certificates.
     fn judge(&self, is_adopted: bool, faults: &mut Vec<String>) {
         let Self { name, certificate, signer: (above, signer), signs } = self;
         if !certificate.is_signed_by(signer) {

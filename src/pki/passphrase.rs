@@ -14,7 +14,8 @@ use super::{Error, Result, Seal, random};
 const COST: u8 = 16;
 const BLOCKS: u32 = 8;
 const LANES: u32 = 2;
-/// The highest cost accepted from a file. A higher one was not written by us and must not use up memory.
+/// The highest cost accepted from a file. This program never writes a higher one, and deriving a key at such a cost could exhaust the
+/// memory.
 const HIGHEST_COST: u8 = 20;
 const PROOF: &str = "passphrase";
 

@@ -1,4 +1,4 @@
-//! Making the controller's certificates, and renewing those whose time has come.
+//! Making the controller's certificates, and renewing those that are due.
 
 use super::validity::{date, serial};
 use super::{

@@ -12,7 +12,8 @@ use super::{
     typing::{self, Operator},
 };
 
-/// In bytes. An `in` with the ids of three pages of the largest size fits. Parsing takes at most milliseconds.
+/// The maximum length of a text, in bytes. An `in` with the ids of three pages of the largest size fits. Parsing takes at most
+/// milliseconds.
 pub const MAX_LENGTH: usize = 64 * 1024;
 
 /// Limit for nested parentheses and subqueries. People write three; each level costs stack for parsing, evaluating and dropping.
@@ -22,7 +23,7 @@ pub(crate) struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
     ahead: Token<'t>,
-    /// A subquery replaces it.
+    /// The names of the current query. While a subquery is parsed, its vocabulary is set here.
     words: &'t dyn Vocabulary,
     depth: usize,
 }

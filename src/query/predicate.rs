@@ -77,7 +77,7 @@ pub struct Anchor<'q> {
 }
 
 impl Predicate {
-    /// Whether it lets everything through without looking at it.
+    /// Whether it holds for every record and reads no value of a record.
     pub(crate) fn lets_all_through(&self) -> bool {
         struct Probe(Cell<bool>);
         impl Subject for Probe {

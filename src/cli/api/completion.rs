@@ -1,4 +1,4 @@
-//! Names of records as completions, asked from the controller that the command line means.
+//! Names of records as completions, requested from the controller that the command line names.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,7 +14,7 @@ use crate::cli::admin::ControllerFlags;
 /// The maximum number of names that are offered.
 const LIMIT: usize = 200;
 
-/// Offers the names in the list of an operation. If they follow a sign, such as `@`, nothing is offered without it.
+/// Offers the names in the list of an operation. If the names follow a `sign`, such as `@`, nothing is offered for a word without the sign.
 pub(crate) fn names(list: &Operation, sign: &'static str) -> ArgValueCompleter {
     let path = format!("{}{}", list.base, list.path);
     ArgValueCompleter::new(move |current: &OsStr| {

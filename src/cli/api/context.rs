@@ -32,7 +32,7 @@ pub struct Context {
 /// The stored logins.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Contexts {
-    /// The name of the one that commands use; blank if none was chosen since the last one was deleted.
+    /// The name of the context that commands use; blank if that context was deleted and no other was chosen since.
     pub current: String,
     pub contexts: BTreeMap<String, Context>,
 }
@@ -103,7 +103,7 @@ impl Contexts {
         self.save().map(drop)
     }
 
-    /// Writes the file. It is complete and private from the moment it has its name.
+    /// Writes the file under a temporary name and renames it: a file with the final name is always complete and private.
     ///
     /// # Errors
     /// It cannot be written.
@@ -141,11 +141,14 @@ impl Context {
         }
     }
 
-    /// The stored login with what the variables `OVERKEEP_URL`, `OVERKEEP_CA` (a file) and `OVERKEEP_TOKEN` (an API token) set; they are
-    /// enough without a login. `None` if there is neither.
+    /// The login to use. If `OVERKEEP_TOKEN` (an API token) is not set, it is the stored login, and `OVERKEEP_URL` and `OVERKEEP_CA` (a
+    /// file) have no effect. If the token is set, URL and authorities come from these two variables, or from the stored login where a
+    /// variable is not set; the authorities of a stored login are used only for its own URL. `None` if there is neither a token nor a
+    /// stored login.
     ///
     /// # Errors
-    /// A file cannot be read, or `OVERKEEP_TOKEN` is set without a login and another of the variables is missing.
+    /// A file cannot be read, `OVERKEEP_URL` is not an https URL, or `OVERKEEP_TOKEN` is set and the URL or the authorities are given
+    /// neither by a variable nor by a stored login.
     pub fn given(environment: &[(OsString, OsString)]) -> Result<Option<Self>, Failure> {
         let set = |name: &str| {
             let found = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_string_lossy().into_owned());

@@ -1,8 +1,8 @@
 //! Commands for every operation of the route tables: `overkeep list identities`, `overkeep create service web`.
 //!
-//! No code here knows a kind. `grammar.rs` makes the words of an operation from its row, `tree.rs` the flags from its description,
-//! `members.rs` the body from the flags, `names.rs` ids from names, `completion.rs` names for shells; `transport.rs` sends the request, `output.rs` prints the answer.
-//! Start with `command` and `act`.
+//! No code here knows a kind. `grammar.rs` makes the words of an operation from its row in a route table, `tree.rs` the flags from the
+//! description of the operation, `members.rs` the body from the flags. `names.rs` converts names to ids, and `completion.rs` offers names
+//! to shells. `transport.rs` sends the request, and `output.rs` prints the answer. Start with `command` and `act`.
 
 mod call;
 mod completion;
@@ -92,8 +92,8 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
     Ok(())
 }
 
-/// The controller to talk to: that of this host if its data file or configuration is named, else that of the last login, else that of the
-/// default data file.
+/// The controller that the request is sent to: that of this host if its data file or configuration is named, else that of the current
+/// login, else that of the default data file.
 fn transport(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
     reach(ControllerFlags::of(path("config"), path("data")), environment)

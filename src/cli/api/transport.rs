@@ -66,7 +66,7 @@ impl Transport {
             }
             Self::Host(path) => match request::ask(path, local(request), &mut take) {
                 Some(Ok(())) => Ok(answer),
-                // The reader of stdout has closed it.
+                // The program that reads stdout has closed it, which is not an error.
                 Some(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe && answer.status != 0 => Ok(answer),
                 Some(Err(error)) => Err(Failure::of(format!("the controller does not answer: {error}"))),
                 None => Err(Failure::of(format!("no controller answers on {}: is it running, and is this its data file?", path.display()))),
@@ -75,7 +75,8 @@ impl Transport {
     }
 }
 
-/// The transport to the controller of this host if it is named, else to that of the variables or the last login, else to that of the default data file.
+/// The transport to the controller of this host if flags name its data file or configuration, else to that of the variables or the current
+/// login, else to that of the default data file.
 ///
 /// # Errors
 /// One line: the configuration or the login cannot be read.

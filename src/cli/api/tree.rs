@@ -16,10 +16,10 @@ use crate::entity::{plural, singular};
 /// Established short names of kinds whose paths have other names.
 const ALIASES: [(&str, &str); 1] = [("external-jwt-signer", "ext-jwt-signer")];
 const FORMATS: [&str; 4] = ["table", "json", "yaml", "name"];
-/// The format of an answer that is the configuration file of each of its records.
+/// The output format that prints the configuration file of each record in an answer.
 pub(crate) const CONFIGURATION: &str = "config";
 
-/// Commands of one word for what is asked most.
+/// One-word commands for frequent requests, each with the words that it stands for.
 const SHORTCUTS: [(&str, [&str; 2]); 2] = [("online", ["list", "online"]), ("sessions", ["list", "api-sessions"])];
 
 /// A word of a command line: the operation it completes, and the words that can follow it.

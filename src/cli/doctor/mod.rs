@@ -1,4 +1,4 @@
-//! `overkeep doctor`: what would trouble the controller of this host, each with what mends it. It changes nothing.
+//! `overkeep doctor`: checks what the controller of this host needs, and names a remedy for each problem. The command changes nothing.
 
 mod network;
 
@@ -33,11 +33,11 @@ impl Doctor {
     /// Checks everything.
     ///
     /// # Errors
-    /// One line.
+    /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let controller = Transport::Host(socket::beside(&config.data));
-        // Without a configuration, the running controller tells its own.
+        // Without a configuration, the checks use that of the running controller.
         let is_unconfigured = config == Config { data: config.data.clone(), ..Config::default() };
         let running = is_unconfigured.then(|| network::running_findings(&controller)).flatten();
         let findings = match running {

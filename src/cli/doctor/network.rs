@@ -1,4 +1,4 @@
-//! What the network checks of `overkeep doctor` know of the running controller, which it tells over its socket.
+//! What the network checks of `overkeep doctor` read from the running controller over its admin socket.
 
 use rustls::pki_types::CertificateDer;
 use serde_json::Value as Json;
@@ -14,8 +14,8 @@ use crate::{
 
 const CONTROLLER: &str = "controller";
 
-/// All findings about a running controller, with the configuration that it runs with: it checks its host itself, and its answer names the addresses that it
-/// advertises. `None` if none answers.
+/// All findings about a running controller, checked with the configuration that it runs with. The controller checks its host itself. The
+/// addresses that it advertises are read from its answer about its version. `None` if no controller answers.
 pub(crate) fn running_findings(controller: &Transport) -> Option<Vec<Finding>> {
     let mut found: Vec<Finding> = serde_json::from_value(data(&get(controller, "/overkeep/v1/doctor", &[]).ok()?)).ok()?;
     let authorities = authorities(controller)?;
@@ -25,7 +25,7 @@ pub(crate) fn running_findings(controller: &Transport) -> Option<Vec<Finding>> {
     found.push(Finding::good(CONTROLLER, "it answers, and is checked with the configuration that it runs with"));
     found.extend(hosts.filter_map(|host| host.parse().ok()).map(|address| {
         let own = network::served(&address, Some(&authorities));
-        // Its certificate may be one of another issuer.
+        // The controller may serve a certificate of another issuer.
         let other = (!own.healthy).then(|| network::served(&address, None)).filter(|other| other.healthy);
         other.unwrap_or(own)
     }));
@@ -39,7 +39,7 @@ fn authorities(controller: &Transport) -> Option<Vec<CertificateDer<'static>>> {
     roots_of(&answer).ok().map(|roots| roots.into_iter().map(CertificateDer::from).collect())
 }
 
-/// All of them.
+/// All findings of the network checks with this configuration.
 pub(crate) fn findings(config: &Config, controller: &Transport) -> Vec<Finding> {
     let known =
         authorities(controller).map(|authorities| network::Known { authorities, ending: ending(controller), signers: signers(controller) });
@@ -53,14 +53,14 @@ fn running(config: &Config, is_running: bool) -> Finding {
         return Finding::good(CONTROLLER, format!("it answers beside {}", config.data.display()));
     }
     let detail = format!("no controller answers beside {}; addresses, certificates and key sets were not checked", config.data.display());
-    Finding::bad(CONTROLLER, detail, "overkeep run, or run this as the user of the controller")
+    Finding::bad(CONTROLLER, detail, "start the controller with overkeep run, or run this command as the user of the controller")
 }
 
 fn ending(controller: &Transport) -> Result<Vec<String>, String> {
     let found = data(&get(controller, "/overkeep/v1/expiring", &[("within", "30d")])?);
     let items = found.get("items").and_then(Json::as_array).into_iter().flatten();
     let of = |item: &Json, member: &str| item.get(member).and_then(Json::as_str).unwrap_or_default().to_owned();
-    // Enrollments last for hours, and snapshots have a check of their own.
+    // Enrollments are left out because they are meant to end within hours, and snapshots because they have a check of their own.
     let kept = items.filter(|item| item.get("kind").is_none_or(|kind| kind != "enrollment" && kind != "snapshot"));
     Ok(kept.map(|item| format!("{} {}", of(item, "kind"), of(item, "name"))).collect())
 }

@@ -29,12 +29,12 @@ const MAX_ID: usize = 64;
 /// Kinds that restrict access. Without one of their records, others would grant more than before.
 const RESTRICTING: [&str; 1] = ["posture-checks"];
 
-/// What was listed, and what must be known beside.
+/// The records that were listed, and what their creation also requires.
 pub(super) struct Network {
     kinds: Vec<SourceKind>,
     credentials: Credentials,
     declared: DeclaredKinds,
-    /// The user that reads the other controller, and the PHC string of the password.
+    /// The user name of the administrator who reads the other controller, and the PHC string of the password.
     user: (String, String),
     /// The names of identities by id.
     names: HashMap<String, String>,
@@ -48,7 +48,7 @@ impl Network {
     }
 }
 
-/// What became of the records.
+/// The result of carrying the records.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Carried {
     /// The number of records by kind.
@@ -65,7 +65,7 @@ pub(super) struct Carried {
 /// The kind and the id of a record.
 type Place = (String, String);
 
-/// Carries the records. One that breaks a rule is left out, and everything is done again without it.
+/// Carries the records. A record that breaks a rule is left out, and the whole transaction is repeated without it.
 ///
 /// # Errors
 /// One line: too many records break rules, one of them restricts access, or the file cannot be written.
@@ -96,14 +96,14 @@ pub(super) fn carry(changes: &Changes, mut network: Network) -> std::result::Res
     }
 }
 
-/// Removes records whose id is missing, doubled, or not one.
+/// Removes records whose id is missing, occurs twice, or is not a valid id.
 fn without_bad_ids(kind: &mut SourceKind, reasons: &mut Vec<String>) -> std::result::Result<(), Failure> {
     let (mut seen, mut bad) = (BTreeSet::new(), Vec::new());
     kind.records.retain(|record| {
         let id = text(record, "id");
         let is_id = (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         let is_good = is_id && seen.insert(id.to_owned());
-        bad.extend((!is_good).then(|| format!("{} {}: its id {id:?} is not an id, or occurs twice", kind.path, text(record, "name"))));
+        bad.extend((!is_good).then(|| format!("{} {}: its id {id:?} is not valid, or occurs twice", kind.path, text(record, "name"))));
         is_good
     });
     bad.iter().try_for_each(|line| must_not_restrict(&kind.path, line))?;
@@ -121,7 +121,7 @@ fn must_not_restrict(kind: &str, line: &str) -> std::result::Result<(), Failure>
 struct Job {
     network: Arc<Network>,
     left_out: BTreeSet<Place>,
-    /// The record at hand, and its name.
+    /// The record that is being written, and its name, for the error if it breaks a rule.
     at: Arc<Mutex<Option<(Place, String)>>>,
     shipped: Arc<Vec<String>>,
 }
@@ -129,7 +129,7 @@ struct Job {
 impl Job {
     fn run(&self, change: &Change<'_, '_>) -> Result<Carried> {
         let mut carried = Carried::default();
-        // Identities of routers are made with them; so routers, which refer to nothing, come first.
+        // The identity of a router is created with the router, and routers refer to nothing: so routers come first.
         let (free, referring): (Vec<_>, Vec<_>) = self.network.declared.all().iter().partition(|one| one.references.is_empty());
         for one in free.into_iter().chain(referring) {
             let Some(kind) = self.network.kinds.iter().find(|kind| kind.path == one.kind.path) else { continue };
@@ -149,7 +149,7 @@ impl Job {
         Ok(carried)
     }
 
-    /// Notes the record at hand. `false` if it is left out.
+    /// Notes the record that is written next. `false` if the record is left out.
     fn begin(&self, kind: &str, record: &Json, named: &str) -> bool {
         let place = (kind.to_owned(), text(record, "id").to_owned());
         let is_wanted = !self.left_out.contains(&place);
@@ -165,7 +165,7 @@ impl Job {
         self.network.names.get(identity).map_or(identity, String::as_str)
     }
 
-    /// Creates a record. `false` if it comes with another one, or with the release.
+    /// Creates a record. `false` if the record is not created here, because another record or the release brings it.
     fn put(&self, change: &Change<'_, '_>, of: &DeclaredKind, kind: &SourceKind, record: &Json, carried: &mut Carried) -> Result<bool> {
         let (id, name, path) = (text(record, "id"), text(record, "name"), kind.path.as_str());
         if is(record, "isSystem") || (path == "identities" && is_of_router(record)) {
@@ -197,7 +197,7 @@ impl Job {
         Ok(true)
     }
 
-    /// Gives the identities of routers what an administrator set of them.
+    /// Writes the members that an administrator set in the identities of routers.
     fn tunnelers(&self, change: &Change<'_, '_>) -> Result<()> {
         let Some(of) = self.network.declared.all().iter().find(|one| one.kind.path == "identities") else { return Ok(()) };
         for kind in self.network.kinds.iter().filter(|kind| kind.path == "identities") {

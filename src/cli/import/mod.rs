@@ -1,8 +1,8 @@
-//! `overkeep import`: the network of another controller of the OpenZiti interface, which is only read: as a network file, which `overkeep plan`
-//! and `overkeep apply` take, or in a new data file with ids and certificates.
+//! `overkeep import`: reads the network of another controller with the OpenZiti interface, and changes nothing there. The result is a
+//! network file for `overkeep plan` and `overkeep apply`, or a new data file with ids and certificates.
 //!
-//! No code here knows the members of a kind: they are those of the schema of network files. `source.rs` reads, `network_file.rs` replaces ids
-//! by names, `carry.rs` fills a new data file, `new_file.rs` puts it in place.
+//! No code here knows the members of a kind: they come from the schema of network files. `source.rs` reads the records, `network_file.rs`
+//! replaces ids by names, `carry.rs` writes the records to a new data file, and `new_file.rs` gives the complete file its name.
 
 mod carry;
 pub(super) mod network_file;
@@ -60,7 +60,7 @@ impl Import {
         let grammar = api::grammar()?;
         let (kinds, missing) = source::records(&source, &grammar)?;
         let credentials = new_file.is_some().then(|| source::credentials(&source, &kinds)).transpose()?;
-        // What was read stays read if the session has ended.
+        // An error is ignored: the records were read, and the session ends by itself.
         drop(login::end(&context));
         if let (Some(new_file), Some(credentials)) = (new_file, credentials) {
             return new_file.write((self.user, &password), kinds, credentials, &missing);

@@ -11,7 +11,7 @@ use crate::{
     entity::builtin,
 };
 
-/// Members with free data, in which no ids are looked for.
+/// Members with free data, in which ids are not replaced.
 const FREE: [&str; 5] = ["tags", "data", "schema", "appData", "name"];
 /// Members of posture checks that some controllers send as `null` instead of an empty list.
 const LISTS: [&str; 3] = ["hashes", "signerFingerprints", "versions"];
@@ -57,8 +57,8 @@ fn draft(kind: &SourceKind, record: &Json, convert: &dyn Fn(&str, &Json) -> Json
     Json::Object(members.collect())
 }
 
-/// A value as requests write it: a reference to a record is its id. With `names`, these stand in place of ids: in texts, roles `@id` and keys
-/// of maps.
+/// A value as requests write it: a reference to a record becomes the id of the record. With `names`, ids are replaced by names: in texts,
+/// in roles `@id`, and in keys of maps.
 fn converted(value: &Json, names: Option<&BTreeMap<String, String>>) -> Json {
     let name = |text: &str| names.and_then(|names| names.get(text)).cloned().unwrap_or_else(|| text.to_owned());
     match value {

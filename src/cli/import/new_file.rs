@@ -55,8 +55,8 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// Reads the files that it needs, before anything is asked of the other controller, whose `host:port` is `host`. `None` if no new file is
-    /// wanted.
+    /// Reads the files that the import needs, before any request to the other controller. `host` is the `host:port` of that controller.
+    /// `None` if no new file is wanted.
     ///
     /// # Errors
     /// One line: the file exists, another file cannot be read, or a flag is invalid.
@@ -158,13 +158,13 @@ fn report(carried: &Carried) -> Vec<String> {
     lines
 }
 
-/// What an import never carries, by name.
+/// Lines about what an import never carries, with the names of the records.
 fn notes(kinds: &[SourceKind], credentials: &Credentials, missing: &[String]) -> Vec<String> {
     let identities = || kinds.iter().filter(|kind| kind.path == "identities").flat_map(|kind| &kind.records);
     let second: Vec<&str> = identities().filter(|record| is(record, "isMfaEnabled")).map(|record| text(record, "name")).collect();
     let unproven = kinds.iter().filter(|kind| kind.path == "cas").flat_map(|kind| &kind.records).filter(|record| !is(record, "isVerified"));
     let unproven: Vec<&str> = unproven.map(|record| text(record, "name")).collect();
-    // Those of hosts come back by themselves.
+    // Terminators of these two bindings are left out: their hosts create them again when they connect.
     let fixed = credentials.terminators.iter().filter(|record| text(record, "binding") != "edge" && text(record, "binding") != "tunnel");
     let fixed: Vec<String> = fixed
         .map(|record| {

@@ -1,4 +1,4 @@
-//! What another controller of the OpenZiti interface lists. It is only read.
+//! Reads the records of another controller with the OpenZiti interface. Nothing is changed there.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::cli::{
 };
 
 const BASE: &str = "/edge/management/v1";
-/// The id of the default auth policy, which is a word of other members, too.
+/// The id of the default auth policy. Other members may have the same text as a value that is no id.
 pub(super) const DEFAULT: &str = "default";
 
 /// A kind of network files: its path, its members, and the records of the other controller.
@@ -20,7 +20,7 @@ pub(crate) struct SourceKind {
     pub records: Vec<Json>,
 }
 
-/// What an import with ids needs beside the kinds of network files.
+/// The records that an import with ids needs besides those of network files.
 #[derive(Default)]
 pub(super) struct Credentials {
     pub authenticators: Vec<Json>,
@@ -41,7 +41,7 @@ pub(crate) fn records(source: &Transport, grammar: &Grammar) -> Result<(Vec<Sour
             missing.push(kind.path.clone());
             continue;
         };
-        // The list of transit routers has edge routers, too. The identity of a router has its id.
+        // The list of transit routers also holds edge routers. The identity of a router has the id of the router.
         if kind.path.ends_with("-routers") {
             records.retain(|record| seen.insert(record.get("id").map(Json::to_string)));
         }

@@ -17,7 +17,7 @@ use crate::{
 
 /// The authenticator id of a session that was opened by a claim in the certificate of a third-party authority.
 const INTERNAL: &str = "internal";
-/// The authenticator id of sessions that a link of the owner of the host opened.
+/// The authenticator id of a session that was opened by a one-time link of the host's owner.
 const LINK: &str = "link";
 /// The prefix of the authenticator id of a session that was opened by a token of an external signer; the signer's id
 /// follows.
@@ -279,7 +279,7 @@ impl Entity for ApiSession {
 }
 
 impl View {
-    /// A session of this identity that lacks this.
+    /// The view of a session of `identity`; `auth_queries` is what the session lacks.
     pub fn of(spec: ApiSession, identity: &Record<Identity>, auth_queries: Vec<AuthQuery>) -> Self {
         Self {
             token: spec.token,

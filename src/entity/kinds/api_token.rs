@@ -116,7 +116,7 @@ impl Entity for ApiToken {
     const LOGGED: Logged = Logged::Changes { secret: &["/hash"], quiet: &[] };
     type View = View;
 
-    /// Scopes are compared with the route tables where tokens are created.
+    /// Not checked here: whether the scope fits the route tables. The handler that creates a token checks that.
     fn check(&self, facts: &dyn Facts) -> Result<()> {
         match self.expires_at {
             Some(end) if end <= facts.now() => Err(Error::invalid("expiresAt", "must be in the future", end.to_string())),

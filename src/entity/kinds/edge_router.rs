@@ -1,5 +1,5 @@
-//! Edge routers: where identities connect to the network. Their facts and how administrators see them: `edge_router_view.rs`, which looks at
-//! kinds that refer to routers.
+//! Edge routers: where identities connect to the network. The facts of the kind and its view for administrators are in
+//! `edge_router_view.rs`, which uses kinds that refer to routers.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl Record<EdgeRouter> {
 }
 
 impl State {
-    /// Whether a certificate is its current one or the one that waits.
+    /// Whether a fingerprint is that of the current certificate or of the one that replaces it once the router has confirmed it.
     pub(crate) fn has_fingerprint(&self, fingerprint: &str) -> bool {
         [&self.fingerprint, &self.unverified_fingerprint].into_iter().flatten().any(|own| own.eq_ignore_ascii_case(fingerprint))
     }

@@ -1,5 +1,5 @@
-//! Identities: people, devices and programs that log in, and the tunnelers inside edge routers. Their facts and how clients see them:
-//! `identity_view.rs`, which looks at kinds that refer to identities.
+//! Identities: people, devices and programs that log in, and the tunnelers inside edge routers. The facts of the kind and its view for
+//! clients are in `identity_view.rs`, which uses kinds that refer to identities.
 
 use std::collections::BTreeMap;
 
@@ -61,8 +61,8 @@ pub enum ClaimedKind {
 }
 
 impl ClaimedKind {
-    /// The identity type that the claim stands for. A new identity becomes a `Default` all the same; an edit must claim
-    /// the actual type.
+    /// The identity type that the claim stands for. A new identity becomes a `Default`, whichever type it claims; an edit must claim the
+    /// actual type.
     pub fn kind(self) -> IdentityKind {
         if self == Self::Router { IdentityKind::Router } else { IdentityKind::Default }
     }

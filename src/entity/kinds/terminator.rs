@@ -68,7 +68,7 @@ pub struct View {
 }
 
 impl Terminator {
-    /// What all terminators of its service with the same instance name have in common; an index finds them by it.
+    /// The key that all terminators of a service with the same instance name share; an index finds them by this key.
     pub(crate) fn instance_key(&self) -> String {
         format!("{}/{}", self.service, self.identity)
     }

@@ -1,5 +1,5 @@
-//! Transit routers: they carry traffic between edge routers, and nobody connects to them. Their facts and how administrators see them:
-//! `transit_router_view.rs`, which looks at kinds that refer to routers.
+//! Transit routers: they carry traffic between edge routers, and nobody connects to them. The facts of the kind and its view for
+//! administrators are in `transit_router_view.rs`, which uses kinds that refer to routers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@ const SPARE: u64 = 256 << 20;
 const OTHER_FILES: u64 = 128;
 /// How far a file may be ahead of the clock.
 const AHEAD: Duration = Duration::from_secs(60);
-/// Where the time service of systemd notes that it works, and that the clock was set by it.
+/// The directory in which the time service of systemd records that it runs, and that it has set the clock.
 const TIME_SERVICE: &str = "/run/systemd/timesync";
 
 /// The result of one check.
@@ -51,7 +51,7 @@ impl Finding {
     }
 }
 
-/// All of them.
+/// The findings of all checks of the host.
 pub(crate) fn findings(config: &Config) -> Vec<Finding> {
     let mut found = vec![data_file(&config.data)];
     found.extend(password_file(&config.data));
@@ -68,7 +68,7 @@ fn data_file(data: &Path) -> Finding {
             let mode = found.permissions().mode() & 0o7777;
             Finding::bad(
                 CHECK,
-                format!("{shown} holds keys, and others than its owner may use it (mode {mode:04o})"),
+                format!("{shown} holds keys, and users other than its owner can access it (mode {mode:04o})"),
                 format!("chmod 600 {shown}"),
             )
         }
@@ -92,7 +92,7 @@ fn secret_file(path: &Path) -> Finding {
     let shown = path.display();
     match fs::metadata(path) {
         Ok(found) if found.permissions().mode() & 0o077 != 0 => {
-            Finding::bad(CHECK, format!("others than its owner may use {shown}"), format!("chmod 600 {shown}"))
+            Finding::bad(CHECK, format!("users other than its owner can access {shown}"), format!("chmod 600 {shown}"))
         }
         Ok(_) => Finding::good(CHECK, shown.to_string()),
         Err(error) => Finding::bad(CHECK, format!("{shown}: {error}"), "a start needs this file; correct its path or its rights"),

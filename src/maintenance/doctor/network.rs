@@ -33,7 +33,8 @@ pub(crate) struct Known {
     pub signers: Result<Vec<(String, String)>, String>,
 }
 
-/// All of them. `controller` is the one that runs with this configuration, if one does.
+/// The findings of all network checks. `controller` is what is known of the controller that runs with this configuration; `None` if none
+/// runs.
 pub(crate) fn findings(config: &Config, controller: Option<&Known>) -> Vec<Finding> {
     let own = [config.router.listen.filter(|_| config.router.enabled), config.routers.listen, config.metrics.listen];
     let addresses = config.listen.addresses().iter().copied().chain(own.into_iter().flatten()).filter(|address| address.port() != 0);
@@ -78,14 +79,14 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Whether an advertised address leads to this controller, and its certificate has the name. `authorities` are those of the controller's own
-/// certificate; `None` if it has one of another issuer.
+/// Whether an advertised address leads to this controller, and the certificate there has the name of the address. `authorities` are those
+/// of the controller's own certificate; `None` if the controller serves a certificate of another issuer.
 pub(crate) fn served(address: &Address, authorities: Option<&[CertificateDer<'_>]>) -> Finding {
     const CHECK: &str = "advertised address";
     let resolved = (address.host(), address.port()).to_socket_addrs().map(|found| found.map(|at| at.ip().to_string()).collect::<Vec<_>>());
     let resolved = match resolved {
         Ok(resolved) if !resolved.is_empty() => resolved.join(", "),
-        Ok(_) => return Finding::bad(CHECK, format!("{address} resolves to nothing"), "add the name to the DNS, or correct advertise"),
+        Ok(_) => return Finding::bad(CHECK, format!("{address}: no address found"), "add the name to the DNS, or correct advertise"),
         Err(error) => return Finding::bad(CHECK, format!("{address}: {error}"), "add the name to the DNS, or correct advertise"),
     };
     let client = match authorities {
@@ -94,13 +95,15 @@ pub(crate) fn served(address: &Address, authorities: Option<&[CertificateDer<'_>
     };
     match client.and_then(|client| client.get(&format!("https://{address}/health"), MAX_ANSWER)).map(|answer| answer.status) {
         Ok(200) => Finding::good(CHECK, format!("{address} ({resolved}) serves this controller's certificate")),
-        Ok(status) => {
-            Finding::bad(CHECK, format!("{address} ({resolved}) answers with status {status}"), "a proxy or another program is there")
-        }
+        Ok(status) => Finding::bad(
+            CHECK,
+            format!("{address} ({resolved}) answers with status {status}"),
+            "a proxy or another program answers there; the port must lead to this controller",
+        ),
         Err(error) => Finding::bad(
             CHECK,
             format!("{address} ({resolved}): {error}"),
-            "the port must lead to this controller without a proxy that ends TLS; a firewall may be closed, or this host cannot reach its own public address",
+            "the port must lead to this controller without a proxy that ends TLS; a firewall may block the port, or this host cannot reach its own public address",
         ),
     }
 }
