@@ -1,8 +1,7 @@
 //! Certificates, enrollments and API tokens that expire soon or have expired, and a scheduled snapshot that is overdue.
 //!
 //! Not here: what renews itself (`change/certificates.rs`, the clients' own renewals), the deletion of what has expired (`jobs.rs`) and the
-//! schedule of snapshots (`maintenance/schedule.rs`). Start
-//! with [`expiring`]. Invariant: it only reads.
+//! schedule of snapshots (`maintenance/schedule.rs`). Start with [`expiring`]. Invariant: it only reads.
 
 use std::{
     path::Path,
@@ -206,7 +205,7 @@ impl ExpiryNotice {
         if let Err(error) = self.update(progress)
             && !progress.is_stopped()
         {
-            tracing::warn!(%error, "looking for what ends soon failed");
+            tracing::warn!(%error, "the search for certificates, enrollments and API tokens that expire soon failed");
         }
         READ_INTERVAL
     }

@@ -1,5 +1,5 @@
-//! Background jobs: they end sessions that idled too long or lost their right, write activity that is only in memory, renew the controller's
-//! certificates, trim the history and delete enrollments that expired long ago.
+//! Background jobs: they end sessions that idled too long or lost their right, write activity that is only in memory, renew the
+//! controller's certificates, trim the history and delete enrollments that expired long ago.
 //!
 //! Jobs run periodically. Sessions that may have lost their right are also reviewed right after the commit that may have taken it, and when
 //! it expires. Large numbers of records are processed in batches, so that neither other writes nor a stop wait for all of them. A damaged

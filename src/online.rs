@@ -1,8 +1,9 @@
 //! The connections at this moment: routers, the links between them, identities with a channel to a router, and the dynamic costs of
 //! terminators.
 //!
-//! The data plane (`built_in_router/`) and the control channel (`control_channel/`) write it; everything that shows a record reads it through [`Facts`](crate::entity::Facts). It is in memory
-//! and empty after a start. Invariant: nothing else decides whether a router or an identity is connected.
+//! The data plane (`built_in_router/`) and the control channel (`control_channel/`) write it; everything that shows a record reads it
+//! through [`Facts`](crate::entity::Facts). It is in memory and empty after a start. Invariant: nothing else decides whether a router or an
+//! identity is connected.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -41,9 +42,9 @@ struct Inner {
     /// When each router that is not connected was last connected.
     left: RwLock<HashMap<String, Timestamp>>,
     links: RwLock<Links>,
-    /// Number of open channels by identity id; no entry is 0.
+    /// Number of open channels by identity id. An identity without a channel has no entry.
     channels: RwLock<HashMap<String, usize>>,
-    /// Dynamic cost by terminator id; no entry is 0.
+    /// Dynamic cost by terminator id. A terminator without dynamic cost has no entry.
     costs: RwLock<HashMap<String, u16>>,
     listeners: RwLock<Vec<Listener>>,
 }

@@ -28,8 +28,8 @@ const MAX_KEY: usize = 4096;
 /// The maximum length in bytes of a listener id and of an instance secret.
 const MAX_SECRET: usize = 256;
 
-/// How long after its answer a Bind is followed by BindSuccess: the Go SDK 1.9 never considers a listener established if BindSuccess
-/// arrives before it has processed the answer.
+/// The delay between the answer to a Bind and BindSuccess. The Go SDK 1.9 never considers a listener established if BindSuccess arrives
+/// before it has processed the answer.
 const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 
 /// Starts the task that handles a Bind.
@@ -130,7 +130,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     Ok(())
 }
 
-/// Earlier bindings that a new Bind meets.
+/// The earlier bindings that a new Bind repeats or replaces.
 enum Earlier {
     Nothing,
     /// The same binding on the same connection.
@@ -165,7 +165,7 @@ impl Earlier {
             Self::Nothing | Self::Same => None,
             Self::TakenOver(old) => {
                 let failure = Failure::new(1, message::Retry::Never, "the listener was bound again");
-                // A binding that has just ended deletes its terminator.
+                // If the old binding has ended in the meantime, its terminator is deleted and cannot be continued.
                 core.drop_binding(&old, Some(&failure)).then(|| {
                     core.counters.binds_ended.increment();
                     old.id.clone()
@@ -190,7 +190,7 @@ fn instance(frame: &Frame) -> Result<(String, &[u8]), Failure> {
     Ok((text.to_owned(), if text.is_empty() { &[] } else { secret }))
 }
 
-/// Cost and precedence from a message; what it lacks stays as in `known`.
+/// Cost and precedence from a message. A value that the message lacks is taken from `known`.
 fn weight(frame: &Frame, known: Weight) -> Weight {
     // Some SDKs send four bytes for each.
     let cost = frame.header(key::COST).and_then(<[u8]>::first_chunk).map(|cost| u16::from_le_bytes(*cost));
@@ -211,7 +211,7 @@ fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
     }
 }
 
-/// Ends hosting. Always answers: some SDKs wait for it, the others ignore it.
+/// Ends hosting. Always sends an answer: some SDKs wait for the answer, the others ignore it.
 pub(crate) fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
     if let Some(binding) = binding_of(channel, frame) {
         core.end_binding(&binding, None);

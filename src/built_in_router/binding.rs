@@ -25,7 +25,7 @@ pub(crate) struct Binding {
     is_closed: AtomicBool,
 }
 
-/// The last cost and precedence that its host requested. At most one update is written at a time, however often a host asks.
+/// The last cost and precedence that the host requested. At most one update is written at a time, however often the host requests one.
 #[derive(Default)]
 struct PendingUpdate {
     wanted: Option<Weight>,
@@ -43,7 +43,7 @@ pub(crate) struct BindRequest {
     pub connection: u32,
     pub session: Id<Session>,
     pub service: Id<Service>,
-    /// The session's token as sent by the SDK, which identifies a Dial by these bytes.
+    /// The session's token as the SDK sent it. The SDK assigns a Dial to its listener by these bytes.
     pub token: Vec<u8>,
     /// The instance id by which it can be dialled; blank: none.
     pub instance: String,
@@ -91,14 +91,15 @@ impl Binding {
         self.update.lock().wanted.unwrap_or_else(|| self.weight())
     }
 
-    /// Records what its host asks for. Returns whether the caller has to write it, and what [`Binding::next_update`] returns after it.
+    /// Records the cost and precedence that the host requests. Returns true if no update is being written: the caller then writes what
+    /// [`Binding::next_update`] returns, until that is `None`.
     pub(crate) fn want(&self, weight: Weight) -> bool {
         let mut update = self.update.lock();
         (update.wanted, update.is_new) = (Some(weight), true);
         !std::mem::replace(&mut update.is_writing, true)
     }
 
-    /// What is to be written next; `None` ends the writing.
+    /// The next cost and precedence to write. `None` means that nothing is left to write, and ends the update.
     pub(crate) fn next_update(&self) -> Option<Weight> {
         let mut update = self.update.lock();
         if !std::mem::take(&mut update.is_new) {

@@ -1,7 +1,8 @@
 //! The budget of bytes that all channels together may queue in memory.
 //!
-//! Invariant: `used` is what was taken and not given back. Messages that must not be dropped (closing a connection, answers) are taken even
-//! beyond the limit; they are small and bounded by the number of channels and circuits.
+//! Invariant: `used` is the number of bytes that were taken and not given back. Bytes of messages that must not be dropped (the end of a
+//! connection, answers) are taken even beyond the limit. These messages are small, and their number is bounded by the numbers of channels
+//! and circuits.
 
 use std::{
     collections::VecDeque,
@@ -47,7 +48,7 @@ impl Budget {
         self.used.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    /// Takes bytes if they are within the limit. Returns whether.
+    /// Takes bytes if the limit allows it. Returns whether they were taken.
     pub(crate) fn try_take(&self, bytes: usize) -> bool {
         let take = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take).is_ok()

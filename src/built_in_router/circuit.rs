@@ -1,4 +1,4 @@
-//! A circuit: two ends, the sessions they depend on, and counters. It is data in maps, not a task.
+//! A circuit: two ends, the sessions that they depend on, and counters. A circuit has no task of its own.
 
 use std::sync::{
     Arc, OnceLock,
@@ -105,8 +105,9 @@ impl Circuit {
         self.host.get()
     }
 
-    /// Completes the circuit with its host end, and calls `answer`, which queues the answers to both ends; returns the end if the circuit
-    /// was closed meanwhile. This holds the lock of the state: who closes the circuit finds it pending, and answers, or finds the answers queued.
+    /// Completes the circuit with its host end, and calls `answer`, which queues the answers to both ends. Returns the host end if the
+    /// circuit was closed in the meantime. The lock of the state is held during the call. So a task that closes the circuit either finds it
+    /// pending and answers the Connect itself, or finds the answers queued.
     pub(crate) fn establish(&self, host: HostEnd, answer: impl FnOnce()) -> Result<(), HostEnd> {
         let mut state = self.state.lock();
         if *state != State::Pending {

@@ -1,4 +1,4 @@
-//! The state that all channels share, and the ends of circuits, bindings and channels.
+//! The state that all channels share, and how circuits, bindings and channels are ended.
 
 use std::{
     sync::{
@@ -109,7 +109,7 @@ pub(crate) struct Core {
     /// The links to routers elsewhere, and the ends of circuits over them.
     pub links: Links,
     pub endpoints: Endpoints,
-    /// Set as soon as the control channel is there.
+    /// The routers elsewhere; set when the built-in router joins their network.
     pub elsewhere: OnceLock<Box<dyn Elsewhere>>,
 }
 
@@ -162,8 +162,8 @@ impl Core {
         self.is_disabled.load(Ordering::Acquire).then(|| Failure::busy("the router is disabled"))
     }
 
-    /// Ends a circuit. The side that ended it (`from`) is not told. The other end gets the message that `last` makes for its connection id,
-    /// after all data queued for it.
+    /// Ends a circuit. The side that ended it (`from`) gets no message. The other end gets the message that `last` makes for its connection
+    /// id, after all data queued for that end.
     pub(crate) fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<CircuitSide>, last: impl Fn(u32) -> Frame) {
         let Some(was_pending) = circuit.close() else { return };
         self.registry.remove_circuit(circuit);
@@ -234,7 +234,7 @@ impl Core {
                 Entry::End(circuit, CircuitSide::Client) => {
                     self.end_circuit(&circuit, Some(CircuitSide::Client), |connection| message::closed(connection, failure));
                 }
-                // A host that has not answered its Dial is no end yet: the dialling task tries another host.
+                // A host that has not answered its Dial is not yet an end of the circuit: the dialling task tries another host.
                 Entry::End(circuit, CircuitSide::Host) => {
                     if circuit.host().is_some() {
                         self.end_circuit(&circuit, Some(CircuitSide::Host), |connection| message::closed(connection, failure));
@@ -249,8 +249,8 @@ impl Core {
         self.ended.notify_waiters();
     }
 
-    /// Ends the channel whose peer has read nothing for the longest time, if longer than `stalled`. Called when the memory budget is used
-    /// up.
+    /// Ends the channel whose peer has read nothing for the longest time, if that is longer than `stalled`. Called when the memory budget
+    /// is used up.
     pub(crate) fn close_slowest_channel(&self) {
         let channels = self.registry.everything().channels;
         let slowest = channels.into_iter().map(|channel| (channel.outbox.stalled(), channel)).max_by_key(|(stalled, _)| *stalled);

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its answer: application data, key,
-/// encryption method and marker together. Such messages wait for nobody.
+/// encryption method and marker together. These messages are not subject to the limits of the queue of the circuit.
 const MAX_PASSED_ON: usize = 16 << 10;
 /// The maximum number of unanswered Dials of one host.
 const MAX_DIALS: usize = 1024;
@@ -66,7 +66,7 @@ pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     tokio::spawn(run(core.clone(), circuit, frame, request));
 }
 
-/// Why a Connect, or the answer of a host, is refused that passes too much on to the other end.
+/// The failure of a Connect or of a host's answer that passes on too many bytes; `None` if they are within the limit.
 fn too_much_passed_on(frame: &Frame) -> Option<Failure> {
     let headers = [key::APP_DATA, key::PUBLIC_KEY, key::CRYPTO_METHOD, key::MARKER];
     let bytes: usize = headers.iter().filter_map(|key| frame.header(*key)).map(<[u8]>::len).sum();

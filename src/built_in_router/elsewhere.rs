@@ -1,4 +1,4 @@
-//! The routers elsewhere, as the built-in router uses them.
+//! The interface through which the built-in router uses routers elsewhere, that is, in other processes.
 
 use std::{pin::Pin, time::Duration};
 
@@ -27,24 +27,24 @@ pub(crate) type Answer = Vec<(u32, Vec<u8>)>;
 
 /// The routers elsewhere.
 pub(crate) trait Elsewhere: Send + Sync {
-    /// Whether a certificate is the one of an enrolled router that may connect.
+    /// Whether a certificate belongs to an enrolled router that may connect.
     fn is_router(&self, router: &str, leaf: &Certificate) -> bool;
 
-    /// Whether a router is connected.
+    /// Whether any router elsewhere is connected.
     fn has_routers(&self) -> bool;
 
-    /// The terminators of a service at other routers that can be reached, with this instance id.
+    /// The reachable terminators of a service at other routers with this instance id, and their weights.
     fn hosts(&self, service: &str, instance: &str) -> Vec<(String, Weight)>;
 
     /// Routes a circuit to a host at another router.
     fn dial(&self, dial: DialElsewhere) -> Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + '_>>;
 
-    /// Takes in that the end of a circuit at this router has ended.
+    /// Reports that the end of a circuit at this router has ended: the host's end if `is_of_host`, otherwise the client's end.
     fn circuit_ended(&self, circuit: &str, is_of_host: bool);
 
-    /// Takes in that a link was lost.
+    /// Reports the loss of a link.
     fn link_lost(&self, link: &str, iteration: u32);
 
-    /// Takes in the latency of a link.
+    /// Reports the measured latency of a link.
     fn link_measured(&self, link: &str, latency: Duration);
 }

@@ -105,7 +105,7 @@ impl FairQueues {
         {
             let bytes = frame.len() + OVERHEAD;
             self.control_bytes -= bytes;
-            // From here on counted with the data.
+            // From here on these bytes are counted together with the data.
             self.count(bytes);
             taken += bytes;
             if frame.sequence() == 0 {

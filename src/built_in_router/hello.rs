@@ -63,7 +63,7 @@ pub(crate) async fn serve(
                 stream.write_all(answer.as_bytes()).await?;
                 stream.shutdown().await
             };
-            // A peer that does not read the answer does not get it.
+            // The answer is given up if the peer does not read it in time.
             drop(tokio::time::timeout(core.times.hello, refused).await);
             return;
         }

@@ -48,8 +48,8 @@ pub(crate) async fn drain(core: &Core) {
     let open = core.registry.everything();
     let failure = Failure::busy("the router is stopping");
     open.circuits.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));
-    // A host learns of the end from its channel. A host that is told about its bind alone binds again at once, and libziti 0.29 crashes
-    // when the channel ends during that.
+    // Hosts get no message about the end of a binding: hosts learn of it from the end of their channel. A host that is told about its
+    // binding alone binds again at once, and libziti 0.29 crashes when the channel ends during that.
     open.channels.iter().for_each(|channel| channel.outbox.drain());
     wait(core, Instant::now() + FLUSH, || core.registry.count_channels() == 0).await;
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));

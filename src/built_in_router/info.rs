@@ -33,10 +33,10 @@ pub struct CircuitInfo {
     pub since: Timestamp,
     /// The routers of its path, from the client to the host.
     pub routers: Vec<String>,
-    /// The links between the routers; one fewer.
+    /// The links between the routers: one fewer than there are routers.
     pub links: Vec<String>,
     pub client: EndInfo,
-    /// None for a terminator that an administrator created.
+    /// `None` for a terminator that an administrator created.
     pub host: Option<EndInfo>,
 }
 
@@ -47,7 +47,7 @@ pub struct EndInfo {
     pub api_session_id: String,
     /// The session with which it dialled or hosts.
     pub session_id: String,
-    /// None at other routers than the built-in one.
+    /// `None` at routers other than the built-in one.
     pub channel: Option<ChannelEndInfo>,
 }
 
@@ -63,7 +63,7 @@ pub struct ChannelEndInfo {
     pub bytes_per_second: u64,
 }
 
-/// The latency that counts for an end of a link that has not measured it.
+/// The latency that is assumed for an end of a link until that end has measured it.
 pub(crate) const UNMEASURED: Duration = Duration::from_secs(65);
 
 /// A connection between two routers.
@@ -78,7 +78,7 @@ pub struct LinkInfo {
     pub destination_id: String,
     /// Whether both routers are connected to the controller.
     pub is_usable: bool,
-    /// When the controller heard of it.
+    /// When the link was first reported to the controller.
     pub since: Timestamp,
     /// The cost without latencies.
     pub static_cost: u32,

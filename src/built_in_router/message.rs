@@ -19,7 +19,7 @@ pub mod kind {
     pub const HEALTH_EVENT: i32 = 60795;
     pub const TRACE_ROUTE: i32 = 60796;
     pub const TRACE_ROUTE_RESPONSE: i32 = 60797;
-    /// Only from the router; from an SDK this number is [`UPDATE_TOKEN`], as some versions write it.
+    /// Only from the router. From an SDK this number means [`UPDATE_TOKEN`], because some versions send that message with it.
     pub const BIND_SUCCESS: i32 = 60800;
     pub const UPDATE_TOKEN_SUCCESS: i32 = 60801;
     pub const UPDATE_TOKEN_FAILURE: i32 = 60802;
@@ -30,7 +30,7 @@ pub mod kind {
     pub const XGRESS_CLOSE: i32 = 1103;
 }
 
-/// Header keys of SDK channels. Values are u32 unless pending.
+/// Header keys of SDK channels. Values are u32 unless stated otherwise.
 pub mod key {
     pub const CONNECTION: i32 = 1000;
     pub const SESSION_TOKEN: i32 = 1002;

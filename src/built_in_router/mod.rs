@@ -327,7 +327,7 @@ impl Router {
     }
 }
 
-/// How far the router's threads give way to those of REST: they get a third of the time of a core that both want.
+/// The `nice` value of the router's threads. On a core that both want, a router thread gets a third of the time that a REST thread gets.
 const NICE: i32 = 5;
 
 /// A runtime for the router only, so that its traffic does not delay REST requests.

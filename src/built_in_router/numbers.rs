@@ -32,7 +32,7 @@ impl Numbers {
         self.hasher.hash_one(self.next())
     }
 
-    /// The id of a new circuit: at most 11 letters and digits, because links between routers carry at most 15.
+    /// The id of a new circuit: at most 11 letters and digits, because links between routers carry circuit ids of at most 15 characters.
     pub(crate) fn circuit_id(&self) -> Arc<str> {
         const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
         // The sequential number makes it unique; 24 random bits make it hard to guess.

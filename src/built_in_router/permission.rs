@@ -18,8 +18,9 @@ use crate::{
     pki::jwt::claimed_id,
 };
 
-/// After this many unknown tokens in a row, a channel waits before each further lookup. After as many in all that name no session, such tokens
-/// are unknown without a lookup: it reads all sessions of the API session.
+/// After this many unknown tokens in a row, a channel waits before each further lookup. The lookup of a token that contains no session id
+/// reads all sessions of the API session: after this many such lookups without a result, further tokens of this form count as unknown
+/// without a lookup.
 const UNKNOWN: usize = 16;
 const WAIT: Duration = Duration::from_secs(1);
 

@@ -40,7 +40,7 @@ pub(crate) struct Receiver<S> {
     channel: Arc<Channel>,
     stream: S,
     waiter: Arc<Notify>,
-    /// Bytes relayed since other tasks of the thread had their turn.
+    /// Bytes relayed since the other tasks of the thread could last run.
     relayed: usize,
 }
 
@@ -97,7 +97,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
             kind::UPDATE_TOKEN | kind::BIND_SUCCESS => channel.send(message::token_updated(&frame, &channel.token)),
             content::LATENCY | content::PING => channel.send(message::success(&frame)),
-            other => tracing::trace!(channel = channel.number, content_type = other, "a message of a type that is not handled"),
+            other => tracing::trace!(channel = channel.number, content_type = other, "a message of an unsupported type is ignored"),
         }
         Ok(())
     }
@@ -108,7 +108,8 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             return self.route_by_circuit(frame.text(key::XGRESS_CIRCUIT)?, frame.u32(key::XGRESS_FLAGS));
         }
         let Some(Entry::End(circuit, side)) = frame.u32(key::CONNECTION).and_then(|id| self.channel.entry(id)) else { return None };
-        // With SDK flow control, a plain data message only repeats an end that payloads carry, and would overtake them.
+        // With SDK flow control, a plain data message only repeats the end that the payloads carry. It is not relayed, because it would
+        // overtake the payloads.
         circuit.host().is_some_and(|host| !host.has_sdk_flow_control).then_some((circuit, side))
     }
 
@@ -201,7 +202,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     }
 }
 
-/// The maximum length in bytes of a message that ends a connection, as it is passed on: it waits for nobody.
+/// The maximum length in bytes of a message that ends a connection, as it is passed on: it is queued without waiting for room.
 const MAX_LAST: usize = 4096;
 
 /// Handles the end of a connection by an SDK.

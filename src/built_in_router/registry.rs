@@ -27,7 +27,7 @@ struct Open {
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
     /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
-    /// By service and terminator id. A dial looks its hosts up here, however many circuits the service has.
+    /// By service and terminator id. A dial finds its hosts here, at a cost that does not depend on the number of circuits.
     hosts: HashMap<String, HashMap<Arc<str>, Arc<Binding>>>,
     channels_by_identity: Shares,
     /// By the identity that dials.
@@ -107,7 +107,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Completes a circuit with its host end and calls `answer` ([`Circuit::establish`]); returns the end if the circuit or the binding has ended.
+    /// Completes a circuit with its host end and calls `answer` ([`Circuit::establish`]); returns the host end if the circuit or the
+    /// binding has ended.
     pub(crate) fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd, answer: impl FnOnce()) -> Result<(), Box<HostEnd>> {
         let mut open = self.open.lock();
         let bases = host.binding.as_deref().map(bases_of_binding).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Ends lost access: after a committed change, the items that depend on the changed record are checked, and those without a right are
 //! closed.
 //!
-//! The listener on the writer's thread only records what to review; the review runs in its own task. Without a recorded change there is no review.
+//! The listener on the writer's thread only records what to review; the review runs in its own task, and only if something was recorded.
 
 use std::{
     collections::HashMap,

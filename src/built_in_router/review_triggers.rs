@@ -16,6 +16,7 @@ use crate::{
 
 /// Beyond this many entries everything is reviewed.
 const MAX_NOTES: usize = 4096;
+
 /// What is waiting for a review.
 #[derive(Default)]
 pub(crate) struct PendingReviews {

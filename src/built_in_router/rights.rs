@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// What rights are looked up in. Cheap to clone.
+/// The sources from which rights are looked up. Cheap to clone.
 #[derive(Clone)]
 pub struct Rights {
     pub store: Store,
@@ -49,7 +49,7 @@ impl Rights {
         let Some(caller) = self.sessions.resolve(&self.store, holder.token, self.clock.now())? else {
             return Ok(Err(Failure::invalid_api_session()));
         };
-        // The token of an external signer comes with each REST request; it was required for the creation of the session.
+        // A token of an external signer is not required here: REST requests carry it, and it was required for the creation of the session.
         if caller.queries.iter().any(|query| !query.is_token()) {
             return Ok(Err(Failure::invalid_api_session()));
         }

@@ -24,7 +24,7 @@ use crate::frame::Frame;
 
 /// The maximum bytes of queued control messages per channel.
 const CONTROL: usize = 256 << 10;
-/// Dials take at most this part of it, so that a host that gets many of them still gets answers.
+/// Dials take at most this many bytes of [`CONTROL`], so that a host that gets many Dials still gets answers.
 const DIALS: usize = CONTROL / 2;
 /// With more bytes of control messages queued, nothing that needs an answer is read from the peer.
 const CONGESTED: usize = 16 << 10;
@@ -41,7 +41,7 @@ pub(crate) struct SendQueue {
     writer: Notify,
     /// Notified when few control messages are queued.
     uncongested: Notify,
-    /// Notified when there may be room for a Dial. Who has taken room notifies the next one.
+    /// Notified when there may be room for a Dial. A task that has taken room notifies the next one.
     dialing: Notify,
 }
 

@@ -1,4 +1,4 @@
-//! How much of something each identity uses, with the maximum for one identity: one cannot use up what all share.
+//! Counts how much of a shared resource each identity uses, up to a maximum, so that one identity cannot use up the resource.
 
 use std::collections::HashMap;
 

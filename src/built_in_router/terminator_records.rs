@@ -1,6 +1,6 @@
 //! The terminator records of hosted services: written when hosting starts, deleted when it ends, and all deleted at the start.
 //!
-//! They are written without history (`Entity::is_fleeting`) and in their own tasks: no reader of a connection waits for the disk.
+//! They are written without history (`Entity::is_unlogged`) and in their own tasks: no reader of a connection waits for the disk.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl TerminatorRecords {
             let batch = ids.clone();
             let outcome = self.changes.run(move |change| delete(change, &batch)).await;
             if let Err(error) = outcome {
-                tracing::warn!(%error, "terminators of ended connections could not be deleted; it is tried again");
+                tracing::warn!(%error, "terminators of ended connections could not be deleted; the deletion is retried");
                 self.remove(ids);
                 sleep(pause).await;
             }

@@ -1,5 +1,5 @@
 //! Trace routes: an SDK asks which node is a number of hops away on a circuit. The router is the first hop, the SDK at the other end the
-//! second. Messages for the other end wait in the queue of the circuit, like data, so that a client cannot overtake other clients' data with them.
+//! second. Messages for the other end wait in the queue of the circuit, like data, so that they cannot overtake the data of other clients.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) fn request(core: &Core, channel: &Channel, mut frame: Frame) -> Optio
     Some((frame, circuit, side))
 }
 
-/// Returns the answer of the other end for the one that asked.
+/// Turns the answer of the other end into the answer for the end that asked.
 pub(crate) fn response(channel: &Channel, frame: Frame) -> Option<Relayed> {
     let (circuit, side) = circuit_of(channel, &frame)?;
     let number = frame.u32(key::TRACE_REQUEST)?;

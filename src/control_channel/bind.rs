@@ -37,7 +37,7 @@ const MAX_INSTANCE: usize = 256;
 const MAX_SECRET: usize = 256;
 /// Maximum length of all peer data of a terminator, in bytes.
 pub(crate) const MAX_PEER_DATA: usize = 8 << 10;
-/// Terminators in one validation message.
+/// Maximum terminators in one validation message.
 pub(crate) const VALIDATION_CHUNK: usize = 500;
 
 /// Why a terminator is not created.
@@ -101,7 +101,7 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
     host_for(core, connection, request_body, &found, EDGE).await
 }
 
-/// Creates a terminator for a session, whose tokens in the request are ignored.
+/// Creates a terminator for a session that the caller has found. The tokens in the request are ignored.
 ///
 /// # Errors
 /// The session has no right to it, or the request exceeds a limit.

@@ -35,11 +35,11 @@ use crate::{
     pki::Certificate,
 };
 
-/// The router does not know the terminator.
+/// The error code of a route whose terminator the router does not know.
 const INVALID_TERMINATOR: u8 = 1;
 
-/// Makes the built-in router a member of the network: other routers are told to link to it at `address`, and it takes part in paths. Its tasks
-/// run on `handle`.
+/// Makes the built-in router a member of the network: other routers are told to dial links to `address`, and it takes part in paths. Its
+/// tasks run on `handle`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -76,7 +76,7 @@ pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &ru
     Ok(())
 }
 
-/// Does what a message to the built-in router says.
+/// Handles a message to the built-in router.
 fn take(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, frame: &Frame) {
     match frame.content_type() {
         content::ROUTE => {

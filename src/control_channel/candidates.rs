@@ -35,7 +35,7 @@ pub(crate) struct Found {
     pub candidates: Vec<Candidate>,
     /// Whether the service has a terminator with the instance id, wherever it is.
     has_terminators: bool,
-    /// A terminator at a connected router to which there is no path, in words.
+    /// Error text about a connected router with a terminator to which there is no path.
     unreachable: Option<String>,
 }
 
@@ -46,8 +46,8 @@ impl Candidate {
     }
 }
 
-/// The terminators of a service that can be reached from a router, except those that were `tried`. Those of the built-in router are left out
-/// there: it chooses among them itself.
+/// The terminators of a service that can be reached from a router, except those that were `tried`. If `router` is the built-in router, its
+/// own terminators are left out: it chooses among them itself.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -103,7 +103,7 @@ pub(crate) fn choose(
 }
 
 impl Core {
-    /// The host of a terminator; `None` if it was created over REST, or is not there.
+    /// The host of a terminator; `None` if the terminator was created over REST, or its host is not connected.
     fn host_of(&self, record: &Record<Terminator>) -> Option<Arc<HostedTerminator>> {
         if record.spec.router != EdgeRouter::BUILT_IN {
             return self.hosted.find(record.id.as_str());

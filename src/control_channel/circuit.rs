@@ -153,12 +153,12 @@ impl Circuit {
         }
     }
 
-    /// Gives up the attempt that waits for a router or goes over a link that was lost.
+    /// Gives up the attempt in progress, because a router or a link of its path was lost.
     pub(crate) fn give_up(&self) {
         self.state.lock().waiting = None;
     }
 
-    /// Drops the receiver of an expected answer. Returns the host's end if the circuit was established.
+    /// Stops waiting for answers of routers. Returns the host's end if the circuit was established.
     pub(crate) fn close(&self) -> Option<Arc<HostedTerminator>> {
         let mut state = self.state.lock();
         state.waiting = None;
@@ -208,7 +208,7 @@ impl Circuits {
         Self { max: config.max_circuits, open: Mutex::new(open) }
     }
 
-    /// Sets the routers of a circuit. Returns its former path, and `None` if the circuit has ended.
+    /// Sets the path of a circuit. Returns its former path; `None` if the circuit has ended.
     pub(crate) fn set_path(&self, circuit: &Arc<Circuit>, path: &Arc<Path>) -> Option<Arc<Path>> {
         let mut open = self.open.lock();
         open.by_id.get(&circuit.id)?;
@@ -252,7 +252,8 @@ impl Circuits {
     }
 
     /// Records the host's end of a circuit, and calls `answer`, which queues the answer for the router of the client. Returns whether the
-    /// circuit still exists. This holds the lock: who ends the circuit finds the answer queued, so that a router hears of no end before it.
+    /// circuit still exists. The lock is held during the call: a task that ends the circuit afterwards finds the answer queued, so that a
+    /// router always gets the answer before the end.
     pub(crate) fn establish(&self, circuit: &Arc<Circuit>, end: Established, answer: impl FnOnce()) -> bool {
         let mut open = self.open.lock();
         if !open.by_id.contains_key(&circuit.id) {

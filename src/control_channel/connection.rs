@@ -32,7 +32,7 @@ pub(crate) enum RouterKind {
     Edge,
     /// It only forwards traffic.
     Transit,
-    /// It is in this process, and its connection is no connection (`built_in.rs`).
+    /// It is in this process, and its connection is a queue without a socket (`built_in.rs`).
     BuiltIn,
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct RouterConnection {
     weight: Mutex<(u16, bool)>,
     /// The identities with an SDK at the router.
     pub presence: Presence,
-    /// What it dials and hosts services with itself; none if it does not.
+    /// The identity and API session with which the router itself dials and hosts services; `None` if it does not.
     pub tunneler: Mutex<Option<Arc<Tunneler>>>,
-    /// Who waits for the answer to a question, by the sequence number of the question.
+    /// The tasks that wait for the answer to a question, by the sequence number of the question.
     pub inspections: Mutex<HashMap<i32, oneshot::Sender<Frame>>>,
     /// Whether its record was deleted.
     pub is_deleted: AtomicBool,

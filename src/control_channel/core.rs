@@ -85,7 +85,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Those that are configured.
+    /// The time limits from the configuration; those without a key have their defaults.
     pub(crate) fn of(config: &config::Routers) -> Self {
         Self { absence: config.forget_after.duration(), reroute: config.reroute_timeout.duration(), ..Self::default() }
     }
@@ -105,7 +105,7 @@ pub(crate) struct Core {
     pub paths: Paths,
     pub records: TerminatorRecords,
     pub numbers: Numbers,
-    /// Set as soon as it is a member of the network.
+    /// Set when the built-in router has become a member of the network.
     pub built_in: OnceLock<Router>,
 }
 
@@ -131,7 +131,7 @@ impl Core {
         self.parts.rights.store.online()
     }
 
-    /// The loss of a link now.
+    /// The loss of a link at this moment.
     pub(crate) fn loss<'l>(&self, reason: &'l str) -> Loss<'l> {
         Loss { reason, at: self.parts.rights.clock.now() }
     }

@@ -25,7 +25,7 @@ use crate::{
 const ATTEMPTS: u32 = 2;
 /// Maximum bytes of the data of an SDK that are passed on to the host with a route.
 const MAX_PEER_DATA: usize = 32 << 10;
-/// What number and length of an entry of this data add to its bytes.
+/// The bytes that the key and the length of each entry add to this data.
 const PEER_DATA_HEAD: usize = 8;
 /// Highest code that routers of every version know.
 const MAX_CODE: u32 = 11;
@@ -43,7 +43,7 @@ pub(crate) struct DialRequest<'f> {
     pub answer: &'f (dyn Fn(&Circuit, &Opened<'_>) + Sync),
 }
 
-/// What the answer to a dial tells of a circuit.
+/// The contents of the answer to a dial.
 pub(crate) struct Opened<'o> {
     /// The address of the client's end at its router.
     pub address: &'o str,
@@ -167,7 +167,8 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
                 if let Some(host) = candidate.host.as_ref().filter(|_| failed.is_invalid_terminator) {
                     core.end_hosted(host);
                 }
-                // A path that failed is left by the next attempt only if its router or link was lost.
+                // After a failure of the path, the next attempt may choose the same terminator: it takes another path only if a router or
+                // link was lost.
                 if failed.is_of_host || candidate.path.links.is_empty() {
                     tried.push(candidate.record.id.to_string());
                 }
@@ -266,7 +267,7 @@ fn answer(to: &Frame, circuit: &Circuit, opened: &Opened<'_>) -> Frame {
         .empty()
 }
 
-/// The answer of a router to a route. A circuit that no dial waits for is removed again.
+/// The answer of a router to a route. A circuit that does not exist here is removed from the router again.
 pub(crate) fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
     let Ok(id) = std::str::from_utf8(frame.body()).map(str::to_owned) else { return };
     let attempt = frame.u32(key::ROUTE_ATTEMPT).unwrap_or_default();

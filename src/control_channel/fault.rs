@@ -22,14 +22,14 @@ fn own(core: &Core, connection: &RouterConnection, id: &str) -> Option<Arc<Circu
     core.circuits.find(id).filter(|circuit| circuit.path().has_router(&connection.router))
 }
 
-/// Handles the end of something at a router.
+/// Handles a fault message of a router.
 pub(crate) fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
     if let Some(fault) = body::<fabric::Fault>(connection, frame) {
         take(core, connection, &fault);
     }
 }
 
-/// Handles the end of something at a router, as it reports it.
+/// Handles a fault at a router: the end of a circuit, data that cannot be forwarded, or the loss of a link.
 pub(crate) fn take(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
     match FaultSubject::try_from(fault.subject) {
         Ok(FaultSubject::Ingress | FaultSubject::Egress) => {

@@ -140,7 +140,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
         hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && hello.header(common_key::IS_GROUPED).is_none();
     core.registry.add(&connection, is_reconnect, core.online())?;
     core.paths.changed();
-    // A change between the first look-up and the registration reached nobody, so that the record is read again.
+    // A change between the first look-up and the registration was not reported to this connection, so the record is read again.
     let still = identify(core, hello, &leaf);
     if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
         connection.close();
@@ -209,7 +209,7 @@ fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::Listener]) 
     RouterLink { sync_status: sync_status.into(), version, listeners, ..RouterLink::default() }
 }
 
-/// Where a router accepts links, of which other routers are told. The length of a hello limits them.
+/// Where a router accepts links. Other routers get this list, whose length is bounded by the length of a hello.
 fn listeners(hello: &Frame) -> Vec<fabric::Listener> {
     let key = if hello.header(common_key::IS_GROUPED).is_some() { key::HELLO_LISTENERS_V2 } else { key::HELLO_LISTENERS };
     let listeners = hello.header(key).and_then(|listeners| fabric::Listeners::decode(listeners).ok());

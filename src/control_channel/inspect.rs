@@ -73,7 +73,7 @@ pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names:
 fn ask(connection: &RouterConnection, body: &[u8]) -> oneshot::Receiver<Frame> {
     let (sender, answer) = oneshot::channel();
     let mut waiting = connection.inspections.lock();
-    // Under the lock, so that the reader finds who waits for the answer.
+    // Under the lock, so that the reader of the answer finds the waiting task.
     if let Some(sequence) = connection.outbox.push(Builder::new(content::INSPECT_REQUEST).body(body)) {
         waiting.retain(|_, sender: &mut oneshot::Sender<Frame>| !sender.is_closed());
         waiting.insert(sequence, sender);
@@ -81,10 +81,10 @@ fn ask(connection: &RouterConnection, body: &[u8]) -> oneshot::Receiver<Frame> {
     answer
 }
 
-/// Passes an answer to who waits for it.
+/// Passes an answer to the task that waits for it.
 pub(crate) fn answered(connection: &Arc<RouterConnection>, frame: Frame) {
     if let Some(waiting) = frame.reply_for().and_then(|sequence| connection.inspections.lock().remove(&sequence)) {
-        // Nobody may wait any more.
+        // The task may have given up.
         drop(waiting.send(frame));
     }
 }

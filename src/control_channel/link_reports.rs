@@ -24,7 +24,7 @@ use crate::{
 
 /// Maximum links in one report.
 const MAX_LINKS: usize = 2000;
-/// Longer latencies are cut.
+/// A longer latency counts as this one.
 const MAX_LATENCY: Duration = Duration::from_secs(3600);
 
 /// Links that a router has dialled.
@@ -49,7 +49,7 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
     }
 }
 
-/// A link that a router at one of its ends has lost, or has twice.
+/// Handles the report of a router that a link is lost or is a duplicate. The router must be at an end of the link.
 pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
     let reason = "a router at its end reports the loss of the link";
     let Some(link) = core.links.remove(&fault.id, &connection.router, fault.iteration, core.loss(reason)) else { return };
@@ -70,7 +70,7 @@ pub(crate) fn gone(core: &Arc<Core>, link: &Link, reason: &str) {
     reroute::begin(core, core.circuits.of_link(&link.id), reason);
 }
 
-/// The latencies of links: the means of the time on the way and of the time in a queue.
+/// Handles the latencies of links: the latency of a link is the mean time on the way plus the mean time in the queue.
 pub(crate) fn metrics(core: &Core, connection: &RouterConnection, frame: &Frame) {
     let Some(measured) = body::<metrics::Metrics>(connection, frame) else { return };
     let means = measured.histograms.iter().filter_map(|entry| Some((entry.key.as_deref()?, entry.value.as_ref()?.mean)));
@@ -88,7 +88,7 @@ pub(crate) fn metrics(core: &Core, connection: &RouterConnection, frame: &Frame)
     }
 }
 
-/// Whether certificates belong to a router, which the router at the other end of a link asks.
+/// Answers whether certificates belong to a router. The router at the other end of a link asks this.
 pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else { return };
     let (is_verified, text) = match enrolled(core, &asked.router_id) {
@@ -103,7 +103,7 @@ pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Fr
     connection.send(result(frame, is_verified, text));
 }
 
-/// The certificates of a router that may connect.
+/// The certificates of a router; `None` if it may not connect.
 pub(crate) fn enrolled(core: &Core, id: &str) -> Result<Option<State>> {
     core.parts.rights.store.read(|tx| {
         let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state));

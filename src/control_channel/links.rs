@@ -56,7 +56,7 @@ impl Link {
 pub(crate) enum Reported {
     Added,
     Known,
-    /// Of another router, of too many, or malformed.
+    /// The link belongs to another router, the router has too many links, or the report is malformed.
     Refused,
 }
 

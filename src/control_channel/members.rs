@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-/// The ids of the members by the id of what they belong to, which is not in it without members.
+/// The ids of the members by the id of their owner. An owner without members has no entry.
 #[derive(Default)]
 pub(crate) struct Members(HashMap<String, HashSet<String>>);
 

@@ -1,15 +1,15 @@
 //! Routers in other processes: the control channel that unmodified Go routers connect to, and its messages.
 //!
-//! Not here: sockets and TLS (`listener/`), the encoding of messages (`frame/`), the built-in router (`built_in_router/`), enrollment of routers
-//! (`enrollment/`). Rights are checked by the same functions as for the built-in router (`built_in_router/rights.rs`).
+//! Not here: sockets and TLS (`listener/`), the encoding of messages (`frame/`), the built-in router (`built_in_router/`), enrollment of
+//! routers (`enrollment/`). Rights are checked by the same functions as for the built-in router (`built_in_router/rights.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a [`RouterConnection`](connection::RouterConnection) in the [`registry`].
 //! `receive.rs` reads its messages and dispatches them: `sync.rs` reports API sessions to it, `bind.rs` creates terminators of SDKs that
 //! host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits and terminators without a right, `certificates.rs`
 //! renews its certificates.
 //!
-//! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input is
-//! bounded in bytes and cannot make a task panic. A listed circuit is one that both of its identities may have now.
+//! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input
+//! is bounded in bytes and cannot make a task panic. Both identities of a listed circuit have the right to it at present.
 
 mod absence;
 mod answers;
@@ -70,7 +70,7 @@ use crate::{
 /// How long tasks may take to end when the controller stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a link is lost that an administrator closes.
+/// The reason for the loss of a link that an administrator closes.
 const CLOSED: &str = "an administrator closed the link";
 
 /// The controller's side of all control channels. Cheap to clone.
@@ -84,8 +84,8 @@ struct Inner {
 }
 
 impl Control {
-    /// Starts it. Deletes terminators that earlier runs created for connections to routers: routers report again what they host.
-    /// Call it after everything that its checks read follows the store. Blocks.
+    /// Starts it. Deletes terminators that earlier runs created for connections to routers: routers report again what they host. Call it
+    /// after everything that its checks read has subscribed to the store. Blocks.
     ///
     /// # Errors
     /// The store cannot be read or written, or the system provides no threads.
@@ -162,7 +162,7 @@ impl Control {
         inspect::inspect(&self.0.core, is_meant, names).await
     }
 
-    /// The links between routers, oldest id first.
+    /// The links between routers, sorted by id.
     pub fn links(&self) -> Vec<LinkInfo> {
         let core = &self.0.core;
         let mut links = core.links.all();
@@ -175,7 +175,7 @@ impl Control {
         self.0.core.links.find(id).map(|link| shown(&self.0.core, link))
     }
 
-    /// Has both routers of a link close it; they dial it again. Returns whether it existed.
+    /// Tells both routers of a link to close it; they dial it again. Returns whether it existed.
     pub(crate) fn close_link(&self, id: &str) -> bool {
         let core = &self.0.core;
         let Some(link) = core.links.find(id).and_then(|link| core.links.remove(id, &link.source, 0, core.loss(CLOSED))) else {

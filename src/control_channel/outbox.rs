@@ -49,7 +49,7 @@ impl Outbox {
         Some(sequence)
     }
 
-    /// The same once few bytes wait. For one task at a time.
+    /// Like [`Outbox::push`], after waiting until few bytes are queued. For one task at a time.
     pub(crate) async fn push_when_low(&self, frame: Frame) -> Option<i32> {
         while self.queue.lock().bytes > LOW_BYTES {
             self.taken.notified().await;

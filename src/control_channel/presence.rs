@@ -81,7 +81,7 @@ impl Presence {
         self.0.lock().seen.extract_if(old).for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
     }
 
-    /// Forgets all, for good: the connection of the router has ended.
+    /// Forgets everything and ignores later reports: the connection of the router has ended.
     pub(crate) fn close(&self, online: &Online) {
         let mut present = self.0.lock();
         present.is_closed = true;

@@ -1,4 +1,5 @@
-//! The keys that routers from version 1.7 on verify with: the key that signs the tokens of sessions, and the authorities of client certificates.
+//! The keys with which routers from version 1.7 on verify: the key that signs the tokens of sessions, and the authorities of client
+//! certificates.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -26,7 +27,7 @@ use crate::{
 /// Third-party authorities beyond this number are left out.
 const MAX_AUTHORITIES: usize = 1000;
 
-/// Tells a router that has a data model the keys, unless it has the same ones already.
+/// Sends the keys to a router that has a data model, unless it has the same keys already.
 pub(crate) fn send(core: &Core, connection: &Arc<RouterConnection>) {
     if !connection.has_data_model.load(Ordering::Acquire) {
         return;
@@ -69,7 +70,7 @@ fn of_authority(ca: &Certificate) -> PublicKey {
     public_key(ca.fingerprint(), ca.der().to_vec(), &[KeyUsage::ClientX509CertValidation])
 }
 
-/// A certificate whose key verifies.
+/// A certificate whose key serves for verification.
 fn public_key(kid: String, data: Vec<u8>, usages: &[KeyUsage]) -> PublicKey {
     PublicKey { data, kid, usages: usages.iter().map(|usage| (*usage).into()).collect(), format: 0 }
 }

@@ -39,8 +39,8 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Adds a connection, and closes and replaces an older one of the same router. A connection that `is_reconnect`, of a process that was
-    /// connected before, always replaces it.
+    /// Adds a connection, and closes and replaces an older one of the same router. With `is_reconnect`, the same process was connected
+    /// before, and its new connection always replaces the older one.
     ///
     /// # Errors
     /// Another process is connected as this router.
@@ -55,7 +55,7 @@ impl Registry {
         }
         connections.insert(connection.router.clone(), connection.clone());
         self.count.store(count(&connections), Ordering::SeqCst);
-        // Under the lock, so that every router hears of the others in the order of what happens.
+        // Under the lock, so that every router learns of the others in the order of the events.
         let others = || connections.values().filter(|other| !Arc::ptr_eq(other, connection) && !other.is_closed());
         let known: Vec<_> = others().map(|other| other.as_peer()).collect();
         if !known.is_empty() {
@@ -101,7 +101,7 @@ impl Registry {
         self.connections.lock().get(router).filter(|connection| !connection.is_closed()).cloned()
     }
 
-    /// Passes each connection to `each`.
+    /// Passes the connection of each router elsewhere to `each`.
     pub(crate) fn each(&self, each: impl FnMut(&Arc<RouterConnection>)) {
         self.connections.lock().values().filter(|connection| is_elsewhere(connection)).for_each(each);
     }

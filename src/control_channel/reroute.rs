@@ -10,7 +10,7 @@ use super::{
     route::{self, REROUTE},
 };
 
-/// How often another path is looked for.
+/// The interval between two searches for another path.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Reroutes circuits that are established. A dial in progress gives up its attempt.
@@ -26,7 +26,7 @@ pub(crate) fn begin(core: &Arc<Core>, circuits: Vec<Arc<Circuit>>, reason: &str)
 }
 
 async fn reroute(core: Arc<Core>, circuit: Arc<Circuit>, reason: String) {
-    // Routers dial a lost link again at once.
+    // The search for a path goes on until then: routers dial a lost link again at once, so a path may come back.
     let end = Instant::now() + core.times.reroute;
     while core.circuits.find(&circuit.id).is_some() {
         let last = circuit.path().routers.last().cloned().unwrap_or_default();

@@ -93,7 +93,7 @@ impl std::fmt::Debug for Circuit {
 }
 
 /// Ends circuits whose session is gone. Their routers were told that the session has ended, and close both ends at once; a router of
-/// version 1.1 that is told to remove a circuit before that leaves them open for half a minute.
+/// version 1.1 that is told earlier to remove a circuit leaves both ends open for half a minute.
 async fn end_soon(core: Arc<Core>, circuits: Vec<Arc<Circuit>>) {
     sleep(core.times.ending).await;
     circuits.iter().for_each(|circuit| core.end_circuit(circuit, true, "its session has ended"));

@@ -25,7 +25,7 @@ use crate::{
 pub(crate) const REROUTE: u32 = 99_969_996;
 /// How long the built-in router has to pass the end of a circuit on.
 const PASSING_ON: Duration = Duration::from_millis(300);
-/// The router does not know the terminator.
+/// The error code of a route whose terminator the router does not know.
 const INVALID_TERMINATOR: u8 = 1;
 /// Maximum length of a router's failure text that is passed on, in characters.
 const MAX_TEXT: usize = 1024;
@@ -44,8 +44,8 @@ impl RouteFailure {
     }
 }
 
-/// Tells the routers of a path to forward a circuit, and waits until all have answered. Returns the answer of the last one. After a failure
-/// every router has been told to remove the circuit, unless it is a reroute.
+/// Tells the routers of a path to forward a circuit, and waits until all have answered. Returns the answer of the last one. After a
+/// failure, every router has been told to remove the circuit; a failed reroute leaves it.
 ///
 /// # Errors
 /// A router is not connected, does not answer in time, or refuses.
@@ -129,7 +129,8 @@ fn forwards(path: &Path, place: usize, [ingress, egress]: &[String; 2]) -> Vec<f
 
 impl Core {
     /// Tells the routers of a circuit to remove it. The built-in router passes the end on over its link, and the others are told a moment
-    /// later, so that the SDK there learns of it at once: a router of version 1.1 that removes a circuit leaves it waiting for half a minute.
+    /// later, so that the SDK there learns of it at once: a router of version 1.1 that removes a circuit leaves it waiting for half a
+    /// minute.
     pub(crate) fn unroute_all(&self, circuit: &Circuit, now: bool) {
         let path = circuit.path();
         let is_here = |router: &String| router == EdgeRouter::BUILT_IN;

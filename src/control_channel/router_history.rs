@@ -58,7 +58,7 @@ fn append_row(tx: &Tx<'_>, connection: &RouterConnection, action: Action, after:
             (found.map(|router| router.spec.name.clone()), HistoryEntry::to::<TransitRouter>(action, id))
         }
     };
-    // The row about its deletion tells that it is gone.
+    // The row about its deletion is enough.
     if name.is_none() {
         return Ok(());
     }

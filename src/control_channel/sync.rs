@@ -261,7 +261,7 @@ fn api_sessions_removed(tokens: Vec<String>) -> Frame {
     Builder::new(content::API_SESSION_REMOVED).body(&edge::Removed { tokens, ids: Vec::new() }.encode_to_vec())
 }
 
-/// Routers know a session by the id that its token names, if there is one id for each token.
+/// Routers identify a session by the id that its token names, provided that the message has one id for each token.
 fn sessions_removed(ids: Vec<String>) -> Frame {
     Builder::new(content::SESSION_REMOVED).body(&edge::Removed { tokens: ids.clone(), ids }.encode_to_vec())
 }

@@ -1,4 +1,4 @@
-//! Changes of API sessions and sessions that routers are to be told, in order.
+//! Changes of API sessions and sessions to be sent to routers, in order.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::connection::RouterConnection;
 use crate::entity::{ApiSession, Id, Identity};
 
-/// API sessions in one message.
+/// Maximum API sessions in one message.
 pub(crate) const CHUNK: usize = 100;
 /// Maximum recorded changes. Beyond it every router gets a full state again.
 const MAX_NOTICES: usize = 65_536;
@@ -59,7 +59,7 @@ impl Sync {
         self.record(Notice::Begin(connection.clone()));
     }
 
-    /// The same for a router that requests it.
+    /// Starts a full state for a router that requests it, at most once in each [`RESYNC_PAUSE`].
     pub(crate) fn resync(&self, connection: &Arc<RouterConnection>) {
         if connection.may_resync(RESYNC_PAUSE) {
             self.begin(connection);

@@ -222,8 +222,8 @@ async fn session(core: &Core, connection: &RouterConnection, service: &str, righ
     Ok(Found { session, api_session })
 }
 
-/// The session in every answer: a router ends without it. It learns of the end of a session by its id, so that the
-/// id stands for the token as well.
+/// The session in every answer: the process of a router exits if the session is missing. The router learns of the end of a session by the id
+/// of the session, so that the id stands for the token as well.
 fn session_response(session: &Record<Session>) -> Option<tunnel::CreateSessionResponse> {
     Some(tunnel::CreateSessionResponse { session_id: session.id.to_string(), token: session.id.to_string() })
 }

@@ -15,7 +15,7 @@ use crate::{
     store::Read,
 };
 
-/// All of them. `last_update` is a hash of the others.
+/// The services of the router. `last_update` is a hash of all other members of the list.
 ///
 /// # Errors
 /// The store cannot be read.

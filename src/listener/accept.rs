@@ -25,8 +25,8 @@ const CONTROL: &[u8] = b"ziti-ctrl";
 const LINK: &[u8] = b"ziti-link";
 /// The first byte of every message on a channel to a router.
 const FRAME: u8 = 0x03;
-/// A client may send at most this many bytes between its ClientHello and the end of its handshake: its certificates with their proof, and what
-/// TLS reads ahead.
+/// The maximum number of bytes that a client may send between its ClientHello and the end of its handshake: its certificates with their
+/// proof, and bytes that TLS reads ahead.
 const MAX_HANDSHAKE: usize = 32 << 10;
 /// TCP keep-alive: the first probe after this idle time, then one per interval, up to `PROBES` unanswered ones.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -102,7 +102,7 @@ impl Acceptor {
         let Some(socket) = plaintext::admitted(socket, self.handshake_timeout).await else { return Ok(None) };
         let network = socket.peer_addr().ok().map(|address| network(address.ip()));
         let handshake = self.handshakes.enter(network).await.ok_or(io::ErrorKind::NotConnected)?;
-        // Boxed: the task lives as long as the connection, and keeps room for all that it awaits without a box.
+        // Boxed, because the task lives as long as the connection and keeps memory for every future that it awaits without a box.
         let (offers, socket) = self.in_time(Box::pin(client_hello::read(socket))).await?;
         if is_for_control(&offers) && self.port != Port::Router {
             let place = self.place(handshake, network).await?;
@@ -144,8 +144,8 @@ impl Acceptor {
         Ok(Unauthenticated { _handshake: handshake, _of_router: of_router })
     }
 
-    /// Hands a connection to the runtime of a router. Returns `None` when it has ended, or the stream if it turns out to be for REST, unless it
-    /// `is_sure` to be for the router.
+    /// Hands a connection over to the runtime of a router. Returns `None` when the connection has ended, or the stream if the first byte
+    /// shows that it is for REST. With `is_sure` the connection is for the router, whatever its first byte is.
     async fn hand_over(
         &self,
         router: &RouterSide,
@@ -178,12 +178,12 @@ impl Acceptor {
     }
 }
 
-/// Whether a client may want the router: it offers its protocol, or offers none.
+/// Whether a connection may be for the built-in router: the client offers `ziti-edge`, or sends no ALPN extension.
 fn is_for_router(offers: &Offers) -> bool {
     offers.as_ref().is_none_or(|offers| offers.iter().any(|offer| offer == ROUTER))
 }
 
-/// Whether a client is a router elsewhere.
+/// Whether a client is a router elsewhere that opens its control channel.
 fn is_for_control(offers: &Offers) -> bool {
     offers.as_ref().is_some_and(|offers| offers.iter().any(|offer| offer == CONTROL))
 }

@@ -1,8 +1,8 @@
 //! Places for connections whose clients are not authenticated yet. While all are taken, the networks of the waiting clients take turns, and
-//! each network gets its next place in order of arrival: a crowd from one network, however slow its clients are, delays itself.
+//! each network gets its next place in order of arrival: many or slow clients of one network delay only each other.
 //!
-//! Not here: how long a client may hold its place (`listener/accept.rs`). Invariant: a network has a turn exactly if clients of it wait, and
-//! no place is free while clients wait.
+//! Not here: how long a client may hold its place (`listener/accept.rs`). Invariants: a network has a turn exactly if clients of it wait.
+//! No place is free while clients wait.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,7 +26,7 @@ struct State {
     turns: VecDeque<Network>,
 }
 
-/// A place; dropping it passes it on.
+/// A place. Dropping it gives the place to the next client.
 pub(crate) struct Place(Option<HandshakePlaces>);
 
 impl HandshakePlaces {
@@ -95,7 +95,7 @@ impl Drop for Place {
                 next
             };
             match next.map(|next| next.send(Self(Some(places.clone())))) {
-                // The client has left since: the place is for the one after it.
+                // This client has left in the meantime: the next one gets the place.
                 Some(Err(mut returned)) => drop(returned.0.take()),
                 Some(Ok(())) | None => return,
             }

@@ -1,16 +1,16 @@
 //! One port for all protocols: accepts connections, performs the TLS handshake, detects the protocol and passes each connection to its
 //! server.
 //!
-//! The protocol is what the ClientHello offers by ALPN: `ziti-edge` is for the router, `ziti-ctrl` is the control channel of routers
-//! elsewhere, `ziti-link` their links to the built-in router, `h2` and `http/1.1` are for REST. The protocol of a client that offers nothing follows from the first byte
-//! that it sends: a letter for HTTP, 3 for a router message. `sockets.rs` binds the sockets. Not here: the messages on a connection (`http/`,
-//! `built_in_router/`, `control_channel/`).
+//! The ALPN extension of the ClientHello names the protocol: `ziti-edge` is for the built-in router, `ziti-ctrl` for the control channel of
+//! routers elsewhere, `ziti-link` for their links to the built-in router, `h2` and `http/1.1` for REST. For a client without ALPN, the
+//! first byte that it sends decides: a letter for HTTP, 3 for a router message. `sockets.rs` binds the sockets. Not here: the messages on a
+//! connection (`http/`, `built_in_router/`, `control_channel/`).
 //!
-//! actix accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its handshake,
-//! while the accepting task waits for its end, so that the limits count all connections together. Start reading at [`serve`], then at
-//! `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most 48 KiB, for at most
-//! `handshake-timeout` once it has a place; a client of the router keeps its place until it is authenticated. Places are given to networks in
-//! turn (`handshake_places.rs`).
+//! `actix-server` accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its
+//! handshake. The accepting task waits for the end of the connection, so that the limits count all connections together. Start reading at
+//! [`serve`], then at `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most 48 KiB, for at most
+//! `handshake-timeout` once it has a place; a client of the router keeps its place until it is authenticated. Places are given to networks
+//! in turn (`handshake_places.rs`).
 
 mod accept;
 mod accepted;

@@ -1,7 +1,7 @@
 //! The TCP sockets of a controller: one or more for `listen`, at most one each for `router.listen`, `routers.listen` and `metrics.listen`.
 //!
-//! A further one is a key in `config/`, a field and a line in [`Sockets::bind`], and a use in `controller/mod.rs`; a drill leaves it out
-//! (`controller/drill.rs`) and `doctor` checks it (`maintenance/doctor/network.rs`). Not here: the socket for commands on the
+//! To add a socket, add a key in `config/`, a field here, a line in [`Sockets::bind`] and its use in `controller/mod.rs`; leave it out of a
+//! drill (`controller/drill.rs`), and let `doctor` check it (`maintenance/doctor/network.rs`). Not here: the socket for commands on the
 //! host (`admin_socket/socket.rs`).
 
 use std::{

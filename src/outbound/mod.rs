@@ -32,7 +32,7 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    /// Trusts the authorities of the system. A request with its answer has `most` time.
+    /// Trusts the authorities of the system. A request including its answer may take at most `most`.
     ///
     /// # Errors
     /// TLS cannot be set up, which is a defect.
@@ -54,7 +54,7 @@ impl Client {
     /// Sends a GET. Blocks.
     ///
     /// # Errors
-    /// No answer, or one with more than `most` bytes.
+    /// There is no answer, or the answer has more than `most` bytes.
     pub(crate) fn get(&self, url: &str, most: u64) -> Result<Answer, String> {
         read(self.0.get(url).header("accept", "application/json").call(), most)
     }

@@ -1,5 +1,5 @@
-//! The connection to a server: standard TLS with our own certificate verifier (`pki/server_verifier.rs`). ureq accepts no custom verifier, so
-//! this is our TLS layer for it.
+//! The connection to a server: standard TLS with our own certificate verifier (`pki/server_verifier.rs`). ureq accepts no custom verifier,
+//! so this is our TLS layer for it.
 
 use std::{
     fmt,

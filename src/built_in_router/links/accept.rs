@@ -35,7 +35,7 @@ const HEADERS: usize = 16 << 10;
 const MAX_ID: usize = 255;
 /// How often a heartbeat is sent.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// A link without any message for so long is closed: routers send heartbeats.
+/// A connection without any message for this time is closed. Routers send heartbeats, so a live connection is never silent for so long.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Why a connection of a link ends.
@@ -97,7 +97,7 @@ fn first(mut frame: Frame) -> Frame {
     frame
 }
 
-/// What a hello says, if it is of a router that may connect.
+/// The introduction in a hello. The error says why the connection is rejected.
 fn introduction(core: &Core, hello: &Frame, peer: &Peer) -> Result<Introduction, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
@@ -184,7 +184,7 @@ struct Reader<S> {
     link: Arc<Link>,
     connection: Arc<LinkConnection>,
     stream: S,
-    /// The clock of heartbeats counts from here.
+    /// The start of the clock in heartbeats.
     began: Instant,
 }
 
@@ -234,7 +234,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
                 }
             }
             content::LATENCY | content::PING => drop(self.connection.outbox.control(success(frame))),
-            other => tracing::trace!(link = self.link.id, content_type = other, "a message of a type that is not handled"),
+            other => tracing::trace!(link = self.link.id, content_type = other, "a message of an unsupported type is ignored"),
         }
         Ok(())
     }

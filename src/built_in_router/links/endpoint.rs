@@ -1,4 +1,5 @@
-//! The end of a circuit that comes over a link: what is sent and not acknowledged, and what arrived and is not delivered.
+//! The end of a circuit over a link. An endpoint holds the payloads that were sent and not acknowledged, and those that arrived and were
+//! not delivered.
 //!
 //! The other end of the circuit at this router is an SDK. Data for the link wait in the queue of a [`Channel`] without a connection, which
 //! only this endpoint has, so that the circuit has the same limits and the same memory budget as a circuit between two SDKs.
@@ -23,14 +24,14 @@ use super::{
 };
 use crate::built_in_router::{budget::Budget, channel::Channel, fair_queues::QueueId};
 
-/// A payload takes at most this fraction of what is free of the memory budget.
+/// The payloads of one circuit that wait for delivery take at most this fraction of the free memory budget.
 const PART: usize = 8;
 /// Maximum payloads that are sent again at a time.
 const MAX_AGAIN: usize = 64;
 /// With more bytes waiting for a link, nothing is sent again over it.
 const CONGESTED: usize = 1 << 20;
 
-/// An endpoint.
+/// The end of a circuit over a link.
 pub(crate) struct Endpoint {
     pub circuit: Arc<str>,
     /// Whether the host of the circuit is at this router, and not the client.
@@ -41,7 +42,7 @@ pub(crate) struct Endpoint {
     way: Mutex<Way>,
     window: Mutex<SendWindow>,
     buffer: Mutex<ReceiveBuffer>,
-    /// Whether the other end may be sent data: it has announced the start.
+    /// Whether data may be sent to the other end: the start of the circuit was announced.
     is_started: AtomicBool,
     /// Whether nothing more is sent except the end.
     is_cut: AtomicBool,
@@ -49,11 +50,11 @@ pub(crate) struct Endpoint {
     arrived: AtomicU64,
     /// Whether its tasks run.
     is_running: AtomicBool,
-    /// Whether it is over at once.
+    /// Whether the endpoint ends at once and sends nothing more.
     is_stopped: AtomicBool,
-    /// Notified when the sending task has something to look at.
+    /// Notified when the sending task may have something to do.
     pub sending: Notify,
-    /// Notified when the delivering task has something to look at.
+    /// Notified when the delivering task may have something to do.
     pub delivering: Notify,
 }
 
@@ -86,7 +87,7 @@ impl Endpoint {
             way: Mutex::new(Way::over(link)),
             window: Mutex::new(SendWindow::new(Instant::now())),
             buffer: Mutex::default(),
-            // The router of the client announces the start.
+            // The router of the client announces the start: only the host's end waits for it.
             is_started: AtomicBool::new(!is_of_host),
             is_cut: AtomicBool::new(false),
             arrived: AtomicU64::new(0),
@@ -97,7 +98,7 @@ impl Endpoint {
         }
     }
 
-    /// Goes on over another link.
+    /// Continues over another link.
     pub(crate) fn move_to(&self, link: Arc<Link>) {
         let mut way = self.way.lock();
         way.leave();
@@ -114,7 +115,8 @@ impl Endpoint {
         self.way.lock().queue.clone()
     }
 
-    /// Takes in a payload that arrives, and acknowledges it.
+    /// Stores a payload that has arrived, and acknowledges it. A payload without room is dropped and not acknowledged: its sender sends it
+    /// again.
     pub(crate) fn receive(&self, payload: Payload) {
         if payload.is_from_host() == self.is_of_host || self.is_stopped() {
             return;
@@ -152,7 +154,7 @@ impl Endpoint {
         Some(payload)
     }
 
-    /// Tells the other end that a payload was delivered, if much was.
+    /// Reports to the other end how many bytes still wait, if much was delivered since the last report.
     pub(crate) fn delivered(&self) {
         let acknowledgement = {
             let mut buffer = self.buffer.lock();
@@ -164,7 +166,7 @@ impl Endpoint {
         self.way.lock().link.acknowledge(acknowledgement.encode(&self.circuit));
     }
 
-    /// Takes in an acknowledgement that arrives.
+    /// Handles an acknowledgement that has arrived.
     pub(crate) fn acknowledged(&self, acknowledgement: &Acknowledgement) {
         if acknowledgement.is_from_host() == self.is_of_host {
             return;
@@ -177,7 +179,7 @@ impl Endpoint {
         self.sending.notify_one();
     }
 
-    /// Whether the other end may be sent data.
+    /// Whether data may be sent to the other end.
     pub(crate) fn is_started(&self) -> bool {
         self.is_started.load(Ordering::Acquire)
     }
@@ -192,7 +194,7 @@ impl Endpoint {
         self.window.lock().is_empty()
     }
 
-    /// Numbers a payload for sending. `None` if the circuit has had as many as it may.
+    /// Numbers a payload for sending. `None` if the sequence numbers are used up.
     pub(crate) fn number(&self, payload: Payload, cost: usize) -> Option<Payload> {
         let payload = Payload { flags: payload.flags | self.flags(), ..payload };
         self.window.lock().add(payload, cost, Instant::now())
@@ -224,7 +226,7 @@ impl Endpoint {
         self.buffer.lock().has_end()
     }
 
-    /// Notes that its tasks run.
+    /// Records that its tasks run.
     pub(crate) fn begin(&self) {
         self.is_running.store(true, Ordering::Release);
     }
@@ -233,7 +235,7 @@ impl Endpoint {
         self.is_running.load(Ordering::Acquire)
     }
 
-    /// Has only the end sent from now on.
+    /// From now on only the end of the circuit is sent.
     pub(crate) fn cut(&self) {
         self.is_cut.store(true, Ordering::Release);
         self.sending.notify_one();

@@ -84,7 +84,7 @@ impl Link {
         self.connections.lock().first()?.clone()
     }
 
-    /// Sends an acknowledgement. It is lost if too many wait.
+    /// Sends an acknowledgement. It is dropped if too many messages wait: the other router then sends the payload again.
     pub(crate) fn acknowledge(&self, frame: Frame) {
         let connection = {
             let [payloads, acknowledgements] = &*self.connections.lock();
@@ -117,7 +117,8 @@ impl Link {
 pub(crate) struct Links(Mutex<HashMap<String, Arc<Link>>>);
 
 impl Links {
-    /// Adds a connection to its link, which it may open. A link that the router dials anew replaces the old one, which is returned.
+    /// Adds a connection to its link; the first connection creates the link. A link that the router dials anew replaces the old one, which
+    /// is returned.
     ///
     /// # Errors
     /// Why the connection is refused.

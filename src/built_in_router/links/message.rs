@@ -62,9 +62,9 @@ pub enum NotOfCircuit {
 pub struct Payload {
     pub sequence: u32,
     pub flags: u32,
-    /// The clock of its sender; 0 if it does not want it repeated.
+    /// The clock of the sender; 0 if the acknowledgement need not repeat it.
     pub clock: u16,
-    /// What a data message carries beside its bytes.
+    /// The UUID of the data message from which the payload was made; `data_flags` are its flags.
     pub uuid: Option<Bytes>,
     pub data_flags: Option<Bytes>,
     pub data: Bytes,

@@ -1,10 +1,10 @@
 //! Links to routers elsewhere, and the ends of circuits that come over them.
 //!
-//! Routers elsewhere dial the links, on the port of the built-in router (`accept.rs`). A circuit that begins or ends at this router and
-//! goes over a [`link`] has an [`endpoint`], which numbers, acknowledges and repeats payloads (`send_window.rs`, `receive_buffer.rs`), because a
+//! Routers elsewhere dial the links on the port of the built-in router (`accept.rs`). A circuit that begins or ends at this router and goes
+//! over a [`link`] has an [`endpoint`], which numbers, acknowledges and repeats payloads (`send_window.rs`, `receive_buffer.rs`), because a
 //! link may lose some; `relay.rs` moves data between it and the SDK. The controller orders the routes (`route.rs`).
 //!
-//! Invariant: the reader of a link waits for nothing but its peer. What arrives and does not fit is dropped, and sent again by its sender.
+//! Invariant: the reader of a link waits for nothing but its peer. A payload that does not fit is dropped, and its sender sends it again.
 
 pub(crate) mod accept;
 pub(crate) mod endpoint;

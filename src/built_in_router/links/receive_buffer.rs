@@ -13,27 +13,27 @@ const OVERHEAD: usize = 128;
 #[derive(Default)]
 pub(crate) struct ReceiveBuffer {
     waiting: BTreeMap<u32, Payload>,
-    /// The bytes of those that wait.
+    /// The bytes of the payloads that wait.
     bytes: usize,
     /// The next sequence number to deliver.
     next: u32,
-    /// What the last acknowledgement said.
+    /// The waiting bytes that the last acknowledgement reported.
     reported: usize,
 }
 
 /// What happens to a payload that arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It waits; the bytes that it takes.
+    /// The payload waits and takes this many bytes.
     Kept(usize),
-    /// It had arrived before. It is acknowledged again, because the acknowledgement may be lost.
+    /// The payload had arrived before. It is acknowledged again, because the first acknowledgement may be lost.
     Repeated,
     /// There is no room: its sender sends it again.
     Dropped,
 }
 
 impl ReceiveBuffer {
-    /// Takes in a payload, if all that wait have at most `room` bytes with it. The one that is delivered next is always taken in.
+    /// Stores a payload if all waiting payloads have at most `room` bytes with it. The payload that is delivered next is always stored.
     pub(crate) fn insert(&mut self, payload: Payload, room: usize) -> Arrival {
         if payload.sequence < self.next || self.waiting.contains_key(&payload.sequence) {
             return Arrival::Repeated;

@@ -24,13 +24,13 @@ use crate::{
     frame::{Builder, Frame},
 };
 
-/// How often payloads that may be lost are looked for.
+/// The interval at which overdue payloads are sent again.
 const AGAIN: Duration = Duration::from_millis(100);
 /// How long the router of the client may take to announce the start.
 const START: Duration = Duration::from_secs(30);
 /// How long the end of a circuit is sent until it is acknowledged.
 const CLOSE: Duration = Duration::from_secs(30);
-/// The same after the circuit was removed.
+/// The same limit after the controller has removed the circuit.
 const CUT: Duration = Duration::from_secs(2);
 /// The key of a message UUID in data messages.
 const UUID: i32 = 128;
@@ -77,7 +77,7 @@ impl Sender<'_> {
         }
         let mut ticks = interval(AGAIN);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // What arrives at the other router before the client was answered there is lost.
+        // The other router drops data that arrives before it has answered its client.
         let is_started = self.wait(&mut ticks, START, Endpoint::is_started).await;
         let mut has_ended = !is_started || self.send_batch(first).await;
         let mut batch = Vec::new();
@@ -97,7 +97,7 @@ impl Sender<'_> {
                 None => return,
             }
         }
-        // A router drops what it gets after the end, even if it was sent before.
+        // A router drops payloads that arrive after the end, even if they were sent before it. So the end waits for all acknowledgements.
         if !endpoint.is_cut() {
             self.wait(&mut ticks, CLOSE, Endpoint::has_sent).await;
         }
@@ -106,8 +106,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Waits until something holds, and sends again meanwhile what may be lost. Returns whether it holds in time, and before the circuit is
-    /// over.
+    /// Waits until `holds` is true, and meanwhile sends overdue payloads again. Returns false if the time limit is reached or the circuit
+    /// ends before.
     async fn wait(&self, ticks: &mut Interval, limit: Duration, holds: impl Fn(&Endpoint) -> bool) -> bool {
         let (endpoint, end, was_cut) = (self.endpoint, Instant::now() + limit, self.endpoint.is_cut());
         while !holds(endpoint) && !endpoint.is_stopped() && endpoint.is_cut() == was_cut {
@@ -137,7 +137,7 @@ impl Sender<'_> {
                     }
                 }
                 kind::STATE_CLOSED => return true,
-                // Nothing else has a meaning at the other end.
+                // Other messages have no meaning for the other end and are not passed on.
                 _ => {}
             }
         }
@@ -145,11 +145,11 @@ impl Sender<'_> {
         false
     }
 
-    /// Sends a payload as soon as the link has room. Returns false if the circuit is over.
+    /// Sends a payload as soon as the link has room. Returns false if the sequence numbers are used up.
     async fn send(&self, payload: Payload, cost: usize) -> bool {
         let endpoint = self.endpoint;
         let Some(payload) = endpoint.number(payload, cost) else { return false };
-        // Without a link it is sent again later, over another one.
+        // Without a connection the payload is sent later, over another link, like an overdue one.
         let Some((connection, queue)) = endpoint.way() else { return true };
         let frame = payload.encode(&endpoint.circuit, endpoint.clock());
         let reserved = tokio::select! {

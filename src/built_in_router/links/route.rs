@@ -21,7 +21,7 @@ use crate::{
     frame::{Builder, Frame},
 };
 
-/// A circuit that its controller has ended may be without any message for so long, before it ends here.
+/// A circuit that the controller has ended ends at this router after this time without a message.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// A route to or from an SDK at this router.
@@ -59,7 +59,7 @@ pub(crate) struct Dialling {
     host: RouteToHost,
 }
 
-/// Prepares the end of a circuit at this router. `None` if its route is complete.
+/// Prepares the end of a circuit at this router, or moves an existing end to another link. `None` if no host has to be dialled.
 ///
 /// # Errors
 /// The link is not open, or the terminator is not one of this router.
@@ -153,7 +153,7 @@ fn connect(host: &RouteToHost) -> Frame {
     passed_on.iter().fold(builder, |builder, key| builder.optional(*key, of_key(*key))).empty()
 }
 
-/// Ends a circuit that the controller has ended: at once if `now`, else after what is on the way was delivered.
+/// Ends a circuit that the controller has ended: at once if `now`, else after the data on the way was delivered.
 pub(crate) fn unroute(core: &Arc<Core>, id: &str, now: bool) {
     let Some(endpoint) = core.endpoints.find(id) else { return };
     if now || !endpoint.is_running() {

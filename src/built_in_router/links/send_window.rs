@@ -7,9 +7,9 @@ use std::{
 
 use super::message::{Acknowledgement, Payload};
 
-/// Maximum bytes that are not acknowledged, also at the start.
+/// Maximum bytes that are not acknowledged. The window begins with this size.
 const MAX: usize = 4 << 20;
-/// The window shrinks no further.
+/// The minimum size of the window, in bytes.
 const MIN: usize = 16 << 10;
 /// After this many acknowledged payloads the window grows by their bytes.
 const GROW_AFTER: u32 = 28;
@@ -25,7 +25,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(5);
 /// A payload that is not acknowledged.
 struct Sent {
     payload: Payload,
-    /// What its memory counts.
+    /// The bytes that the payload counts in the memory budget.
     cost: usize,
     at: Instant,
 }
@@ -43,7 +43,7 @@ pub(crate) struct SendWindow {
     acknowledged_bytes: usize,
     repeated: u32,
     round_trip: Option<Duration>,
-    /// The clock on payloads counts from here.
+    /// The start of the clock in payloads.
     began: Instant,
 }
 
@@ -79,7 +79,7 @@ impl SendWindow {
         u16::try_from(millis & 0xffff).unwrap_or_default().max(1)
     }
 
-    /// Numbers a payload and takes it in. `cost` is given back when it is acknowledged. `None` after 2^31 payloads.
+    /// Numbers a payload and stores it until it is acknowledged; the acknowledgement returns `cost`. `None` after 2^31 payloads.
     pub(crate) fn add(&mut self, mut payload: Payload, cost: usize, now: Instant) -> Option<Payload> {
         i32::try_from(self.next).ok()?;
         payload.sequence = self.next;
@@ -89,7 +89,7 @@ impl SendWindow {
         Some(payload)
     }
 
-    /// Takes in an acknowledgement. Returns the cost of the acknowledged payloads.
+    /// Handles an acknowledgement. Returns the cost of the acknowledged payloads.
     pub(crate) fn acknowledge(&mut self, acknowledgement: &Acknowledgement, now: Instant) -> usize {
         let mut cost = 0;
         for sequence in &acknowledgement.sequences {

@@ -1,4 +1,4 @@
-//! Content types of the control channel. Names with a direction are in the table of the protocol: `R` is the router, `C` the controller.
+//! Content types of the control channel. They are grouped by direction: `R` is the router, `C` the controller.
 
 // R to C.
 pub const FAULT: i32 = 1004;

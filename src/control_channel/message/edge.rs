@@ -2,7 +2,7 @@
 
 use super::{NumberedBytes, TextEntry};
 
-/// What the controller says of itself.
+/// What the controller reports about itself.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ServerHello {
     #[prost(string, tag = "1")]
@@ -23,7 +23,7 @@ pub struct Address {
     pub port: i32,
 }
 
-/// Where a router takes SDKs.
+/// Where a router accepts SDKs.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Listener {
     #[prost(message, optional, tag = "10")]
@@ -32,7 +32,7 @@ pub struct Listener {
     pub advertise: Option<Address>,
 }
 
-/// What a router says of itself.
+/// What a router reports about itself.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ClientHello {
     #[prost(string, tag = "1")]
@@ -76,7 +76,7 @@ pub struct ApiSessionUpdated {
     pub api_sessions: Vec<ApiSession>,
 }
 
-/// API sessions that have ended; the same shape tells of sessions.
+/// API sessions that have ended. The message about ended sessions has the same fields.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Removed {
     #[prost(string, repeated, tag = "1")]
@@ -103,7 +103,7 @@ pub struct ValidateSessions {
     pub session_tokens: Vec<String>,
 }
 
-/// An SDK hosts.
+/// The request of an SDK to host a service.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct CreateTerminator {
     /// Also the id of the terminator.

@@ -198,7 +198,7 @@ pub struct Route {
     pub forwards: Vec<Forward>,
     #[prost(message, optional, tag = "5")]
     pub context: Option<Context>,
-    /// What is left of the time for it, in ns.
+    /// The time left for the route, in ns.
     #[prost(uint64, tag = "6")]
     pub timeout: u64,
     #[prost(message, repeated, tag = "7")]
@@ -268,7 +268,7 @@ pub struct InspectResponse {
     pub values: Vec<InspectValue>,
 }
 
-/// Whether certificates are those of a router.
+/// A question: whether certificates belong to a router.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct VerifyRouter {
     #[prost(string, tag = "1")]
@@ -277,7 +277,7 @@ pub struct VerifyRouter {
     pub fingerprints: Vec<String>,
 }
 
-/// Where a router takes links.
+/// Where a router accepts links.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Listener {
     #[prost(string, tag = "1")]

@@ -2,7 +2,7 @@
 
 /// Of a hello: `ctrl_pb.Listeners`, the link listeners of a router before version 2.
 pub const HELLO_LISTENERS: i32 = 10;
-/// Of the answer to a hello of a router before version 2: the bits of [`super::super::capability`], big endian.
+/// Of the answer to a hello of a router before version 2: the bits of `capability` in `control_channel/hello.rs`, big endian.
 pub const CAPABILITIES: i32 = 12;
 /// Of a hello of version 2: `ctrl_pb.Listeners`.
 pub const HELLO_LISTENERS_V2: i32 = 1000;

@@ -2,7 +2,7 @@
 //!
 //! Bodies are proto3 messages of the packages `ctrl_pb` ([`fabric`]), `edge_ctrl_pb` ([`edge`], [`tunnel`], [`model`]) and `metrics_pb`
 //! ([`metrics`]). The structs carry the field numbers; there are no `.proto` files. Maps are lists of entries in the order of the wire,
-//! whose key and value are always written, so that a message that was read is written byte for byte.
+//! whose key and value are always written, so that a decoded message is encoded to the same bytes.
 
 pub mod content;
 pub mod edge;

@@ -199,7 +199,7 @@ pub struct CreateTerminatorV2Response {
     pub text: String,
 }
 
-/// A dial of the router's own.
+/// A dial by the router itself.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct CreateCircuit {
     #[prost(string, tag = "1")]
