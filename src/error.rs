@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The result of every function that can fail for a reason a caller may see.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Reports at most this many broken rules per request.
+/// The maximum number of broken rules reported per request.
 const LIMIT: usize = 20;
 
 /// Why an operation failed.
@@ -22,11 +22,11 @@ pub enum Error {
     /// A value that must be unique is taken.
     #[error("{field} must be unique")]
     Duplicate { field: String, value: String },
-    /// Several rules that one request breaks: at least two, none of them `Several`. The first is the one shown where an answer has room for
-    /// one.
+    /// Several rules that one request breaks: at least two errors, none of them `Several`. An answer with room for only one error shows the
+    /// first.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<Error>),
-    /// The request lacks something that no single member stands for.
+    /// The request lacks something that cannot be attributed to a single member.
     #[error("{0}")]
     Incomplete(String),
     /// A body that is not JSON or holds a member of the wrong JSON type.
@@ -56,7 +56,7 @@ pub enum Error {
     /// No valid session, or one without the permission. `anonymous`: no token was sent at all.
     #[error("no session, or not permitted")]
     Unauthorized { anonymous: bool },
-    /// The credentials were rejected. The reason is deliberately not said.
+    /// The credentials were rejected. The error deliberately does not give the reason.
     #[error("authentication failed")]
     InvalidAuth,
     /// The certificate with this fingerprint already belongs to an authenticator.

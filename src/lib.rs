@@ -2,10 +2,11 @@
 //!
 //! # The map
 //!
-//! All rooms are private. [`main`] is the program, and [`testing`] names what tests, benches and examples use.
+//! A room is a top-level module. All rooms are private. [`main`] is the program, and [`testing`] names what tests, benches and examples
+//! use.
 //!
-//! A room (top-level module) imports only from rooms below it and, without a circle, on its own floor;
-//! `tests/promises/architecture.rs` fails on any other import.
+//! A room imports only from rooms on lower floors and, without a cycle, from rooms on its own floor. `tests/promises/architecture.rs` fails
+//! on any other import.
 //!
 //! | floor | rooms |
 //! |---|---|
@@ -28,22 +29,23 @@
 //!
 //! # A policy change, until a client sees it
 //!
-//! `PATCH /service-policies/{id}` is `http/crud.rs`: the body is checked against the schema that the kind's struct derives, and merged into
-//! the stored draft. `change/records.rs` runs the kind's rules and passes the record to the store, whose one writer thread commits it together
-//! with other waiting writes (`store/tx/writer.rs`). After the fsync the writer calls its listeners in order: `access/feed.rs` changes a
-//! few bits of the engine. Only then is the caller answered. The next `GET /current-api-session/service-updates` of an identity compares
-//! its present services with those of its last request; if they differ, the client fetches its services again. In the background
-//! `access/access_audit.rs` finds the change in the history and adds who gained and who lost which right.
+//! `PATCH /service-policies/{id}` is handled by `http/crud.rs`: the body is checked against the schema that the kind's struct derives, and
+//! merged into the stored draft. `change/records.rs` runs the kind's rules and passes the record to the store, whose one writer thread
+//! commits it together with other waiting writes (`store/tx/writer.rs`). After the fsync the writer calls its listeners in order:
+//! `access/feed.rs` changes a few bits of the engine. The caller is answered only after that. The next `GET
+//! /current-api-session/service-updates` of an identity compares its present services with those of its last request; if they differ, the
+//! client fetches its services again. In the background `access/access_audit.rs` finds the change in the history and adds who gained and
+//! who lost which right.
 //!
 //! # How unusual kinds fit
 //!
 //! * **Polymorphic** (posture checks): one struct with a flattened, tagged enum; `Disk::Text` keeps it as JSON; the derived schema is a `oneOf`.
 //! * **Two shapes that no request writes** (authenticators): an ordinary enum in the record, no `JsonSchema`, rows and bodies of its own.
 //! * **Client and management views**: `Entity::view` shows what does not depend on the caller; `http/` adds what does.
-//! * **Partly authenticated callers**: a session with open `AuthQuery`s; rows say `Partial` where that is enough.
+//! * **Partly authenticated callers**: a session with open `AuthQuery`s; rows with the permission `Partial` accept such sessions.
 //! * **Bodies that are not JSON**: an argument type that describes its media types, as in `http/api/client/enroll.rs`.
 
-// What is only for this crate is `pub(crate)`; tests, benches and the program have no outside.
+// Items that only this crate uses are `pub(crate)`. Tests, benches and the program export nothing, so the lint is set only here.
 #![warn(unreachable_pub)]
 
 mod access;

@@ -104,7 +104,7 @@ impl AccessAudit {
                     MIN_PAUSE.max(begun.elapsed() * PAUSE_FACTOR)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the access audit failed: the history lacks rows on gained and lost access; it tries again");
+                    tracing::warn!(%error, "the access audit failed and is retried; meanwhile the history lacks rows about gained and lost access");
                     RETRY_PAUSE
                 }
             }

@@ -98,8 +98,8 @@ impl Access {
         Ok(self.ask(|engine| engine.preview(&delta, limit)))
     }
 
-    /// The violations of each assertion if these events had happened, in the order of the assertions, with at most `limit` pairs each. The lock is
-    /// released between steps.
+    /// The violations of each assertion with these events applied, in the order of the assertions, with at most `limit` pairs each. The
+    /// lock is released between steps.
     pub(crate) fn violations(&self, events: &[Event], assertions: &[Assertion], limit: usize) -> Vec<Violation> {
         let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
         let delta = in_order(&delta);

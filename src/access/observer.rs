@@ -1,9 +1,9 @@
 //! `lastChangeAt` per identity: when its services or rights last changed.
 //!
-//! A change does no work per identity, even if a policy covers all of them. A change that may matter to more than one
-//! identity gets the next step number. When an identity asks, its rights are compared with those it was shown last (by
-//! a fingerprint), and the subjects changed since are checked. So the answer is right at any time. A change that was
-//! reverted before anybody looked does not count. An identity that never asked has no entry here.
+//! A change does no work per identity, even if a policy covers all of them. A change that may matter to more than one identity gets the
+//! next step number. When an identity asks, its rights are compared (by a fingerprint) with those that it was shown last, and the subjects
+//! changed since then are checked. So the answer is right at any time. A change that was reverted before the identity asked does not count.
+//! An identity that never asked has no entry here.
 
 use super::{Rights, Subject};
 use std::collections::{BTreeMap, HashMap};
@@ -37,7 +37,8 @@ struct Observer {
     seen: u64,
     fingerprint: u64,
     changed_at: Option<u64>,
-    /// The latest time ever returned, even the caller's own: the next one must be later, whatever the clock does.
+    /// The latest time ever returned, including a time that the caller passed as `otherwise`. The next one must be later, whatever the
+    /// clock does.
     last_answer: u64,
     /// The identity's own roles changed and were not considered yet.
     own_change: Option<u64>,

@@ -3,8 +3,8 @@
 //! A caller who enters codes already has the password. Guessing must therefore be slow, but must not lock the owner out. Wrong codes are
 //! counted per session, per source network and in total. The limit of a session is lower than that of its network, so that another session
 //! from the same network still gets attempts. Networks from which a correct code came are left out of the total, so that attackers cannot
-//! use up the owner's attempts. Recovery codes are counted apart from one-time codes, except per session: there are a thousand million of
-//! them, so the total may be ten times as high.
+//! use up the owner's attempts. Except per session, recovery codes are counted apart from one-time codes. There are about 10^9 possible
+//! recovery codes, so their total may be ten times as high.
 
 use std::{
     net::IpAddr,
@@ -27,7 +27,7 @@ const MAX_SOURCES: usize = 32;
 /// The factor by which the total for recovery codes exceeds that for one-time codes.
 const RECOVERY: usize = 10;
 
-/// An attempt to pass with a code.
+/// An attempt to authenticate with a code.
 #[derive(Debug, Clone)]
 pub struct Attempt {
     pub code: String,

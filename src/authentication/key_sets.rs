@@ -65,7 +65,8 @@ impl KeySets {
     /// one.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many requests wait for this signer's keys: their bodies are not read yet, and they would occupy connections.
+    /// [`Error::Busy`] if too many requests wait for this signer's keys. Waiting requests occupy connections, because their bodies are not
+    /// read yet.
     pub(crate) async fn key(
         &self,
         signer: &Record<ExternalJwtSigner>,

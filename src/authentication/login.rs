@@ -22,8 +22,8 @@ use crate::{
 /// The word that stands for every config type.
 const ALL: &str = "all";
 
-/// A proven credential and the identity that it is of. Whether they open a session is decided in the transaction that opens it, which reads
-/// the identity and its auth policy.
+/// A proven credential and its identity. The transaction that opens a session decides whether they are sufficient, after it has read the
+/// identity and its auth policy.
 #[derive(Clone)]
 pub struct Principal {
     pub identity: Id<Identity>,
@@ -47,7 +47,8 @@ impl Principal {
         Self { identity, basis: LoginBasis::Link, judged: None, certificate: None }
     }
 
-    /// Whether an auth policy allows the method of this log-in. The owner of the host may change every policy, so that none forbids a link.
+    /// Whether an auth policy allows the method of this log-in. Links are always allowed: the owner of the host may change every policy
+    /// anyway.
     fn is_allowed(&self, policy: &AuthPolicy, now: Timestamp) -> bool {
         let AuthPolicy { primary, .. } = policy;
         match (&self.basis, &self.certificate) {
@@ -69,7 +70,8 @@ pub(crate) struct ClientInfo {
     pub address: String,
 }
 
-/// Checks the asker's user name and a password. The auth policy's number of consecutive wrong passwords locks the identity out.
+/// Checks the asker's user name and a password. Too many consecutive wrong passwords, by the limit of the auth policy, lock the identity
+/// out.
 ///
 /// # Errors
 /// [`Error::InvalidAuth`] for a wrong password; [`Error::Busy`].
@@ -100,8 +102,8 @@ fn rules(tx: &Read<'_>, identity: &Id<Identity>, now: Timestamp) -> Result<Updb>
     if updb.allowed { Ok(updb) } else { Err(Error::InvalidAuth) }
 }
 
-/// Counts a correct password given for an identity, or a wrong one, with the rules of the identity's auth policy: their number of consecutive
-/// wrong ones locks the identity out. Returns whether the password is accepted: a correct one among too many wrong ones is not.
+/// Counts a correct or wrong password given for an identity. Too many consecutive wrong passwords, by the limit of the identity's auth
+/// policy, lock the identity out. Returns whether the password is accepted: a correct one among too many wrong ones is not.
 ///
 /// # Errors
 /// The store fails.
@@ -141,7 +143,7 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>) -> Result<()> {
 /// Checks the certificates that a connection presented.
 ///
 /// # Errors
-/// [`Error::InvalidAuth`] if they are of no identity.
+/// [`Error::InvalidAuth`] if they belong to no identity.
 pub(crate) fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
     let chain: Vec<Certificate> = presented.iter().map_while(|der| Certificate::from_der(der).ok()).collect();
     let leaf = chain.first().ok_or(Error::InvalidAuth)?;
@@ -180,7 +182,7 @@ fn is_still_valid(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
 /// longer valid; or the store fails.
 pub(crate) async fn open(changes: &Changes, principal: Principal, client_info: ClientInfo, place: SessionSlot) -> Result<Caller> {
     let job = move |change: &Change<'_, '_>| open_in(change, principal, client_info).map(|caller| (caller, place));
-    // The slot is released when the session counts itself, even if the caller has gone, or when the write has failed.
+    // The job holds the slot until the session is counted or the write has failed, even if the caller is gone.
     changes.run(job).await.map(|(caller, _)| caller)
 }
 
@@ -199,7 +201,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
     Caller::of(session, identity, &policy, &**change)
 }
 
-/// Opens a session for the tunneler of a router, which has proven its certificate on its connection. No credential is behind it.
+/// Opens a session for the tunneler of a router, which has proven its certificate on its connection. The session has no authenticator.
 ///
 /// # Errors
 /// [`Error::InvalidAuth`] if the identity of the router does not exist or is disabled; or the store fails.

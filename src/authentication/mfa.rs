@@ -48,8 +48,8 @@ fn in_state(mfa: Record<Mfa>, verified: bool) -> Result<Record<Mfa>> {
     if mfa.spec.is_verified == verified { Ok(mfa) } else { Err(missing(Mfa::KIND, &mfa.spec.identity_id)) }
 }
 
-/// Rejects a caller that lacks a required external token: it may neither enroll a second factor nor read one being enrolled. With a
-/// password alone a stranger cannot be told from the owner.
+/// Rejects a caller that lacks a required external token: it may neither enroll a second factor nor read one being enrolled. Otherwise a
+/// stranger who knows the password could do both.
 ///
 /// # Errors
 /// [`Error::Unauthorized`].

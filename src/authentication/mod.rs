@@ -60,7 +60,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The caller of a session, with its identity and the auth policy of that.
+    /// The caller of a session, with its identity and the identity's auth policy.
     ///
     /// # Errors
     /// The required signer cannot be read.

@@ -128,7 +128,7 @@ impl Passwords {
     async fn queued<T: Send + 'static>(&self, asker: &Asker, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job = move |outcome: JobOutcome| {
-            // The caller may have gone.
+            // No hash is computed for a caller that is gone.
             if !reply.is_closed() {
                 drop(reply.send((outcome == JobOutcome::Now).then(work)));
             }

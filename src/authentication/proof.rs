@@ -16,7 +16,7 @@ pub(crate) fn holds(tx: &Read<'_>, session: &Record<ApiSession>, leaf: &Certific
     holds_fingerprint(tx, session, &leaf.fingerprint())
 }
 
-/// The same of a certificate with this SHA-1 fingerprint, in lower-case hex, whose key was proven to somebody else.
+/// [`holds`] for the SHA-1 fingerprint of a certificate, in lower-case hex. The key of the certificate was proven to a router.
 ///
 /// # Errors
 /// The file cannot be read.

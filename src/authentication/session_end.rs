@@ -1,10 +1,11 @@
-//! The end of API sessions: log-out, and sessions that are idle for too long. Both delete the record. An idle session is refused before its
-//! record is deleted (`sessions.rs`).
+//! The end of API sessions: log-out, and sessions that are idle for too long. Both delete the record. An idle session is rejected before
+//! its record is deleted (`sessions.rs`).
 //!
-//! Other ends: an administrator deletes a session as every record (`http/crud.rs`); a session ends with its identity, authenticator or CA by
-//! references (`entity/kinds/api_session.rs`), when its identity is disabled (`change/identity.rs`), and when a password is set
-//! (`change/authenticator.rs`). A service session ends with its API session, and when its right is lost (`posture/session_review.rs`). What
-//! follows the commit: the entry in memory (`sessions.rs`), channels and circuits (`built_in_router/review.rs`, `control_channel/review.rs`).
+//! Other ends: an administrator deletes a session like any other record (`http/crud.rs`); a session ends with its identity, authenticator
+//! or CA by references (`entity/kinds/api_session.rs`), when its identity is disabled (`change/identity.rs`), and when a password is set
+//! (`change/authenticator.rs`). A service session ends with its API session, and when its right is lost (`posture/session_review.rs`).
+//! After the commit, the entry in memory is removed (`sessions.rs`), and channels and circuits without a right are ended
+//! (`built_in_router/review.rs`, `control_channel/review.rs`).
 
 use super::Sessions;
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 /// Ends the session of a caller at its request.
 ///
 /// # Errors
-/// The session is not there, or the file cannot be written.
+/// The session does not exist, or the file cannot be written.
 pub(crate) async fn log_out(changes: &Changes, session: Id<ApiSession>) -> Result<()> {
     changes.run(move |change| change.delete(&session)).await
 }

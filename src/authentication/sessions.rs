@@ -22,7 +22,7 @@ use crate::{
     store::{Cache, DependencyRecorder, Event, OpenStore, Phase, Store, Tombstone},
 };
 
-/// The state of sessions beside their records. Cheap to clone.
+/// The state of sessions besides their records. Cheap to clone.
 #[derive(Clone)]
 pub struct Sessions {
     clock: Clock,

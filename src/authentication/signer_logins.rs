@@ -1,9 +1,10 @@
-//! Log-ins in which a browser gets a code from the issuer of an external signer, and the controller exchanges it for a token (OpenID Connect,
-//! authorization code flow with PKCE).
+//! Log-ins in which a browser gets a code from the issuer of an external signer, and the controller exchanges it for a token (OpenID
+//! Connect, authorization code flow with PKCE).
 //!
-//! Here: log-ins that wait for their code, what an issuer publishes about itself, and the exchange. Not here: whether the token logs anybody
-//! in (`tokens.rs`). Start at [`SignerLogins::begin`]. Invariants: a log-in is bound to the browser that began it by a secret that no address
-//! holds, and is spent by its first use, whether or not that succeeds; the verifier of the code never leaves the controller.
+//! Here: log-ins that wait for their code, what an issuer publishes about itself, and the exchange. Not here: whether the token logs
+//! anybody in (`tokens.rs`). Start at [`SignerLogins::begin`]. Invariants: a log-in is bound to the browser that began it by a secret that
+//! is in no URL; a log-in is spent by its first use, whether or not that succeeds; the PKCE verifier leaves the controller only for the
+//! token endpoint of the issuer.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -89,7 +90,7 @@ struct Known {
 pub(crate) struct Started {
     /// Where the browser gets its code.
     pub address: String,
-    /// What the browser proves with that it began the log-in.
+    /// The secret with which the browser proves that it began the log-in.
     pub secret: String,
 }
 
@@ -103,7 +104,7 @@ pub(crate) struct Returned {
 }
 
 impl SignerLogins {
-    /// With the bounds of fetched key sets.
+    /// Starts with no log-ins. Requests to issuers have the limits of fetched key sets.
     pub(crate) fn new(settings: config::KeySets) -> Self {
         let requests = Semaphore::new(settings.fetches);
         Self(Arc::new(Inner { settings, client: OnceLock::new(), requests, waiting: Mutex::default(), issuers: Mutex::default() }))
@@ -200,7 +201,8 @@ impl SignerLogins {
 }
 
 impl Inner {
-    /// Keeps a log-in. If too many wait, the oldest one of the network with the most is dropped, so that one network cannot displace others.
+    /// Keeps a log-in. If too many wait, the oldest one of the network with the most is dropped, so that one network cannot displace
+    /// others.
     fn keep(&self, login: Waiting, now: Timestamp) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|waiting| waiting.ends > now);

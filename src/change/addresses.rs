@@ -1,9 +1,8 @@
 //! The addresses that enrollment tokens named over time, and how many clients still use one that tokens no longer name.
 //!
-//! A client keeps the address that its enrollment token named; it is not told of another one. Identities are counted by
-//! the newest of their certificate authenticators, and edge routers by their certificate. A certificate that was
-//! enrolled, or renewed by a router, during the period of an address counts for that address. Invariant: there is a
-//! period for each time that the first address changed.
+//! A client keeps the address that its enrollment token named and never learns of another one. Identities are counted by the newest of
+//! their certificate authenticators, and edge routers by their certificate. A certificate that was enrolled, or renewed by a router, during
+//! the period of an address counts for that address. Invariant: there is a period for each time that the first address changed.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,8 +54,8 @@ impl std::fmt::Display for FormerAddress {
     }
 }
 
-/// Notes where clients are sent from now on: for the count of those who enrolled under earlier addresses, and for commands to the file while
-/// no controller runs.
+/// Stores the advertised addresses, for counting the clients that enrolled under earlier addresses, and for commands on the file while no
+/// controller runs.
 ///
 /// # Errors
 /// The file cannot be read or written.

@@ -57,8 +57,8 @@ pub(crate) struct Edit {
     pub tags: Option<Tags>,
 }
 
-/// Applies an edit to an authenticator that this transaction has read. A new password ends the sessions that the old one opened, except `spared`, the session in which the
-/// owner sets it.
+/// Applies an edit to an authenticator that this transaction has read. A new password ends the sessions that the old one opened, except
+/// `spared`, the session in which the owner sets it.
 ///
 /// # Errors
 /// It is for certificates, or the user name is taken.

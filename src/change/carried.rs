@@ -1,4 +1,4 @@
-//! Records of another controller that keep their ids: what requests cannot write of them, and credentials and enrollments in their place.
+//! Records of another controller that keep their ids: the state that requests cannot write, and their credentials and enrollments.
 
 use super::{
     Change,
@@ -15,7 +15,7 @@ use crate::{
     pki::Certificate,
 };
 
-/// What code sets of an identity.
+/// The state of an identity that requests cannot write.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CarriedState {
     pub is_default_admin: bool,
@@ -69,7 +69,7 @@ pub(crate) fn verified_ca(change: &Change<'_, '_>, id: &str) -> Result<()> {
     change.put(ca)
 }
 
-/// Deletes a config type of this release that has the name of another one.
+/// Deletes the config type of this release that has this name, so that a config type of the other controller can have the name.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -92,8 +92,8 @@ fn matching(fingerprint: &str, pem: &str) -> Result<Certificate> {
     Err(Error::invalid("fingerprint", "is not that of the certificate", fingerprint))
 }
 
-/// Adds a client certificate; an empty PEM text leaves the certificate unknown. Returns `false`, without a change, if neither a third-party
-/// authority issued it nor clients of the old controller are known here.
+/// Adds a client certificate; an empty PEM text leaves the certificate unknown. Returns `false`, without a change, if no third-party
+/// authority issued the certificate and the authority of the other controller was not adopted.
 ///
 /// # Errors
 /// The certificate has another fingerprint, or a rule is broken.

@@ -101,7 +101,7 @@ impl Certificates {
         addresses::moved(&self.store, &self.advertised)
     }
 
-    /// Does what is due, and logs warnings for the operator at the first call and then once a day.
+    /// Reloads certificate files, renews what is due, and logs warnings for the operator at the first call and then once a day.
     ///
     /// # Errors
     /// Something cannot be issued, stored or read; the previous state stays.

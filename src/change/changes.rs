@@ -1,4 +1,4 @@
-//! Transactions of changes, and what they know beside the store. What is done to records in one: `records.rs`.
+//! Transactions of changes, and what they need besides the store. The operations on records in such a transaction are in `records.rs`.
 
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
@@ -53,13 +53,13 @@ impl Changes {
         Self { store, context: Arc::new(context) }
     }
 
-    /// The same with this author.
+    /// The same interface with this author.
     #[must_use]
     pub fn by(&self, author: Author) -> Self {
         Self { store: self.store.by(author), context: self.context.clone() }
     }
 
-    /// The same, with this identity as the now known author.
+    /// The same interface with this identity as the author, for a caller that was identified meanwhile.
     #[must_use]
     pub fn known_as(&self, identity: &Id<Identity>) -> Self {
         // A name that cannot be read is left out.
@@ -80,7 +80,7 @@ impl Changes {
     /// Runs a job in one transaction. When this returns, its writes are on disk and visible to every reader.
     ///
     /// # Errors
-    /// What the job answers, in which case nothing was written, or the store is busy or failed.
+    /// The error of the job, in which case nothing was written, or the store is busy or failed.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static) -> Result<T> {
         let context = self.context.clone();
         self.store.write(move |tx| job(&Change { tx, context: &context })).await

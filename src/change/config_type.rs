@@ -1,4 +1,4 @@
-//! Config types: which are as they were made at the first start.
+//! Config types: which ones are built in and unchanged.
 
 use super::Lifecycle;
 use crate::entity::{ConfigType, Record, builtin};

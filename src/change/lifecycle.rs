@@ -46,7 +46,7 @@ pub trait Lifecycle: Entity {
         Ok(())
     }
 
-    /// Whether every request to delete a record is refused.
+    /// Whether every request to delete a record is rejected.
     fn is_kept(record: &Record<Self>) -> bool {
         record.is_system
     }

@@ -66,7 +66,7 @@ impl Change<'_, '_> {
     /// Stores a record that code changed, and sets its time of change.
     ///
     /// # Errors
-    /// The store refuses it.
+    /// The store rejects it.
     pub fn put<E: Entity>(&self, mut record: Record<E>) -> Result<()> {
         record.updated_at = self.now();
         self.tx.put(record)
@@ -75,7 +75,7 @@ impl Change<'_, '_> {
     /// [`Change::put`] over a record that this transaction has read as `old` and has not changed since; it is not read again.
     ///
     /// # Errors
-    /// The store refuses it.
+    /// The store rejects it.
     pub fn replace<E: Entity>(&self, old: Record<E>, mut new: Record<E>) -> Result<()> {
         new.updated_at = self.now();
         self.tx.replace(old, new)

@@ -1,4 +1,5 @@
-//! The entries of all kinds, from the list in `entity/kinds/mod.rs`. The store reaches the kinds through them and names none.
+//! The entries of all kinds, from the list in `entity/kinds/mod.rs`. The store uses the kinds only through these entries and names none of
+//! them.
 
 use super::lifecycle::Lifecycle;
 use crate::{entity, store::KindEntry};

@@ -12,9 +12,9 @@ use crate::{
     pki::jwt::Claimed,
 };
 
-/// The validity of a token. Routers check it with their own clocks; whether the session still exists, the controller tells them.
+/// The validity of a token. Routers check the validity with their own clocks. The controller informs them when a session ends.
 const VALID: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// A token that is older is replaced when its session is asked for.
+/// A token older than this is replaced when a client requests its session.
 const RENEWED_AFTER: Duration = Duration::from_secs(180 * 24 * 60 * 60);
 
 impl Lifecycle for Session {
@@ -43,7 +43,7 @@ struct Claims<'c> {
     /// `Dial` or `Bind`.
     #[serde(rename = "z_st")]
     right: &'c str,
-    /// The session is a record.
+    /// Whether the session is stored as a record.
     #[serde(rename = "z_leg")]
     is_stored: bool,
 }

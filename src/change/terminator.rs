@@ -1,4 +1,4 @@
-//! Terminators: which of the two kinds of routers one is on.
+//! Terminators: whether one is on an edge router or on a transit router.
 
 use super::{Change, Lifecycle};
 use crate::{

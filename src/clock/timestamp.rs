@@ -103,7 +103,7 @@ fn whole_millis(duration: Duration) -> i64 {
 /// For certificates: their builders take the types of the `time` crate.
 impl From<Timestamp> for OffsetDateTime {
     fn from(at: Timestamp) -> OffsetDateTime {
-        // Every Timestamp is within the range of OffsetDateTime; the epoch stands for a case that cannot occur.
+        // Every Timestamp is within the range of OffsetDateTime, so the fallback to the epoch is never used.
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.0) * 1_000_000).unwrap_or(OffsetDateTime::UNIX_EPOCH)
     }
 }

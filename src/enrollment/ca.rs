@@ -41,7 +41,7 @@ fn takes_part(ca: &Record<Ca>) -> bool {
     ca.state.is_verified && ca.spec.is_auto_ca_enrollment_enabled
 }
 
-/// The name that the body asks for, if it does.
+/// The name that the body requests, if any.
 fn requested_name(offer: &EnrollmentRequest) -> Result<Option<String>> {
     match offer.members().and_then(|members| members.name.as_ref()) {
         None => Ok(None),

@@ -39,7 +39,7 @@ impl Requests {
     /// For edge routers: the common name of the client request must be the router's id.
     ///
     /// # Errors
-    /// [`Refusal::CouldNotProcessCsr`]
+    /// [`Refusal::CouldNotProcessCsr`] if the common name is another one.
     pub(crate) fn of_edge_router(self, id: &str) -> Result<Self> {
         if self.client.subject().common_name().as_deref() == Some(id) { Ok(self) } else { Err(unprocessable()) }
     }
@@ -161,8 +161,8 @@ pub(crate) async fn offer(
     Ok(given)
 }
 
-/// Makes the client certificate that waits the current one. The previous one stays valid until the router connects with the new one, because
-/// the router may not have heard of the change.
+/// Makes the client certificate that waits the current one. The previous one stays valid until the router connects with the new one,
+/// because the router may not know of the change.
 ///
 /// # Errors
 /// [`Error::NotFound`] if the router was deleted, [`Refusal::InvalidClientCert`] if `shown` is neither certificate.

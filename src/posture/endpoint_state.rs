@@ -39,8 +39,8 @@ impl Awaited {
     }
 }
 
-/// The ids of the services of an identity for which this event shortens the validity of its last code, each with the seconds for which a code
-/// is normally valid.
+/// The ids of the services of an identity for which this event shortens the validity of its last code, each with the seconds for which a
+/// code is normally valid.
 ///
 /// # Errors
 /// A record cannot be read.

@@ -94,9 +94,11 @@ pub struct Code {
     pub passed: bool,
     /// Too old, or never given.
     pub(crate) timed_out: bool,
-    /// Given since the endpoint woke up, if the check asks for that.
+    /// Whether no code is overdue because the endpoint woke up. True if the check demands none then; otherwise false if no code was ever
+    /// given.
     pub(crate) since_wake: bool,
-    /// Given since the endpoint was unlocked, if the check asks for that.
+    /// Whether no code is overdue because the endpoint was unlocked. True if the check demands none then; otherwise false if no code was
+    /// ever given.
     pub(crate) since_unlock: bool,
 }
 
@@ -149,7 +151,7 @@ fn remaining(demand: &Demand, evidence: &Evidence) -> i64 {
     }
 }
 
-/// The rest of `seconds` since a moment; a started second counts until it is over.
+/// The seconds left of a period of `seconds` that began at `since`, rounded up to whole seconds; at least zero.
 pub fn left(seconds: i64, since: CalendarTime, now: CalendarTime) -> i64 {
     seconds.saturating_sub(i64::try_from(now.since(since).as_secs()).unwrap_or(i64::MAX)).max(0)
 }

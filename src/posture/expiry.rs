@@ -1,9 +1,9 @@
 //! Access that is lost by the passing of time: one-time codes that become too old for a posture check, and grace periods after waking up or
 //! unlocking.
 //!
-//! Any other loss of access follows from a committed change or an endpoint's report. The times of expiry are in a queue (`deadlines.rs`), which
-//! reports and committed changes keep up to date: a call is cheap as long as nothing has expired. Posture checks are read again only after one
-//! of them changed.
+//! Any other loss of access follows from a committed change or an endpoint's report. The times of expiry are in a queue (`deadlines.rs`),
+//! which reports and committed changes keep up to date: a call is cheap as long as nothing has expired. Posture checks are read again only
+//! after one of them changed.
 
 use std::{
     collections::BTreeSet,

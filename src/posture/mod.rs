@@ -222,8 +222,9 @@ impl Memory {
         }
     }
 
-    /// The identities with an API session that may have lost access by time, and the time at which that may next happen. New `terms`, if given,
-    /// count from the next time on: access that ends by the new terms at once is found by the review that follows the change of a check.
+    /// The identities with an API session that may have lost access by time, and the time at which that may next happen. New `terms`, if
+    /// given, apply to later times only: access that the new terms end at once is found by the review that follows the change of a posture
+    /// check.
     fn due(&mut self, terms: Option<Terms>, now: Timestamp) -> (BTreeSet<Arc<str>>, Option<Timestamp>) {
         let Self { deadlines, endpoints, .. } = self;
         let due = deadlines.take(now, |identity, session| endpoints.get(identity)?.sessions.get(session).copied());

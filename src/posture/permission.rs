@@ -12,7 +12,7 @@ use crate::{
 /// At most this many policies are judged and named as the basis of a session; one is enough to grant it.
 const MAX_POLICIES: usize = 16;
 
-/// The result.
+/// Whether an identity may use a service, with the reason.
 pub enum Permission {
     /// No policy grants the right.
     Missing,

@@ -178,7 +178,7 @@ impl<'f> Judge<'f> {
         }
     }
 
-    /// When an event last made a check of one-time codes ask again: clients notice it by the changed `updatedAt`.
+    /// When an event last made a check require a new one-time code. Clients notice the new requirement by the changed `updatedAt`.
     fn last_request_of_code(&self, demand: &Demand) -> Option<Timestamp> {
         let Demand::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
         let presence = self.evidence.presence;

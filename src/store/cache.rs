@@ -15,7 +15,7 @@ use crate::entity::Kind;
 /// The number of changed dependencies that are remembered. When there are more, the whole cache is cleared.
 const CHANGES: usize = 1 << 16;
 
-/// A point in the sequence of commits; a value is derived at one.
+/// A position in the sequence of commits. Each value is derived at one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommitNumber(u64);
 
@@ -35,7 +35,7 @@ struct Entries<T> {
     now: CommitNumber,
     /// The last commit that changed the answer of each query.
     changed: HashMap<Dependency, CommitNumber>,
-    /// Values derived before this are not trusted.
+    /// Values derived before this commit are never used.
     since: CommitNumber,
 }
 
@@ -65,7 +65,7 @@ impl<T: Send + Sync + 'static> Cache<T> {
         cache
     }
 
-    /// The current commit number. Take it before the transaction begins that a value is derived in.
+    /// The current commit number. Read it before beginning the transaction in which a value is derived.
     pub fn now(&self) -> CommitNumber {
         self.with(|entries| entries.now)
     }

@@ -1,4 +1,5 @@
-//! A subscription to commits for a listener that starts later. It is registered before the store can be written; the listener attaches itself.
+//! A subscription to commits for a listener that starts later. The subscription is registered before the store can be written; the listener
+//! attaches itself when it starts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,12 +10,12 @@ use super::{
 
 type Callback = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// Tells one listener of commits, once it is attached.
+/// Passes commits to one listener once the listener is attached.
 #[derive(Clone, Default)]
 pub struct CommitFeed(Arc<OnceLock<Callback>>);
 
 impl CommitFeed {
-    /// A feed of the commits of a store, told in [`Phase::React`].
+    /// A feed of the commits of a store. The attached listener is called in [`Phase::React`].
     pub fn following(store: &OpenStore) -> Self {
         let feed = Self::default();
         let attached = feed.0.clone();
@@ -26,7 +27,8 @@ impl CommitFeed {
         feed
     }
 
-    /// Calls `on_commit` with `listener` and each event from now on, as long as others hold the listener. A feed serves one listener.
+    /// Calls `on_commit` with `listener` and each event from now on, until all other owners have dropped the listener. A feed serves one
+    /// listener: further calls have no effect.
     pub(crate) fn attach<T: Send + Sync + 'static>(&self, listener: &Arc<T>, on_commit: impl Fn(&T, &Event) + Send + Sync + 'static) {
         let listener = Arc::downgrade(listener);
         let on_commit = move |event: &Event| {

@@ -1,4 +1,4 @@
-//! What every transaction of a store knows beside its rows: the kinds, who is connected, which damaged records were named in the log.
+//! The state that all transactions of a store share besides its rows: the kinds, who is connected, and which damaged records were logged.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Of a store with these kinds.
+    /// The context of a store with these kinds.
     pub(crate) fn new(registry: Registry, online: Online) -> Self {
         Self { registry, online, named: Mutex::default() }
     }

@@ -48,9 +48,9 @@ pub(crate) struct Core {
     pub names: Vec<String>,
     pub clock: Clock,
     pub metrics: StoreMetrics,
-    /// In the order in which they hear of a commit.
+    /// In the order in which they are called for a commit.
     pub listeners: RwLock<Vec<(Phase, Listener)>>,
-    /// Why writes are refused at the moment, if they are.
+    /// Why writes are rejected at the moment; `None` while they are accepted.
     pub failure: ArcSwapOption<String>,
     /// Whether the writer accepts jobs.
     pub writing: AtomicBool,
@@ -77,8 +77,8 @@ impl Core {
         self.opened.as_ref().is_none_or(|opened| fs::metadata(&self.path).is_ok_and(|there| is_one(&there, opened)))
     }
 
-    /// Replaces a database that failed by the state that was flushed last. It is for reading; what is written to it
-    /// stays in memory.
+    /// Replaces a failed database with one that has the state that was flushed last. The new database is for reading: what is written to it
+    /// stays in memory until [`Backend::rejoin`].
     pub(crate) fn reopen(&self) -> Result<(), OpenError> {
         let overlay = self.backend.set_overlay().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
         let database = open::again(overlay, &self.path, self.cache, &self.names)?;
@@ -94,7 +94,7 @@ impl Core {
         Tx::new(read, rows, author)
     }
 
-    /// Refuses every write until [`Core::recovered`] is called.
+    /// Rejects every write until [`Core::recovered`] is called.
     pub(crate) fn fail(&self, reason: String) {
         self.writing.store(false, Ordering::Release);
         if self.failure.load().is_none() {
@@ -110,7 +110,7 @@ impl Core {
         self.writing.store(true, Ordering::Release);
     }
 
-    /// The error that a write gets after a failure.
+    /// The error for a write after a failure; `None` while writes are accepted.
     pub(crate) fn refusal(&self) -> Option<Error> {
         self.failure.load().as_ref().map(|reason| Error::Storage(format!("writes are rejected because of a failure: {reason}")))
     }
@@ -120,7 +120,7 @@ impl Core {
         for (_, listener) in listeners.iter() {
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(events)));
             if result.is_err() {
-                tracing::error!("a listener for changes panicked; its state may be stale");
+                tracing::error!("a listener for changes panicked; its state may be stale until the controller is restarted");
             }
         }
     }

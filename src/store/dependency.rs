@@ -1,4 +1,4 @@
-//! Questions about the store that something kept in memory rests on, and a recorder of the questions that a computation asks.
+//! The queries that a cached value depends on, and a recorder of the queries that a computation makes.
 
 use std::{
     cell::{Cell, RefCell},
@@ -12,8 +12,8 @@ use crate::{
     error::Result,
 };
 
-/// A query against the store, as a hash: the record with an id, or the records that have a value. Two queries may share
-/// a hash; the only effect is that a value is invalidated that could have stayed.
+/// A query against the store, as a hash: the record with an id, or the records that have a value. Two queries may share a hash. The only
+/// effect is that a value may be invalidated although it is still valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dependency(u64);
 
@@ -24,33 +24,33 @@ impl Dependency {
         Self(hasher.finish())
     }
 
-    /// The record with an id.
+    /// The query for the record with an id.
     pub(crate) fn of_record(kind: Kind, id: &str) -> Self {
         Self::of((kind.name, id))
     }
 
-    /// Whether an identity is connected.
+    /// The query whether an identity is connected.
     pub(super) fn of_connection(identity: &str) -> Self {
         Self::of(("online", identity))
     }
 
-    /// Whether the records with a value have a tombstone.
+    /// The query whether the records with a value have a tombstone.
     pub(super) fn of_tombstone(kind: Kind, field: &str, value: &str) -> Self {
         Self::of((kind.name, field, value, "ended"))
     }
 
-    /// Whether there is any tombstone whose records are not deleted yet.
+    /// The query whether there is any tombstone whose records are not deleted yet.
     pub(super) fn of_any_tombstone() -> Self {
         Self::of("ended")
     }
 
-    /// The records with a value, by the prefix of its index keys.
+    /// The query for the records with a value, by the prefix of its index keys.
     pub(super) fn of_value(prefix: &[u8]) -> Self {
         Self::of(prefix)
     }
 }
 
-/// A transaction that records which queries it is asked.
+/// Passes queries on to a transaction and records them.
 pub struct DependencyRecorder<'f> {
     facts: &'f dyn Facts,
     dependencies: RefCell<Vec<Dependency>>,
@@ -58,7 +58,7 @@ pub struct DependencyRecorder<'f> {
 }
 
 impl<'f> DependencyRecorder<'f> {
-    /// Nothing asked yet.
+    /// A recorder that has recorded no query yet.
     pub fn new(facts: &'f dyn Facts) -> Self {
         Self { facts, dependencies: RefCell::default(), fleeting: Cell::new(false) }
     }

@@ -5,8 +5,8 @@ use std::{any::Any, sync::Arc};
 use super::{dependency::Dependency, index::IndexEntry};
 use crate::entity::{Entity, Epoch, Kind, Record};
 
-/// One record that was created (no `old`), changed, or deleted (no `new`). With neither, an index entry of it was
-/// repaired or a tombstone was written (`tombstone`). A transaction that changes a record twice publishes two events.
+/// One record that was created (no `old`), changed, or deleted (no `new`). An event with neither is about a repaired index entry of the
+/// record, or about a new tombstone (`tombstone`). A transaction that changes a record twice publishes two events.
 #[derive(Clone)]
 pub struct Event {
     pub kind: Kind,
@@ -73,8 +73,8 @@ pub(crate) type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;
 /// The phase in which a listener is called for a commit: all listeners of a phase are called before those of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// It keeps something up to date that others look at.
+    /// The listener updates state that other listeners read.
     Update,
-    /// It acts, and looks at what the listeners of the first phase keep up to date.
+    /// The listener acts on the change, and reads the state that listeners of the first phase have updated.
     React,
 }

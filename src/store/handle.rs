@@ -1,4 +1,4 @@
-//! The handle of a store that runs: writing, previews, closing. What only reads is in `reader.rs`, how a file is opened in `opening.rs`.
+//! The handle of a running store: writing, previews, closing. Reading is in `reader.rs`, opening a file in `opening.rs`.
 
 use std::{
     ops::Deref,
@@ -26,12 +26,13 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The store, and who is behind what is written through this handle: the controller itself, unless [`Store::by`] says otherwise.
-/// Clones are the same store; it closes with the last of them and of its [`Reader`]s, or by [`Store::close`].
+/// A handle of the store with an author, who is recorded for what is written through the handle. The author is the controller itself,
+/// unless [`Store::by`] sets another. Clones are handles of the same store. The store closes when the last handle and the last [`Reader`]
+/// are dropped, or by [`Store::close`].
 #[derive(Clone)]
 pub struct Store(Reader, Arc<Author>);
 
-/// Whoever may write may read.
+/// A handle that can write can also read.
 impl Deref for Store {
     type Target = Reader;
     fn deref(&self) -> &Reader {
@@ -40,12 +41,12 @@ impl Deref for Store {
 }
 
 impl Store {
-    /// The store behind a reader, whose writer runs.
+    /// The store of a reader. Its writer must be running.
     pub(super) fn of(reader: Reader) -> Self {
         Self(reader, Arc::default())
     }
 
-    /// For whoever only reads.
+    /// The same store for callers that only read.
     pub fn reader(&self) -> &Reader {
         &self.0
     }
@@ -79,7 +80,7 @@ impl Store {
     /// waits for it; it is limited like a scan.
     ///
     /// # Errors
-    /// The job's own or that of `look`; the file cannot be read; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
+    /// The job's own or that of `look`; the file cannot be read; [`Error::Busy`] if too many wait; [`Error::Internal`] if the job panicked.
     pub async fn dry_run<T, A: Send + 'static>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
@@ -113,7 +114,7 @@ impl Store {
         let jobs = self.0.0.jobs.read().unwrap_or_else(PoisonError::into_inner);
         let jobs = jobs.as_ref().ok_or_else(closed)?;
         let queue = &self.core().metrics.queue;
-        // Counted before it is sent: the writer counts it out again.
+        // The job is counted before it is sent, because the writer subtracts it when it takes it from the queue.
         queue.inc();
         jobs.try_send(job).map_err(|refused| {
             queue.dec();
@@ -124,7 +125,7 @@ impl Store {
         })
     }
 
-    /// Finishes the writes that wait, refuses others, and closes the file once the last read has ended. Blocks.
+    /// Finishes the waiting writes, rejects new ones, and closes the file once the last read has ended. Blocks.
     pub fn close(&self) {
         self.0.0.close();
     }

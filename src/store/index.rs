@@ -40,8 +40,7 @@ pub struct IndexEntry {
     pub unique: bool,
 }
 
-/// The index entries of a record, ordered by key, without duplicates: a field and a reference of the same name share
-/// theirs.
+/// The index entries of a record, ordered by key, without duplicates: a field and a reference of the same name have the same entries.
 pub(crate) fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
     let mut found = BTreeMap::new();
     let mut add = |field: &'static str, value: &[u8], unique: bool| {

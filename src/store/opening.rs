@@ -1,4 +1,5 @@
-//! How a store begins: a file is opened, listeners of its commits are registered, and only then is there a handle that can write.
+//! Opening a store: a file is opened, listeners of its commits are registered, and then the writer starts. A handle that can write exists
+//! only after that.
 
 use std::{
     ops::Deref,
@@ -27,18 +28,18 @@ use super::{
 };
 use crate::{clock::Clock, metrics::StoreMetrics, online::Online};
 
-/// How a store works.
+/// The settings of a store.
 #[derive(Clone)]
 pub struct Options {
     /// The size of the page cache, in bytes.
     pub cache_bytes: usize,
-    /// The number of writes that may wait; more are refused with [`Error::Busy`].
+    /// The number of writes that may wait; more are rejected with [`Error::Busy`](crate::error::Error::Busy).
     pub queue: usize,
     /// The greatest number of writes in one commit.
     pub group: usize,
     /// The number of scans that run at the same time.
     pub scans: usize,
-    /// The number of scans that may wait; more are refused with [`Error::Busy`].
+    /// The number of scans that may wait; more are rejected with [`Error::Busy`](crate::error::Error::Busy).
     pub scan_queue: usize,
     /// The interval between attempts to write again after a disk failure.
     pub retry: Duration,
@@ -59,7 +60,7 @@ impl Default for Options {
     }
 }
 
-/// A store that is open and cannot be written to yet: whoever follows its commits registers here. Dropped, it is closed.
+/// An open store that does not accept writes yet. Listeners of its commits register here. Dropping it closes the store.
 pub struct OpenStore {
     reader: Reader,
     queue: usize,
@@ -101,17 +102,18 @@ impl OpenStore {
         Ok(Self { reader: Reader(Arc::new(inner)), queue: options.queue, group: options.group, retry: options.retry })
     }
 
-    /// For listeners that read.
+    /// A reader for listeners that read the store.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Has the changes of each transaction told to a listener, in the order of commits, on the writer's thread: the listener must be quick and
-    /// must not wait for a write. It hears of every commit, because there is none before [`OpenStore::start`].
+    /// Registers a listener, which is called with the changes of each transaction, in the order of commits, on the writer's thread. The
+    /// listener must be quick and must not wait for a write. It is called for every commit, because there is none before
+    /// [`OpenStore::start`].
     pub fn subscribe(&self, phase: Phase, listener: impl Fn(&[Event]) + Send + Sync + 'static) {
         let mut listeners = self.core().listeners.write().unwrap_or_else(PoisonError::into_inner);
         listeners.push((phase, Box::new(listener)));
-        // Stable: within a phase nobody depends on the order.
+        // The sort is stable, but no listener depends on the order within its phase.
         listeners.sort_by_key(|(phase, _)| *phase);
     }
 
@@ -129,7 +131,7 @@ impl OpenStore {
 }
 
 impl Store {
-    /// Opens the file, or makes it, readable for its owner alone. May take some time after a crash. It is written to from
+    /// Opens the file, or creates it, readable for its owner only. May take some time after a crash. Jobs are accepted from
     /// [`OpenStore::start`] on.
     ///
     /// # Errors
@@ -160,8 +162,8 @@ impl Store {
         open::compact(&mut open::file(path, Options::default().cache_bytes, &table_names(kinds))?.1, path)
     }
 
-    /// Opens a file read-only: it is unchanged, and what is written is lost when the store is closed. Every page is
-    /// checked first. No controller can have the file open meanwhile.
+    /// Opens a file read-only: it is unchanged, and what is written is lost when the store is closed. Every page is checked first. No
+    /// controller can have the file open at the same time.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -194,7 +196,7 @@ impl Store {
     }
 }
 
-/// Removes the manifest of a database that is about to be written to, because it would no longer hold.
+/// Removes the manifest of a database that is about to be written to, because the manifest would no longer match the content.
 fn written(opened: Opened, path: &Path) -> Result<Opened, OpenError> {
     let forgotten = Manifest::forget(&opened.1);
     forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| opened)

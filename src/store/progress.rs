@@ -23,7 +23,7 @@ impl Progress {
         self.stop.load(Relaxed)
     }
 
-    /// The rows done and the total. Both start again where the work has several rounds.
+    /// The rows done and the total. Both restart with each round of the work.
     pub fn done_and_total(&self) -> (u64, u64) {
         (self.done.load(Relaxed), self.total.load(Relaxed))
     }
@@ -37,7 +37,7 @@ impl Progress {
     /// Counts one row.
     ///
     /// # Errors
-    /// As [`Progress::go_on`].
+    /// As [`Progress::check_cancelled`].
     pub(super) fn step(&self) -> Result<()> {
         self.done.fetch_add(1, Relaxed);
         self.check_cancelled()

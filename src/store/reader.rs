@@ -1,4 +1,4 @@
-//! A store as whoever only reads sees it. Listeners of commits get one before anything can be written.
+//! Reading a store. Listeners of commits get a [`Reader`] before anything can be written.
 
 use std::{
     sync::{
@@ -19,11 +19,12 @@ use crate::{
     online::Online,
 };
 
-/// Reads a store. Clones read the same one.
+/// Reads a store. All clones read the same store.
 #[derive(Clone)]
 pub struct Reader(pub(super) Arc<Inner>);
 
-/// A [`Reader`] that does not keep its store open. A listener of commits holds this, because the store holds the listener.
+/// A [`Reader`] that does not keep its store open. A listener of commits holds this type instead of a [`Reader`], because the store holds
+/// the listener.
 pub struct WeakReader(Weak<Inner>);
 
 impl WeakReader {
@@ -62,7 +63,7 @@ impl Reader {
         self.0.new
     }
 
-    /// Whether writes are taken.
+    /// Whether writes are accepted.
     pub fn is_alive(&self) -> bool {
         self.0.core.writing.load(Ordering::Acquire)
     }
@@ -91,7 +92,7 @@ impl Reader {
     /// dropped.
     ///
     /// # Errors
-    /// The error of `ask`; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
+    /// The error of `ask`; [`Error::Busy`] if too many wait; [`Error::Internal`] if `ask` panicked.
     pub async fn scan<T: Send + 'static>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (core, scan_limit) = (self.0.core.clone(), self.0.scan_limit.clone());
         let waiting = AbandonOnDrop(Arc::default());
@@ -100,10 +101,10 @@ impl Reader {
         asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
     }
 
-    /// [`Store::read`] if the work is brief, otherwise [`Store::scan`].
+    /// [`Reader::read`] if the work is brief, otherwise [`Reader::scan`].
     ///
     /// # Errors
-    /// As there.
+    /// As in [`Reader::read`] and [`Reader::scan`].
     pub async fn ask<T: Send + 'static>(&self, brief: bool, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         if brief { self.read(ask) } else { self.scan(ask).await }
     }
@@ -132,7 +133,7 @@ impl Drop for Inner {
     }
 }
 
-/// Tells a scan that its caller is gone.
+/// Marks a scan as abandoned when its caller is dropped.
 struct AbandonOnDrop(Arc<AtomicBool>);
 
 impl Drop for AbandonOnDrop {

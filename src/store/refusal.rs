@@ -1,13 +1,13 @@
-//! Errors that several parts of the store answer.
+//! Errors that several parts of the store return.
 
 use std::any::Any;
 
 use crate::error::Error;
 
-/// Seconds after which it is worth asking again when a queue is full.
+/// Seconds in `retry-after` when a queue is full.
 pub(crate) const RETRY_AFTER: u32 = 1;
 
-/// The store was closed.
+/// The error for a store that was closed.
 pub(crate) fn closed() -> Error {
     Error::Storage("the store is closed".into())
 }

@@ -30,15 +30,15 @@ pub struct KindEntry {
     pub indexed: fn() -> Vec<&'static str>,
     /// Whether a field's values are unique.
     pub(super) is_unique: fn(&str) -> bool,
-    /// Whether a stored record was not ended along with many others.
+    /// Whether a stored record is not under a tombstone.
     pub(super) stands: fn(&str, &[u8], &dyn Facts) -> Result<bool>,
     /// What deleting a stored record does; the flag says whether the controller itself does it.
     pub(super) deletion: fn(&str, &[u8], bool) -> Result<Edit>,
-    /// What taking an id out of a stored record does, where its references say [`OnDelete::Clear`].
+    /// The edit that removes an id from a stored record, for references with [`OnDelete::Clear`].
     pub(super) clearing: fn(&str, &[u8], &RemovedReference<'_>) -> Result<Edit>,
 }
 
-/// An id that is to be taken out of records that refer to it.
+/// An id that is to be removed from the records that refer to it.
 pub(super) struct RemovedReference<'c> {
     pub kind: Kind,
     pub id: &'c str,

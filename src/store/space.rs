@@ -1,4 +1,4 @@
-//! The room that the data file takes and has.
+//! The disk space of the data file: its size, and the free space of its file system.
 
 use std::fs;
 
@@ -9,12 +9,12 @@ use super::reader::Reader;
 pub(crate) struct Space {
     /// Of the data file.
     pub file: u64,
-    /// What is free on its file system for the owner of this process.
+    /// The free space of its file system, without what is reserved for root.
     pub free: u64,
 }
 
 impl Reader {
-    /// The room of the data file. None if the store is on no file.
+    /// The disk space of the data file; `None` if the store is not in a file or the sizes cannot be read.
     pub(crate) fn space(&self) -> Option<Space> {
         let core = self.core();
         core.opened.as_ref()?;

@@ -64,7 +64,7 @@ impl Manifest {
         serde_json::to_vec(self).map_err(|e| Error::Internal(format!("a manifest: {e}")))
     }
 
-    /// Writes the manifest into a file that is otherwise complete.
+    /// Writes the manifest into a file whose other content is complete.
     pub(crate) fn store(&self, database: &Database) -> Result<()> {
         let text = self.text()?;
         let write = || -> Result<(), redb::Error> {

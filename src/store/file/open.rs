@@ -81,7 +81,7 @@ pub(crate) fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(
     Ok((prepared(opened, path, tables)?, whole))
 }
 
-/// Which other processes may have a file open that is opened read-only.
+/// Which other processes may have the file open while this process has it open read-only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherProcesses {
     /// Processes that open it read-only as well.
@@ -193,8 +193,8 @@ pub(crate) fn unnamed(path: &Path) -> PathBuf {
     beside(path, ".new")
 }
 
-/// Creates and locks the file that prepares a new file, as long as the result lives. What another start left incomplete
-/// is removed; what another process is preparing is not.
+/// Creates the file in which a new data file is prepared, and locks it as long as the result lives. A file that another start left
+/// incomplete is removed; a file that another process is preparing is not.
 pub(crate) fn reserve(path: &Path) -> Result<File, OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     clear(&unnamed(path)).map_err(|error| if let OpenError::Locked(_) = error { OpenError::Locked(path.into()) } else { error })?;

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-/// Why the store could not be opened. The message is one line that names the file or directory to look at.
+/// Why the store could not be opened. The message is one line that names the file or directory concerned.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("{} is in use by another process", .0.display())]

@@ -34,7 +34,7 @@ pub(crate) fn clear(path: &Path) -> Result<(), OpenError> {
     remove_file(path).map_err(failed)
 }
 
-/// Locks the file of a name that is not a link.
+/// Locks the file at a path, which must not be a link.
 ///
 /// # Errors
 /// [`OpenError::Locked`] if another process has locked it, or another file has the name by then; [`OpenError::Io`] if

@@ -29,7 +29,7 @@ impl<'c> Recovery<'c> {
         self.attempt();
     }
 
-    /// Called at intervals: notices a failure that a reader met, and retries while writes are refused.
+    /// Called at intervals: notices a failure that a reader met, and retries while writes are rejected.
     pub(crate) fn check(&mut self) {
         if let Some(reason) = self.core.backend.failure() {
             self.stale = true;

@@ -27,7 +27,7 @@ use crate::store::{history::log::ANCHOR, progress::Progress, reader::Reader, tx:
 const CACHE: usize = 16 << 20;
 /// The size of rows written in one transaction, in bytes.
 const BATCH: usize = 8 << 20;
-/// The pause between closing two views, so that writers get a turn.
+/// The pause between closing two views, so that waiting writers can run in between.
 const PAUSE: Duration = Duration::from_millis(10);
 
 type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
@@ -232,13 +232,13 @@ impl Unfinished {
 enum Owner {
     /// The user of this process. The path may hold a file of any user, and the copy contains keys.
     Ours,
-    /// The owner of the replaced file, whoever runs this; for data files.
+    /// The owner of the replaced file, also if this process belongs to another user; for data files.
     OfTheOneBefore,
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // After the rename the name is gone; if another file has the name, it is not ours to remove.
+        // After the rename no file has the temporary name. A file of that name that is not ours must not be removed.
         if is_named(&self.path, &self.which) {
             drop(std::fs::remove_file(&self.path));
         }

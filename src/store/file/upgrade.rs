@@ -34,8 +34,8 @@ impl Reader {
 }
 
 impl OpenStore {
-    /// Brings the file to the format that this release writes, if it has an earlier one, and keeps a value under a name, all at once. Before it,
-    /// nothing can be looked up by the index. Of a large one it takes many seconds. Blocks.
+    /// Converts a file of an earlier format to the format that this release writes, and stores the value of `setting` under its name, in
+    /// one transaction. Before the conversion, the index of such a file cannot be used. A large file takes many seconds. Blocks.
     ///
     /// # Errors
     /// The file cannot be read or written; then it is unchanged.

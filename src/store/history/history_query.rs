@@ -33,7 +33,7 @@ impl Read<'_> {
         Ok((rows, total))
     }
 
-    /// The sequences of such a page, and the number of all rows that match.
+    /// The sequences of the page that [`Read::history`] returns, and the number of all rows that match.
     ///
     /// # Errors
     /// The file cannot be read.

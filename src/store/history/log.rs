@@ -211,7 +211,7 @@ impl Tx<'_> {
         let is_part = matches!(entry.action, Action::Create | Action::Update | Action::Delete);
         let author = Author::clone(&self.author.borrow());
         self.add(author, entry, |sequence| {
-            // A row that was rolled back has given its sequence to the row after it.
+            // After a rollback, the next row has the sequence of the row that was rolled back.
             let first = self.first_row.get().unwrap_or(sequence);
             self.first_row.set(Some(first));
             if is_part { first } else { sequence }
@@ -279,8 +279,8 @@ fn is_old(row: &[u8], keep: Retention, bytes: u64) -> bool {
 }
 
 impl Read<'_> {
-    /// Follows the chain from its anchor, or from the row with a key, to its end. Passes the key of each row, its fault
-    /// if any, and its position.
+    /// Follows the chain from its anchor, or from the row with a key, to its end. Passes to `see` the key of each row, its fault if any,
+    /// and its position.
     pub(crate) fn follow_history(&self, behind: Option<&[u8]>, see: RowVisitor<'_>) -> Result<()> {
         let known = match behind {
             Some(key) => self.bytes(Table::History, key)?.and_then(|row| Link::of(key, &row)),

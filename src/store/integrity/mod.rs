@@ -1,4 +1,4 @@
-//! The integrity check of the file, and repair where there is exactly one right answer. Both run beside all other work.
+//! The integrity check of the file, and repair where there is exactly one right answer. Both run while the store is in use.
 //!
 //! Checked: each record can be read and does not contradict itself; the index has exactly the entries of
 //! [`index::entries`](super::entries); references lead to existing records; no two records share a unique value; each
@@ -6,8 +6,8 @@
 //!
 //! Repaired: the index, from the records; a reference to a missing record, as if that record were deleted now.
 //!
-//! Not repaired: a record that contradicts itself, a unique value shared by two records, a dangling reference that
-//! would have prevented the deletion, a row of the history. What cannot be read is deleted only if the caller allows it
+//! Not repaired: a record that contradicts itself, a unique value shared by two records, a dangling reference that would have prevented the
+//! deletion, a row of the history. An unreadable record and an unreadable last row of the history are deleted only if the caller allows it
 //! ([`Unreadable`]).
 //!
 //! A description names records and fields but no values, because some values are secret.
@@ -57,8 +57,8 @@ impl Store {
         Ok(report)
     }
 
-    /// Like [`Store::check`], and repairs what has one right answer. The order is: unreadable records, if they are to
-    /// be deleted; the index; references, which are followed by the index.
+    /// Like [`Store::check`], and repairs what has one right answer. The order is: an unreadable last row of the history and unreadable
+    /// records, if they are to be deleted; the index; references. The file is checked again after each of these steps.
     ///
     /// # Errors
     /// The file cannot be read or written, or `watch` cancelled it; what was repaired until then stays so.
@@ -96,8 +96,8 @@ impl Store {
         }
     }
 
-    /// Reads `blocks` blocks from block `from` on from the disk again, although they are cached. Returns a text for
-    /// each damaged block, and the block to continue with.
+    /// Reads `blocks` blocks from the disk again, beginning with block `from`, although they are cached. Returns a text for each damaged
+    /// block, and the block to continue with.
     pub(crate) fn reread_some(&self, from: u64, blocks: u64) -> (Vec<String>, Option<u64>) {
         let (damaged, next) = self.core().backend.reread(from, blocks);
         (damaged.into_iter().map(lost).collect(), next)

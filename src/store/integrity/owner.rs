@@ -1,4 +1,4 @@
-//! Whom a row of the index belongs to, and who else has a value that must be unique.
+//! Which record a row of the index belongs to, and which other record has a value that must be unique.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) enum Owner {
     /// A record that has the value, or a record that cannot be read.
     Record,
-    /// Nothing; with the text for the report.
+    /// No record; with the text for the report.
     Nobody(String),
 }
 

@@ -68,7 +68,7 @@ impl Remedy {
     }
 }
 
-/// Its index rows, and references to it, become faults that later turns repair.
+/// Deletes a record that cannot be read. Its index rows and the references to it become faults, which later passes repair.
 fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
     let entry = tx.context.registry.entry(place)?;
     let Some(bytes) = tx.bytes(Table::Records(place), key)? else { return Ok(()) };
@@ -121,7 +121,7 @@ fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
         let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
         let mut gone = None;
         for target in (entry.parts)(id, &bytes)?.targets {
-            // Records under a tombstone are deleted here as well, only sooner.
+            // A record under a tombstone counts as missing. Its removal would have the same effect later.
             if !tx.exists(target.kind, &target.id)? {
                 gone = Some(target);
                 break;
@@ -133,7 +133,7 @@ fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
         }
         tx.clear_reference(place, id, target.kind, &target.id)?;
         if !cleared.insert(target.id) {
-            return Err(Error::Internal("the record does not forget what is gone".into()));
+            return Err(Error::Internal("the reference to a missing record could not be removed".into()));
         }
     }
 }

@@ -110,7 +110,7 @@ struct Found {
     total: u64,
     /// The ids of the page in scan order, if the scan has the order of the list.
     ordered: Option<Ids>,
-    /// Otherwise the lowest ids, as many as reach to the end of the page.
+    /// Otherwise the lowest ids, up to the end of the page.
     lowest: BinaryHeap<String>,
 }
 

@@ -1,8 +1,8 @@
 //! Lists: candidates, filter, order, page, total.
 //!
-//! A [`Plan`] is made once, from the query alone, and carried out once, in a transaction. Only the ids of the page are kept in memory, and with
-//! an order the keys that lead up to it. Where the filter names an id or the value of an indexed field, only those records are read; where the
-//! index of one field tells all there is to know, only the page (`list/index_scan.rs`).
+//! A [`Plan`] is made once, from the query alone, and carried out once, in a transaction. Memory holds only the ids of the page and, with
+//! an order, the sort keys up to the end of the page. If the filter names an id or the value of an indexed field, only those records are
+//! read. If the index of one field gives the whole list, only the records of the page are read (`list/index_scan.rs`).
 
 use std::{
     borrow::Cow,
@@ -52,16 +52,16 @@ pub enum Candidates {
 /// How a list of records of kind `E` is made.
 pub struct Plan<E> {
     predicate: Predicate,
-    /// Ties, and everything where it is empty, are in the order of ids.
+    /// Ties are in the order of ids. If there are no sort keys, all records are in the order of ids.
     sort: Vec<Sort>,
     window: Window,
     scope: Scope,
     candidates: Candidates,
     /// The ids or values that the filter names.
     values: Vec<String>,
-    /// Whether the filter lets everything through.
+    /// Whether the filter matches every record.
     everything: bool,
-    /// The one index that makes the list, if there is one.
+    /// The index that alone gives the list, if there is one.
     scan: Option<IndexScan>,
     of: PhantomData<fn() -> E>,
 }
@@ -83,7 +83,7 @@ impl<E: Entity> Plan<E> {
         self.candidates
     }
 
-    /// Whether the list is made from few records of all, so that it is not worth another thread.
+    /// Whether the list reads so few records that it is not worth another thread.
     pub(crate) fn is_short(&self) -> bool {
         const MAX_RECORDS: usize = 20;
         const MAX_OFFSET: usize = 1_000;
@@ -110,7 +110,7 @@ impl<E: Entity> Plan<E> {
         Ok(Page { records, total })
     }
 
-    /// The ids of the same records, and the number of all that match.
+    /// The ids of the records that [`Plan::page`] returns, and the number of all that match.
     ///
     /// # Errors
     /// As in [`Plan::page`].
@@ -139,7 +139,7 @@ impl<E: Entity> Plan<E> {
         Ok((ids, total))
     }
 
-    /// The same of records that somebody brings along, whether or not they are stored as such.
+    /// Like [`Plan::ids`], for records that the caller passes, whether or not they are stored.
     pub(crate) fn ids_from(self, read: &Read<'_>, records: Vec<Record<E>>) -> (Ids, u64) {
         let key = |record: &Record<E>| {
             let seen = Seen { record, facts: read };
@@ -252,7 +252,7 @@ impl<E: Entity> Plan<E> {
     }
 }
 
-/// Where the candidates of a filter over a kind come from, and the values to look up.
+/// The source of the candidates of a filter over a kind, and the values to look up.
 fn candidates<E: Entity>(predicate: &Predicate) -> (Candidates, Vec<String>) {
     let texts = |anchor: &Anchor<'_>| anchor.values.iter().copied().map(str::to_owned).collect::<Vec<_>>();
     let usable = |anchor: Anchor<'_>| {

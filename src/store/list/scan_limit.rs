@@ -75,8 +75,8 @@ impl<'t> ScanPermit<'t> {
         Ok(())
     }
 
-    /// Called before a piece of work like `rows` rows, each of which is still a step. It yields the core. If the work
-    /// needs a permit, it waits for it now, while a refusal has cost nothing yet.
+    /// Called before work that reads or writes about `rows` rows; [`ScanPermit::step`] is called for each of them as well. Yields the core.
+    /// If the work needs a permit, waits for the permit before the work begins, when a rejection costs nothing.
     ///
     /// # Errors
     /// As in [`ScanPermit::step`].

@@ -18,7 +18,7 @@ use crate::{
 struct DeletionBatch {
     tombstone: Pending,
     ids: Vec<String>,
-    /// Whether there are no others.
+    /// Whether these are all remaining records of the tombstone.
     is_all: bool,
 }
 

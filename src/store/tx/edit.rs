@@ -1,5 +1,5 @@
-//! What writing or deleting one record does to rows, index, history and listeners, worked out from the record before and after. A pure
-//! function of both: [`Tx`](super::write::Tx) checks it against the other records and carries it out, whatever the kind is.
+//! The effects of writing or deleting one record on rows, index, history and listeners, computed from the record before and after. This is
+//! a pure function of both. [`Tx`](super::write::Tx) checks the effects against the other records and applies them, for every kind.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,16 @@ use crate::{
 pub(crate) struct Edit {
     pub kind: Kind,
     pub id: String,
-    /// The record's bytes afterwards; nothing if it goes.
+    /// The record's bytes afterwards; `None` if the record is deleted.
     pub row: Option<Vec<u8>>,
-    /// Entries that the index loses.
+    /// The index entries to remove.
     pub removed: Vec<IndexEntry>,
-    /// Entries that it gains, in the order in which errors name them, each with the member that requests know.
+    /// The index entries to add, in the order in which errors name them, each with the member of a request that holds its field.
     pub added: Vec<(IndexEntry, &'static str)>,
-    /// What the record newly refers to.
+    /// The ids that the record newly refers to.
     pub targets: Vec<NewTarget>,
     pub event: Option<Event>,
-    /// What the history tells of it.
+    /// The row of the history about the change, if it is logged.
     pub history_entry: Option<HistoryEntry>,
 }
 
@@ -44,7 +44,7 @@ impl Edit {
     /// The change from `old`, or from nothing, to `new`; `by_system` says whether the controller itself makes it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if what every record has is empty, or the record is too large.
+    /// [`Error::Invalid`] if a required field is empty, or the record is too large.
     pub(crate) fn put<E: Entity>(old: Option<Record<E>>, new: Record<E>, by_system: bool) -> Result<Self> {
         check_every(&new)?;
         let targets = new_targets(old.as_ref(), &new);
@@ -62,7 +62,7 @@ impl Edit {
         Ok(Self { kind: E::KIND, id, row, removed, added, targets, event, history_entry })
     }
 
-    /// The change that a record goes.
+    /// The change that deletes a record.
     ///
     /// # Errors
     /// [`Error::Internal`] if a member has no JSON form, which is a defect.
@@ -74,7 +74,7 @@ impl Edit {
     }
 }
 
-/// The entries of a record that must be unique, each with the member that requests know.
+/// The index entries of a record, unique or not, each with the member of a request that holds its field.
 pub(crate) fn unique_entries<E: Entity>(record: &Record<E>) -> impl Iterator<Item = (IndexEntry, &'static str)> {
     index::entries(record).into_iter().map(named::<E>)
 }
@@ -98,7 +98,7 @@ fn history_entry<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, by
     if by_system && new.or(old).is_some_and(E::is_unlogged) { Ok(None) } else { HistoryEntry::of(old, new) }
 }
 
-/// Checks that the fields that every record of the kind has are not empty.
+/// Checks that no field that every record of the kind must have is empty.
 ///
 /// # Errors
 /// [`Error::Invalid`] with the name of the first empty field.

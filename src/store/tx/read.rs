@@ -1,4 +1,4 @@
-//! What a transaction can be asked; a [`Tx`](super::write::Tx) can be asked the same.
+//! The queries of a transaction. A [`Tx`](super::write::Tx) has the same queries.
 
 use std::{
     cell::RefCell,
@@ -37,7 +37,7 @@ impl Read<'_> {
         self.find_id_by::<E>(field, value)?.map_or(Ok(None), |id| self.standing::<E>(id.as_str()))
     }
 
-    /// The id of the record that [`Read::find_by`] would look at. The record is not read, so that it may be under a tombstone.
+    /// The id of the record that [`Read::find_by`] would read. The record itself is not read, so it may be under a tombstone.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -75,7 +75,7 @@ impl Read<'_> {
         self.count_of(E::KIND)
     }
 
-    /// The same for a kind that is known at run time only.
+    /// [`Read::count`] for a kind that is known at run time only.
     ///
     /// # Errors
     /// The file cannot be read, or the store was opened without the kind.
@@ -210,7 +210,7 @@ impl Read<'_> {
         permit.before(self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))?)
     }
 
-    /// Called before work that costs as much as reading so many records: it is limited like a scan.
+    /// Called before work that costs as much as reading this many records. The work is limited like a scan.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many wait; [`Error::Internal`] if the caller is gone.
@@ -282,7 +282,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is not text: the file is damaged".into()))
 }
 
-/// Goes on or not.
+/// Continues if `on`, otherwise stops.
 pub(crate) fn flow(on: bool) -> ControlFlow<()> {
     if on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }

@@ -1,5 +1,6 @@
-//! Rows of bytes in named tables, read or written, over redb. Transactions, lists, history and integrity checks know rows and no redb;
-//! what else does are the files below `file/`, `core.rs`, `handle.rs` and `writer.rs`, which open, copy and commit.
+//! Rows of bytes in named tables, read or written, over redb. Transactions, lists, history and integrity checks use rows and never redb
+//! itself. Besides this file, redb is used by the files in `file/` and by `opening.rs`, `core.rs` and `tx/writer.rs`, which open, copy and
+//! commit.
 //!
 //! All jobs of a group share one redb transaction, so that the group costs one commit and no reader sees a part of it.
 //! A job that fails is rolled back row by row from the log of [`Writing`]. If redb fails in the middle of a change, its
@@ -45,7 +46,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// All of them, where there are so many kinds.
+    /// All tables of a store with this many kinds.
     pub(crate) fn all(kinds: usize) -> impl Iterator<Item = Self> {
         [Self::Meta, Self::Settings, Self::Index, Self::History, Self::Endings].into_iter().chain((0..kinds).map(Self::Records))
     }

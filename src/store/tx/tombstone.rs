@@ -111,8 +111,8 @@ impl Tx<'_> {
         }
     }
 
-    /// Whether [`Tx::few_or_tombstone`] would write a tombstone. A record that must survive it has to be of the epoch that it
-    /// begins, which is the next one.
+    /// Whether [`Tx::few_or_tombstone`] would write a tombstone. A record that must survive the tombstone has to belong to the epoch that
+    /// the tombstone begins, which is the next one.
     ///
     /// # Errors
     /// The file cannot be read.

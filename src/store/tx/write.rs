@@ -99,7 +99,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Deletes the record at a place of the registry, whoever refers to it; also one that was ended.
+    /// Deletes the record with an id, of the kind at `place` in the registry, even if other records refer to it or a tombstone covers it.
     pub(crate) fn remove(&self, place: usize, id: &str) -> Result<()> {
         let entry = self.context.registry.entry(place)?;
         self.step()?;
@@ -107,7 +107,7 @@ impl Tx<'_> {
         self.apply((entry.deletion)(id, &bytes, self.is_by_system())?)
     }
 
-    /// Takes an id of a kind out of the record at a place of the registry, unless that was ended.
+    /// Removes the id `target` of a kind from a record of the kind at `place` in the registry, unless a tombstone covers that record.
     pub(crate) fn clear_reference(&self, place: usize, id: &str, kind: Kind, target: &str) -> Result<()> {
         let entry = self.context.registry.entry(place)?;
         let Some(bytes) = self.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
@@ -123,13 +123,13 @@ impl Tx<'_> {
         self.author.borrow().who == Who::System
     }
 
-    /// Says which identity the author is, for what is written from now on.
+    /// Sets the identity of the author for what is written from now on.
     pub fn known_as(&self, identity: &Id<Identity>, name: &str) {
         let author = Author::clone(&self.author.borrow());
         self.author.replace(Arc::new(author.known_as(identity, Some(name))));
     }
 
-    /// Carries out a change of one record, after it was checked against the others.
+    /// Checks a change of one record against the other records and applies it.
     pub(crate) fn apply(&self, edit: Edit) -> Result<()> {
         let Edit { kind, id, row, removed, added, targets, event, history_entry } = edit;
         targets.iter().try_for_each(|target| self.check_target(kind, &id, target))?;
@@ -166,7 +166,7 @@ impl Tx<'_> {
         Error::all(unique_entries(record).map(|(entry, member)| self.check_unique(E::KIND, &entry, member, record.id.as_str())))
     }
 
-    /// Requests know the field of the entry as `member`.
+    /// Checks that no record other than `own` has a unique entry. `member` is the member of a request that holds its field.
     fn check_unique(&self, kind: Kind, entry: &IndexEntry, member: &str, own: &str) -> Result<()> {
         if !entry.unique {
             return Ok(());

@@ -1,9 +1,9 @@
 //! The writer thread and its group commit.
 //!
-//! It takes the jobs that wait, runs them one after the other in one redb transaction, commits with one fsync, calls
-//! the listeners, then answers the callers. A job that fails or panics is rolled back row by row, without effect on the
-//! others. After a failed commit it is unknown what is on disk: the store returns to the state before the group
-//! (`file/recovery.rs`), every caller of the group gets the error, and writes are refused until the disk works again.
+//! The thread takes the waiting jobs, runs them one after the other in one redb transaction, commits with one fsync, calls the listeners,
+//! then answers the callers. A job that fails or panics is rolled back row by row, without effect on the others. After a failed commit it
+//! is unknown what is on disk: the store returns to the state before the group (`file/recovery.rs`), every caller of the group gets the
+//! error, and writes are rejected until the disk works again.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -31,7 +31,7 @@ const FULL_GROUP: usize = 16;
 /// After this many commits in a row with a single job, no group is kept open for others.
 const SINGLE_JOBS: usize = 8;
 
-/// A job in the queue: it is run with a transaction, or refused with an error.
+/// A job in the queue: it is run with a transaction, or rejected with an error.
 pub(crate) struct Job {
     author: Arc<Author>,
     run: Run,
