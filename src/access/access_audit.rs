@@ -104,7 +104,7 @@ impl AccessAudit {
                     MIN_PAUSE.max(begun.elapsed() * PAUSE_FACTOR)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the access audit failed and is retried; meanwhile the history lacks rows about gained and lost access");
+                    tracing::warn!(%error, "the access audit failed and is retried; until then the history lacks rows about access");
                     RETRY_PAUSE
                 }
             }

@@ -85,7 +85,7 @@ impl Observers {
         self.observers.get(&identity).is_some_and(|observer| observer.seen == self.step && observer.own_change.is_none())
     }
 
-    /// Records what the identity is shown now, and moves its time if that differs from before.
+    /// Records what the identity is shown now, and sets a later time of change if that differs from before.
     ///
     /// A change of rights is dated by the last change of any rights, which is not before its own and not after now.
     pub(crate) fn update(&mut self, identity: u32, rights: &Rights) {

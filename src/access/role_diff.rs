@@ -23,8 +23,8 @@ pub(super) fn difference(engine: &Engine, side: Subject, before: Option<&Policy>
     };
     let [now, then] = [before, after].map(|policy| policy.entries(side).map(String::as_str).collect::<HashSet<_>>());
     let turned = || now.symmetric_difference(&then).copied();
-    // Under AllOf, one more or one less attribute changes what the others name; every other entry names subjects by
-    // itself.
+    // Under AllOf, adding or removing an attribute changes which subjects the other attributes name. Every other entry
+    // names subjects independently of the rest.
     let is_together = |entry: &str| before.semantic == Semantic::AllOf && entry.starts_with('#') && entry != EVERYONE;
     if before.semantic != after.semantic || turned().any(is_together) {
         return before.named(engine, side) | after.named(engine, side);

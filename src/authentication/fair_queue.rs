@@ -1,7 +1,7 @@
 //! The queue of jobs for the hashing threads: which job runs next, and which is dropped when the queue is full.
 //!
 //! The queue is fair by source network and by user name. A job is measured by the busier of its two keys, network and name. The next job is
-//! the one whose keys were served least recently often. When the queue is full, the newest job of the keys with the most waiting jobs is
+//! the one whose keys were served least often recently. When the queue is full, the newest job of the keys with the most waiting jobs is
 //! dropped. So a flood from one network under many names, and a flood at one name from many networks, delay only themselves. Invariant: at
 //! most `limit` jobs wait.
 

@@ -19,7 +19,7 @@ use crate::{
     store::{Read, Store},
 };
 
-/// The word that stands for every config type.
+/// The word that means every config type.
 const ALL: &str = "all";
 
 /// A proven credential and its identity. The transaction that opens a session decides whether they are sufficient, after it has read the

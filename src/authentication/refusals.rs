@@ -111,7 +111,7 @@ impl Refusals {
         }
     }
 
-    /// Writes the due entries, or all of them when `is_over`. Blocks.
+    /// Writes the due entries; if `is_over`, all entries. Blocks.
     pub fn write(&self, store: &Store, now: Timestamp, is_over: bool) {
         let due = self.with(|tables| if is_over { tables.all() } else { tables.due(now) });
         if !due.is_empty() {

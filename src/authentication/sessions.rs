@@ -5,7 +5,7 @@
 //! whether or not its record still exists.
 //!
 //! Idle time is measured by the steady clock: setting the host's clock forward ends no session, and setting it back keeps none open. For
-//! time before this process started only the records are known, so there the host's dates count.
+//! the time before this process started, only the dates in the records are known, which are dates of the host's clock.
 
 use std::{
     collections::HashMap,

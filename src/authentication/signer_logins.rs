@@ -222,7 +222,7 @@ impl Inner {
         waiting.remove(place)
     }
 
-    /// What was fetched for this version of a signer, unless it is to be fetched again.
+    /// What was fetched for this version of a signer; `None` if it must be fetched again.
     fn known(&self, signer: &Record<ExternalJwtSigner>, now: Timestamp) -> Option<Result<Metadata, String>> {
         let issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = issuers.get(signer.id.as_str()).filter(|known| known.written_at == signer.updated_at)?;

@@ -63,7 +63,7 @@ struct Claims<'c> {
     ctrls: Option<Vec<String>>,
 }
 
-/// The signed token that tells clients where to enroll with a certificate of this authority. `address` is that of the
+/// The signed token with the address at which clients enroll with a certificate of this authority. `address` is that of the
 /// controller, `host:port`.
 ///
 /// # Errors

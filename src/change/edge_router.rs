@@ -83,7 +83,7 @@ fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<
     };
     let mut policy = Record::new(Id::from_text(id), now, policy);
     policy.is_system = true;
-    // The router may not be stored yet, so that only the store's rules apply to the policy that names it.
+    // Not through `Change`: only the store's rules apply to the policy, because the router that it names may not be stored yet.
     change.tx.insert(policy)
 }
 

@@ -30,7 +30,7 @@ impl CalendarTime {
         self.steady
     }
 
-    /// The time from `earlier` to this moment; zero if `earlier` is not earlier.
+    /// The time from `earlier` to this moment, by the steady clock; zero if `earlier` is not earlier.
     pub fn since(self, earlier: CalendarTime) -> Duration {
         self.steady.since(earlier.steady)
     }

@@ -72,9 +72,9 @@ fn admit(change: &Change<'_, '_>, ca: &Record<Ca>, leaf: &Certificate, requested
     authenticator::add(change, wanted).map(|_| ())
 }
 
-/// The first free one of: the name, the name with a number, that with the next number, and so on, as clients expect.
-/// Many devices may share a name, so that after [`MAX_SUFFIXES`] numbers the search doubles the last number until a name is
-/// free, and then bisects to a free number whose predecessor is taken.
+/// The first free one of: the name, the name with `000001` appended, that with `000002` appended, and so on, as clients expect. Many
+/// devices may share a name. After [`MAX_SUFFIXES`] numbers the search therefore doubles the last number until a name is free, and then
+/// bisects to a free number whose predecessor is taken.
 fn free(tx: &Read<'_>, mut name: String) -> Result<String> {
     let taken = |name: &str| tx.any::<Identity>("name", name);
     for number in 1..=MAX_SUFFIXES {

@@ -95,8 +95,8 @@ struct Current {
     unverified: Option<Unverified>,
 }
 
-/// An authenticator of this identity, which must be a certificate. That of another identity counts as unknown, except
-/// to a caller who shows its certificate; `shown` is the fingerprint.
+/// An authenticator of this identity, which must be a certificate. An authenticator of another identity counts as unknown,
+/// except to a caller who shows its certificate; `shown` is the fingerprint of the shown certificate.
 fn own(tx: &Read<'_>, id: &Id<Authenticator>, identity: &Id<Identity>, shown: Option<&str>) -> Result<(Current, Record<Authenticator>)> {
     let record = tx.get(id)?;
     if record.spec.identity_id != *identity {

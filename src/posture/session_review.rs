@@ -20,7 +20,7 @@ pub(crate) struct EndedSession {
     pub by_posture: bool,
 }
 
-/// Finds those sessions named by a trigger that no policy grants any more.
+/// Finds the sessions, among those that a trigger selects, to which no policy with passing posture checks grants the right any more.
 ///
 /// # Errors
 /// A record cannot be read.

@@ -125,7 +125,7 @@ mod tests {
         let mut record = Record::new(Id::<Mfa>::from_text("factor"), at, spec);
         record.state = State::default();
         let mut bytes = encode(&record).unwrap();
-        // Version 1 wrote each code behind the spec with its time step and its session, without the purpose.
+        // Version 1 wrote each code after the spec with its time step and its session, without the purpose.
         assert_eq!(bytes.pop(), Some(0), "no codes");
         append(&mut bytes, &vec![(7_u64, "one"), (8, "other")]).unwrap();
         bytes[0] = 1;

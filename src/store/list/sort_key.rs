@@ -7,7 +7,7 @@ use std::{
 
 use crate::query::{Sort, Subject, Value, compare};
 
-/// What a record is sorted by.
+/// The values that a record is sorted by, and its id.
 pub(crate) struct SortKey {
     /// Each key, and whether it sorts descending.
     keys: Vec<(Value<'static>, bool)>,

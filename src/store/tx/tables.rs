@@ -23,7 +23,7 @@ type Bytes = &'static [u8];
 pub(crate) type Keys<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 /// The range of all keys.
 pub(crate) const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
-/// Called with one row; returns whether to continue.
+/// Called with one row. The result says whether to continue.
 pub(crate) type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
 
 /// Called with one row.

@@ -149,8 +149,8 @@ impl Group<'_> {
     }
 
     /// The next job. If none waits and the group is kept open, the thread yields once, so that other threads on this
-    /// core may submit one. Beside a thread that computes for long the yield takes milliseconds, which is why a lone
-    /// writer does not do it.
+    /// core may submit one. Next to a thread that computes for long the yield takes milliseconds. It is therefore skipped
+    /// after [`SINGLE_JOBS`] commits in a row with a single job.
     fn next(&self) -> Option<Job> {
         let waiting = self.jobs.try_recv().ok();
         if waiting.is_some() || !self.open || self.answers.len() >= FULL_GROUP {
