@@ -96,7 +96,7 @@ impl OpenStore {
             Table::all(kinds.len()).filter(content).map(|table| read.rows.len(table)).sum()
         };
         let new = core.read(None, filled).map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() })? == 0;
-        tracing::debug!(path = %path.display(), "opened the data file; all pages are intact");
+        tracing::debug!(path = %path.display(), "opened the data file");
         let scan_limit = ScanLimit::new(options.scans, options.scan_queue);
         let inner = Inner { core, jobs: RwLock::default(), writer: Mutex::default(), scan_limit, new };
         Ok(Self { reader: Reader(Arc::new(inner)), queue: options.queue, group: options.group, retry: options.retry })
