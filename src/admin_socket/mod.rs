@@ -25,7 +25,7 @@ use crate::{
     authentication::{LoginLinks, Passwords, administrators},
     change::{self, Certificates, Change, Changes, UnusableFiles},
     clock::{Clock, Timestamp},
-    entity::{AuthPolicy, Authenticator, EdgeRouter, Enrollment, FactsExt, Identity, Record},
+    entity::{AuthPolicy, Authenticator, EdgeRouter, Enrollment, FactsExt, Identity, Record, TransitRouter},
     error::{Error, Result},
     explain::{self, Question, plain},
     maintenance::{Maintenance, Work},
@@ -251,6 +251,10 @@ impl AdminContext {
                 Ok(())
             })?;
             tx.each::<EdgeRouter>(|record| {
+                is_one |= record.state.fingerprint.is_some();
+                Ok(())
+            })?;
+            tx.each::<TransitRouter>(|record| {
                 is_one |= record.state.fingerprint.is_some();
                 Ok(())
             })?;

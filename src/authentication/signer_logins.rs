@@ -14,10 +14,7 @@ use std::{
 };
 
 use data_encoding::BASE64URL_NOPAD;
-use ring::{
-    digest::{SHA256, digest},
-    rand::{SecureRandom, SystemRandom},
-};
+use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::Value as Json;
 use tokio::sync::Semaphore;
@@ -29,6 +26,7 @@ use crate::{
     entity::{ExternalJwtSigner, Id, Record, endpoint::Endpoint, external_jwt_signer::TargetToken},
     error::{Error, Result},
     outbound::{Answer, Client},
+    pki,
 };
 
 /// At most this many log-ins wait for their code.
@@ -39,6 +37,10 @@ const LASTS: Duration = Duration::from_secs(600);
 const RETRY: u32 = 1;
 /// The maximum bytes of an answer of an issuer.
 const MAX_ANSWER: u64 = 256 << 10;
+/// The maximum length of each URL that an issuer publishes, in bytes.
+const MAX_URL: usize = 2048;
+/// The maximum length of a reason in the log, in characters.
+const MAX_REASON: usize = 200;
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 const FORM: &str = "application/x-www-form-urlencoded";
 /// The member of a request that names the signer.
@@ -51,8 +53,10 @@ pub(crate) struct SignerLogins(Arc<Inner>);
 struct Inner {
     settings: config::KeySets,
     client: OnceLock<Result<Client, String>>,
-    /// Requests to issuers.
-    requests: Semaphore,
+    /// Requests to issuers at the same time.
+    requests: Arc<Semaphore>,
+    /// Requests to issuers that wait or are in progress.
+    places: Arc<Semaphore>,
     /// The oldest first.
     waiting: Mutex<VecDeque<Waiting>>,
     issuers: Mutex<HashMap<String, Known>>,
@@ -65,14 +69,16 @@ struct Waiting {
     secret: String,
     verifier: String,
     redirect: String,
-    signer: Record<ExternalJwtSigner>,
-    metadata: Metadata,
+    signer: Id<ExternalJwtSigner>,
+    client_id: String,
+    target: TargetToken,
+    metadata: Arc<Metadata>,
     network: Option<IpAddr>,
     ends: Timestamp,
 }
 
 /// What an issuer publishes about itself (OpenID Connect Discovery 1.0, section 3).
-#[derive(Clone, Deserialize)]
+#[derive(Deserialize)]
 struct Metadata {
     issuer: String,
     authorization_endpoint: String,
@@ -83,7 +89,7 @@ struct Metadata {
 struct Known {
     written_at: Timestamp,
     at: Timestamp,
-    found: Result<Metadata, String>,
+    found: Result<Arc<Metadata>, String>,
 }
 
 /// A log-in that began.
@@ -106,8 +112,8 @@ pub(crate) struct Returned {
 impl SignerLogins {
     /// Starts with no log-ins. Requests to issuers have the limits of fetched key sets.
     pub(crate) fn new(settings: config::KeySets) -> Self {
-        let requests = Semaphore::new(settings.fetches);
-        Self(Arc::new(Inner { settings, client: OnceLock::new(), requests, waiting: Mutex::default(), issuers: Mutex::default() }))
+        let (requests, places) = (Arc::new(Semaphore::new(settings.fetches)), Arc::new(Semaphore::new(settings.waiting)));
+        Self(Arc::new(Inner { settings, client: OnceLock::new(), requests, places, waiting: Mutex::default(), issuers: Mutex::default() }))
     }
 
     /// Begins a log-in of a browser at `peer`, which the issuer sends back to `redirect`.
@@ -125,8 +131,7 @@ impl SignerLogins {
         let (Some(url), Some(client_id)) = (&spec.external_auth_url, &spec.client_id) else {
             return Err(Error::invalid(SIGNER, "needs externalAuthUrl and clientId for log-ins with a browser", &spec.name));
         };
-        let refused = |reason: String| {
-            tracing::warn!(signer = spec.name, reason, "the issuer does not say how to log in");
+        let refused = |_: String| {
             Error::invalid(SIGNER, "its issuer does not say how to log in; the log of the controller has the reason", &spec.name)
         };
         let metadata = self.metadata(&signer, url, now).await?.map_err(refused)?;
@@ -149,7 +154,10 @@ impl SignerLogins {
         let endpoint = &metadata.authorization_endpoint;
         let address = format!("{endpoint}{}{query}", if endpoint.contains('?') { "&" } else { "?" });
         let (hash, network) = (ApiTokens::hash(&secret), peer.map(network));
-        self.0.keep(Waiting { state, secret: hash, verifier, redirect, signer, metadata, network, ends: now.plus(LASTS) }, now);
+        let (client_id, target) = (client_id.clone(), spec.target_token);
+        let ends = now.plus(LASTS);
+        self.0
+            .keep(Waiting { state, secret: hash, verifier, redirect, signer: signer.id, client_id, target, metadata, network, ends }, now);
         Ok(Started { address, secret })
     }
 
@@ -169,34 +177,42 @@ impl SignerLogins {
             .append_pair("grant_type", "authorization_code")
             .append_pair("code", &returned.code)
             .append_pair("redirect_uri", &login.redirect)
-            .append_pair("client_id", login.signer.spec.client_id.as_deref().unwrap_or_default())
+            .append_pair("client_id", &login.client_id)
             .append_pair("code_verifier", &login.verifier)
             .finish();
-        let (endpoint, target) = (login.metadata.token_endpoint, login.signer.spec.target_token);
+        let (endpoint, target) = (login.metadata.token_endpoint.clone(), login.target);
         let asked = self.0.ask(move |client| client.post(&endpoint, FORM, form.as_bytes(), MAX_ANSWER)).await?;
         match asked.and_then(|body| token(&body, target)) {
-            Ok(token) => Ok(Some((login.signer.id, token))),
+            Ok(token) => Ok(Some((login.signer, token))),
             Err(reason) => {
-                tracing::warn!(signer = login.signer.spec.name, reason, "the issuer gave no token for a code");
+                tracing::debug!(signer = %login.signer, reason = shortened(&reason), "the issuer gave no token for a code");
                 Ok(None)
             }
         }
     }
 
-    /// What the issuer publishes, or why that is unknown. Fetched again as key sets are.
-    async fn metadata(&self, signer: &Record<ExternalJwtSigner>, url: &str, now: Timestamp) -> Result<Result<Metadata, String>> {
+    /// What the issuer publishes, or why that is unknown. Fetched again as key sets are. A fetch continues if its caller is dropped, so that
+    /// its failure counts.
+    async fn metadata(&self, signer: &Record<ExternalJwtSigner>, url: &str, now: Timestamp) -> Result<Result<Arc<Metadata>, String>> {
         if let Some(known) = self.0.known(signer, now) {
             return Ok(known);
         }
         let from = url.trim_end_matches('/');
         let from = if from.ends_with(WELL_KNOWN) { from.to_owned() } else { format!("{from}{WELL_KNOWN}") };
-        let admitted = admit(&from, self.0.settings.allow_http);
-        let found = match admitted {
-            Ok(()) => self.0.ask(move |client| client.get(&from, MAX_ANSWER)).await?.and_then(|body| self.0.metadata_in(&body)),
-            Err(reason) => Err(reason),
-        };
-        self.0.note(signer, found.clone(), now);
-        Ok(found)
+        let (inner, id, name, written_at) = (self.0.clone(), signer.id.clone(), signer.spec.name.clone(), signer.updated_at);
+        let fetch = tokio::spawn(async move {
+            let found = match admit(&from, inner.settings.allow_http) {
+                Ok(()) => inner.ask(move |client| client.get(&from, MAX_ANSWER)).await?.and_then(|body| inner.metadata_in(&body)),
+                Err(reason) => Err(reason),
+            };
+            if let Err(reason) = &found {
+                tracing::warn!(signer = name, reason = shortened(reason), "the issuer does not say how to log in");
+            }
+            let found = found.map(Arc::new);
+            inner.note(&id, Known { written_at, at: now, found: found.clone() });
+            Ok(found)
+        });
+        fetch.await.unwrap_or_else(|stopped| Ok(Err(stopped.to_string())))
     }
 }
 
@@ -223,25 +239,28 @@ impl Inner {
     }
 
     /// What was fetched for this version of a signer; `None` if it must be fetched again.
-    fn known(&self, signer: &Record<ExternalJwtSigner>, now: Timestamp) -> Option<Result<Metadata, String>> {
+    fn known(&self, signer: &Record<ExternalJwtSigner>, now: Timestamp) -> Option<Result<Arc<Metadata>, String>> {
         let issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = issuers.get(signer.id.as_str()).filter(|known| known.written_at == signer.updated_at)?;
         let lasts = if known.found.is_ok() { &self.settings.refresh } else { &self.settings.pause_after_failure };
         (now.apart(known.at) < lasts.duration()).then(|| known.found.clone())
     }
 
-    fn note(&self, signer: &Record<ExternalJwtSigner>, found: Result<Metadata, String>, at: Timestamp) {
+    fn note(&self, signer: &Id<ExternalJwtSigner>, known: Known) {
         let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
         if issuers.len() >= self.settings.kept {
             issuers.clear();
         }
-        issuers.insert(signer.id.to_string(), Known { written_at: signer.updated_at, at, found });
+        issuers.insert(signer.to_string(), known);
     }
 
     fn metadata_in(&self, body: &[u8]) -> Result<Metadata, String> {
         let metadata: Metadata = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         for endpoint in [&metadata.authorization_endpoint, &metadata.token_endpoint] {
             admit(endpoint, self.settings.allow_http)?;
+        }
+        if [&metadata.issuer, &metadata.authorization_endpoint, &metadata.token_endpoint].into_iter().any(|url| url.len() > MAX_URL) {
+            return Err(format!("a URL is longer than {MAX_URL} bytes"));
         }
         if metadata.authorization_endpoint.contains('#') {
             return Err("the authorization endpoint has a fragment".into());
@@ -255,10 +274,13 @@ impl Inner {
         question: impl FnOnce(&Client) -> Result<Answer, String> + Send + 'static,
     ) -> Result<Result<Vec<u8>, String>> {
         let most = self.settings.timeout.duration();
-        let slot = tokio::time::timeout(most, self.requests.acquire()).await;
-        let Ok(Ok(_slot)) = slot else { return Err(Error::Busy { retry_after: RETRY }) };
+        let busy = Error::Busy { retry_after: RETRY };
+        let Ok(place) = self.places.clone().try_acquire_owned() else { return Err(busy) };
+        let Ok(Ok(slot)) = tokio::time::timeout(most, self.requests.clone().acquire_owned()).await else { return Err(busy) };
         let inner = self.clone();
+        // The thread holds the permits: it goes on if the caller is dropped.
         let asked = tokio::task::spawn_blocking(move || {
+            let _held = (place, slot);
             let client = inner.client.get_or_init(|| Client::of_system(most));
             let answer = question(client.as_ref().map_err(Clone::clone)?)?;
             if answer.status == 200 { Ok(answer.body) } else { Err(format!("status {}", answer.status)) }
@@ -285,7 +307,11 @@ fn admit(url: &str, allow_http: bool) -> Result<(), String> {
 
 /// 256 random bits.
 fn random() -> Result<String> {
-    let mut bytes = [0; 32];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Internal("the system gives no random bytes".into()))?;
+    let bytes = pki::random::<32>().map_err(|error| Error::Internal(error.to_string()))?;
     Ok(BASE64URL_NOPAD.encode(&bytes))
+}
+
+/// A reason for the log, which an issuer may have made long.
+fn shortened(reason: &str) -> String {
+    reason.chars().take(MAX_REASON).collect()
 }

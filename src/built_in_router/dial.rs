@@ -21,13 +21,13 @@ use super::{
     links::relay,
     message::{self, Failure, Retry, crypto_method, key, kind},
     requests::Request,
-    rights::{Grant, unreadable},
+    rights::Grant,
     select::{Strategy, choose},
 };
 use crate::{
     access::Right,
     authentication::DIAL,
-    entity::{FactsExt, Record, Session},
+    entity::{Record, Session},
     frame::{Builder, Frame, key as common},
 };
 
@@ -103,7 +103,7 @@ async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> R
         let Some(chosen) = choose_host(core, &grant, frame, &tried) else { break };
         let outcome = match &chosen {
             Chosen::Here(binding) => dial(core, circuit, frame, &grant, binding).await,
-            Chosen::Elsewhere => dial_elsewhere(core, circuit, frame, &session).await,
+            Chosen::Elsewhere => dial_elsewhere(core, circuit, frame, &grant, &session).await,
         };
         match outcome {
             Ok(()) => return Ok(()),
@@ -159,12 +159,16 @@ fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Chosen]) -> O
 }
 
 /// Dials a host at another router.
-async fn dial_elsewhere(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, session: &Record<Session>) -> Result<(), Failure> {
+async fn dial_elsewhere(
+    core: &Arc<Core>,
+    circuit: &Arc<Circuit>,
+    frame: &Frame,
+    grant: &Grant,
+    session: &Record<Session>,
+) -> Result<(), Failure> {
     let ended = || Failure::access_denied("the circuit has ended in the meantime");
     let elsewhere = core.elsewhere.get().ok_or_else(ended)?;
     let client = &circuit.client;
-    let caller = core.parts.store.read(|tx| tx.find(&client.channel.identity)).map_err(unreadable)?;
-    let caller = caller.map(|identity| identity.spec.name.clone()).unwrap_or_default();
     let passed_on = [key::PUBLIC_KEY, key::APP_DATA, key::MARKER].into_iter().filter_map(|key| Some((key, frame.header(key)?)));
     let numbered = |(key, value): (i32, &[u8])| Some((u32::try_from(key).ok()?, value.to_vec()));
     let dial = DialElsewhere {
@@ -173,7 +177,7 @@ async fn dial_elsewhere(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame,
         api_session: client.channel.api_session.clone(),
         instance: frame.text(key::INSTANCE).unwrap_or_default().to_owned(),
         sticky: frame.header(key::STICKINESS).map(<[u8]>::to_vec),
-        peer_data: passed_on.chain([(key::CALLER, caller.as_bytes())]).filter_map(numbered).collect(),
+        peer_data: passed_on.chain([(key::CALLER, grant.identity.spec.name.as_bytes())]).filter_map(numbered).collect(),
     };
     let answer = tokio::select! {
         answer = elsewhere.dial(dial) => answer?,

@@ -9,7 +9,7 @@ use super::{
     channel::{Channel, Login},
     core::Core,
     message::{self, Failure, key},
-    read::{Stop, begin, fill},
+    read,
     receive::Receiver,
     send_queue::SendQueue,
     writer,
@@ -17,12 +17,10 @@ use super::{
 use crate::{
     authentication::holds,
     error::Result,
-    frame::{Frame, Limits, content},
+    frame::{Frame, content},
     pki::Certificate,
 };
 
-/// The maximum lengths of a hello's sections in bytes: its sender is not authenticated yet.
-const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
 /// The maximum number of characters of the hello's text that are kept.
 const MAX_HELLO: usize = 256;
 
@@ -41,16 +39,12 @@ pub(crate) async fn serve(
     peer: Peer,
     place: impl Send + 'static,
 ) {
-    let hello = match tokio::time::timeout(core.times.hello, read(&mut stream, &core)).await {
-        Ok(Ok(hello)) => hello,
-        Ok(Err(stop)) => {
+    let hello = match read::hello(&mut stream, core.times.hello).await {
+        Ok(hello) => hello,
+        Err(stop) => {
             let counter = if stop.is_malformed() { &core.counters.malformed } else { &core.counters.hellos_missing };
             counter.increment();
             return tracing::debug!(address = ?peer.address, %stop, "no valid hello");
-        }
-        Err(_) => {
-            core.counters.hellos_missing.increment();
-            return tracing::debug!(address = ?peer.address, "no hello within the time limit");
         }
     };
     let channel = match open_channel(&core, &hello, &peer) {
@@ -70,12 +64,6 @@ pub(crate) async fn serve(
     };
     drop((hello, place));
     run(core, channel, stream).await;
-}
-
-async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result::Result<Frame, Stop> {
-    let mut hello = begin(stream, LIMITS, core.times.hello).await?;
-    fill(stream, &mut hello, core.times.hello).await?;
-    Ok(hello)
 }
 
 /// Opens a channel for the sender of a hello.

@@ -76,7 +76,7 @@ pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
 pub(crate) use self::message::{Failure, Reason, Retry};
 pub use self::message::{key, kind};
 pub(crate) use self::numbers::Numbers;
-pub(crate) use self::read::{Stop, begin, fill};
+pub(crate) use self::read::{Stop, hello as read_hello, whole as read_message};
 pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger};
 pub(crate) use self::rights::{Grant, Holder, Rights, unreadable};
 pub(crate) use self::select::{Strategy, Weight, choose};

@@ -13,6 +13,9 @@ use crate::frame::{Frame, HEAD, Head, Limits, Malformed};
 /// A message up to this size gets a buffer for its full length at once.
 const FULL_BUFFER: usize = 64 << 10;
 
+/// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
+const HELLO: Limits = Limits { headers: 4192, body: 4192 };
+
 /// Why a connection is no longer read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stop {
@@ -24,6 +27,8 @@ pub(crate) enum Stop {
     Malformed(#[from] Malformed),
     #[error("an incomplete message did not continue for {} s", .0.as_secs())]
     Stalled(Duration),
+    #[error("no complete hello arrived within {} s", .0.as_secs())]
+    NoHello(Duration),
 }
 
 impl Stop {
@@ -37,6 +42,18 @@ impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::UnexpectedEof { Self::Closed } else { Self::Failed(error) }
     }
+}
+
+/// Reads the hello, the first message of a connection, which must be complete within `time`.
+pub(crate) async fn hello(stream: &mut (impl AsyncRead + Unpin), time: Duration) -> Result<Frame, Stop> {
+    timeout(time, whole(stream, HELLO, time)).await.unwrap_or(Err(Stop::NoHello(time)))
+}
+
+/// Reads the next message.
+pub(crate) async fn whole(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall: Duration) -> Result<Frame, Stop> {
+    let mut frame = begin(stream, limits, stall).await?;
+    fill(stream, &mut frame, stall).await?;
+    Ok(frame)
 }
 
 /// Reads head and headers of the next message.

@@ -10,6 +10,7 @@ use clap::Args;
 use super::{CommandResult, Failure, admin::ControllerFlags, progress::watched};
 use crate::{
     admin_socket::Outcome,
+    clock::Clock,
     config::Snapshots,
     controller,
     maintenance::{self, Trial},
@@ -46,6 +47,7 @@ impl Drill {
 fn newest(settings: &Snapshots) -> Result<PathBuf, Failure> {
     let directory = settings.directory.as_ref();
     let directory = directory.ok_or_else(|| Failure::of("snapshots.directory is not set: name a snapshot"))?;
-    let newest = maintenance::newest(directory).map_err(|error| Failure::of(format!("{}: {error}", directory.display())))?;
+    let newest =
+        maintenance::newest(directory, Clock::system().now()).map_err(|error| Failure::of(format!("{}: {error}", directory.display())))?;
     newest.map(|(_, path)| path).ok_or_else(|| Failure::of(format!("there is no snapshot in {}", directory.display())))
 }

@@ -23,6 +23,7 @@ use super::{
         fabric::{self, DestinationType, FaultSubject, PeerState},
         key,
     },
+    route::INVALID_TERMINATOR,
     sessions::Found,
 };
 use crate::{
@@ -34,9 +35,6 @@ use crate::{
     frame::{Builder, Frame},
     pki::Certificate,
 };
-
-/// The error code of a route whose terminator the router does not know.
-const INVALID_TERMINATOR: u8 = 1;
 
 /// Makes the built-in router a member of the network: other routers are told to dial links to `address`, and it takes part in paths. Its
 /// tasks run on `handle`.

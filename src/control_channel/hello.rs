@@ -19,15 +19,13 @@ use super::{
     receive::Receiver,
 };
 use crate::{
-    built_in_router::{Peer, Stop, begin, fill},
+    built_in_router::{Peer, read_hello},
     entity::{EdgeRouter, FactsExt, Id, RouterLink, TransitRouter, VersionInfo, edge_router::State},
     error::Result,
-    frame::{Builder, Frame, Limits, content as common, key as common_key},
+    frame::{Builder, Frame, content as common, key as common_key},
     pki::Certificate,
 };
 
-/// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
-const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
 /// Maximum length of a version member that is stored, in characters.
 const MAX_VERSION_LENGTH: usize = 64;
 
@@ -77,10 +75,9 @@ pub(crate) async fn serve(
     peer: Peer,
     place: impl Send + 'static,
 ) {
-    let hello = match tokio::time::timeout(core.times.hello, read(&mut stream, &core)).await {
-        Ok(Ok(hello)) => hello,
-        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello"),
-        Err(_) => return tracing::debug!(address = ?peer.address, "a router sent no hello in time"),
+    let hello = match read_hello(&mut stream, core.times.hello).await {
+        Ok(hello) => hello,
+        Err(stop) => return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello"),
     };
     let connection = match open_connection(&core, &hello, &peer) {
         Ok(connection) => connection,
@@ -99,12 +96,6 @@ pub(crate) async fn serve(
     let answer = answer(&hello, &connection);
     drop((hello, place));
     run(core, connection, answer, stream).await;
-}
-
-async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result::Result<Frame, Stop> {
-    let mut hello = begin(stream, LIMITS, core.times.hello).await?;
-    fill(stream, &mut hello, core.times.hello).await?;
-    Ok(hello)
 }
 
 fn body_text(hello: &Frame) -> String {

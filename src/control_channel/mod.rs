@@ -137,6 +137,11 @@ impl Control {
         dialled.map(|circuit| circuit.path().routers.clone())
     }
 
+    /// The number of open circuits.
+    pub(crate) fn circuit_count(&self) -> u64 {
+        self.0.core.circuits.all().iter().map(|circuit| u64::from(circuit.is_open())).sum()
+    }
+
     /// Passes the open circuits to `each`, in no particular order.
     ///
     /// # Errors

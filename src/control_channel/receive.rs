@@ -14,7 +14,7 @@ use super::{
     public_keys, sync, tunnel,
 };
 use crate::{
-    built_in_router::{Stop, begin, fill},
+    built_in_router::{Stop, read_message},
     frame::{Builder, Frame, Limits, content as common, key as common_key},
 };
 
@@ -40,13 +40,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     /// Reads until the connection ends, and returns why it ended.
     pub(crate) async fn run(mut self) -> Stop {
         loop {
-            let stall = self.core.times.stall;
-            let read = async {
-                let mut frame = begin(&mut self.stream, LIMITS, stall).await?;
-                fill(&mut self.stream, &mut frame, stall).await?;
-                Ok(frame)
-            };
-            match read.await {
+            match read_message(&mut self.stream, LIMITS, self.core.times.stall).await {
                 Ok(frame) => self.dispatch(frame),
                 Err(stop) => return stop,
             }

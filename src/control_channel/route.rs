@@ -26,7 +26,7 @@ pub(crate) const REROUTE: u32 = 99_969_996;
 /// How long the built-in router has to pass the end of a circuit on.
 const PASSING_ON: Duration = Duration::from_millis(300);
 /// The error code of a route whose terminator the router does not know.
-const INVALID_TERMINATOR: u8 = 1;
+pub(crate) const INVALID_TERMINATOR: u8 = 1;
 /// Maximum length of a router's failure text that is passed on, in characters.
 const MAX_TEXT: usize = 1024;
 

@@ -218,6 +218,7 @@ impl Core {
             watchers: self.followers.watchers.clone(),
             last_hour: last_hour.clone(),
             config: self.config.clone(),
+            network_checks: Arc::new(tokio::sync::Semaphore::new(1)),
             signer_logins: SignerLogins::new(self.config.key_sets.clone()),
             tokens: Tokens::new(&self.config.tokens, self.config.key_sets.clone()),
             started: self.clock.now(),

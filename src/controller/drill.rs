@@ -51,6 +51,7 @@ pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Pat
         CheckedFile { manifest: Some(manifest), report } if report.findings.is_empty() => manifest,
         CheckedFile { report, .. } => return Ok(trial(found(&report))),
     };
+    progress.check_cancelled().map_err(|error| error.to_string())?;
     let config = alone(config.clone(), data);
     let running = start(&config, Clock::system()).map_err(|error| error.to_string())?;
     let tried = tried(&config, &running, &manifest);

@@ -5,7 +5,6 @@
 
 use std::{
     collections::VecDeque,
-    convert::Infallible,
     io,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -84,11 +83,6 @@ impl LastHour {
     /// Adds the step that ends now.
     fn note(&self, at: Timestamp) {
         let traffic = self.router.traffic();
-        let mut elsewhere = 0;
-        let Ok(()) = self.control.each_circuit(|_| {
-            elsewhere += 1;
-            Ok::<(), Infallible>(())
-        });
         let now = Totals {
             client_bytes: traffic.client_bytes,
             host_bytes: traffic.host_bytes,
@@ -102,7 +96,7 @@ impl LastHour {
             at,
             client_bytes_per_second: now.client_bytes.saturating_sub(before.client_bytes) / seconds,
             host_bytes_per_second: now.host_bytes.saturating_sub(before.host_bytes) / seconds,
-            circuits: traffic.circuits + elsewhere,
+            circuits: traffic.circuits + self.control.circuit_count(),
             channels: traffic.channels,
             logins: now.logins.saturating_sub(before.logins),
             refusals: now.refusals.saturating_sub(before.refusals),

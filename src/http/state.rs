@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
 
 use super::{
     cache::network_tokens::NetworkTokens,
@@ -50,6 +51,8 @@ pub struct AppState {
     pub codes: Codes,
     pub tokens: Tokens,
     pub(crate) signer_logins: SignerLogins,
+    /// Checks of the network that run: one at a time.
+    pub(crate) network_checks: Arc<Semaphore>,
     pub refusals: Refusals,
     pub metrics: Metrics,
     pub watchers: Arc<Watchers>,

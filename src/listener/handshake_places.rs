@@ -68,19 +68,23 @@ impl State {
 
     /// The client that is next, which may have left; `None` if nobody waits.
     fn next(&mut self) -> Option<oneshot::Sender<Place>> {
-        let network = self.turns.pop_front()?;
-        let queue = self.waiting.get_mut(&network)?;
-        while queue.front().is_some_and(oneshot::Sender::is_closed) {
-            queue.pop_front();
+        loop {
+            let network = self.turns.pop_front()?;
+            let queue = self.waiting.get_mut(&network)?;
+            while queue.front().is_some_and(oneshot::Sender::is_closed) {
+                queue.pop_front();
+            }
+            let next = queue.pop_front();
+            if queue.is_empty() {
+                self.waiting.remove(&network);
+            } else {
+                self.turns.push_back(network);
+            }
+            // Without a client, all clients of this network have left.
+            if next.is_some() {
+                return next;
+            }
         }
-        let next = queue.pop_front();
-        if queue.is_empty() {
-            self.waiting.remove(&network);
-        } else {
-            self.turns.push_back(network);
-        }
-        // All clients of this network have left.
-        next.or_else(|| self.next())
     }
 }
 
@@ -131,6 +135,17 @@ mod tests {
         drop(held);
         let state = places.0.lock();
         assert!(state.free == 2 && state.waiting.is_empty() && state.turns.is_empty());
+    }
+
+    #[test]
+    fn many_departed_networks_are_skipped() {
+        let places = HandshakePlaces::new(1);
+        let held = places.try_enter().unwrap();
+        for number in 0..200_000_u32 {
+            assert!(places.enter(Some(IpAddr::from(number.to_be_bytes()))).now_or_never().is_none());
+        }
+        drop(held);
+        assert!(places.try_enter().is_some() && places.0.lock().turns.is_empty());
     }
 
     #[test]

@@ -125,12 +125,12 @@ impl Schedule {
     }
 }
 
-/// The newest scheduled snapshot in a directory, and its time.
+/// The newest scheduled snapshot in a directory, and its time. Without those from the future, as [`last`].
 ///
 /// # Errors
 /// The directory cannot be read.
-pub(crate) fn newest(directory: &Path) -> io::Result<Option<(Timestamp, PathBuf)>> {
-    Ok(all(directory)?.into_iter().max())
+pub(crate) fn newest(directory: &Path, now: Timestamp) -> io::Result<Option<(Timestamp, PathBuf)>> {
+    Ok(last(all(directory)?, now))
 }
 
 /// The scheduled snapshots in a directory, and their times.

@@ -7,11 +7,11 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     thread::{self, JoinHandle},
 };
 
-use super::{offline::OfflineError, schedule, snapshot_proof};
+use super::{lock, offline::OfflineError, schedule, snapshot_proof};
 use crate::{
     clock::{Clock, Timestamp},
     config::Config,
@@ -209,8 +209,4 @@ pub(crate) fn room_for_copy(file: &Path, directory: &Path) -> Result<(), String>
         return Err(format!("{} MiB are free in {}; the copy needs {} MiB", free >> 20, directory.display(), needed >> 20));
     }
     Ok(())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -28,6 +28,7 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 BUILD = 1800                # seconds: one build on a slow machine
 RUN = 120                   # seconds: one program's run
 RECORDINGS = HERE.parent / "data"
+RECORDED = {"1.1.15"}  # versions with a recording
 # Commands whose results differ from the recorded ones, and why.
 ACCEPTED = [
     (r"^edge version$", "the version of the controller"),
@@ -86,7 +87,7 @@ def operate(admin, work, version, report):
             except Failed as reason:
                 report(name, str(reason))
     recording = RECORDINGS / f"ziti-{version}.json.gz"
-    if recording.exists():
+    if version in RECORDED:
         compare(results.read(recording), program.results.all(), lambda command, reason: report(f"ziti {version}: {command[:60]}", reason))
 
 

@@ -86,6 +86,7 @@ fn variables_suffice_without_login() {
     with(&at, &secret, &["create", "service", "made-with-variables"]).good();
     assert_eq!(with(&at, &secret, &["list", "services", "-o", "name"]).good(), "made-with-variables");
     with("http://localhost", &secret, &["list", "services"]).bad(2, &["OVERKEEP_URL"]);
+    with(&at, "", &["list", "services"]).bad(2, &["OVERKEEP_URL", "OVERKEEP_TOKEN"]);
     with(&at, &format!("ovk_{}", "A".repeat(43)), &["list", "services"]).bad(1, &[]);
     assert!(!elsewhere.path().join("overkeep").exists());
 }

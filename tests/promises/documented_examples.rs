@@ -23,7 +23,11 @@ const NOT_RUN: [(&str, &str, &str); 14] = [
     ("contributing.md", ".ci/run                  all steps of the gate", "it is the gate, of which this test is a part"),
     ("moving.md", "overkeep export --openziti > network.yaml", MOVE),
     ("moving.md", "overkeep import --from https://old.example:1280 --user admin --password-file password --into overkeep.redb \\", MOVE),
-    ("moving.md", "overkeep pki adopt --signing-cert signing.cert --signing-key signing.key --root-bundle cas.pem", MOVE),
+    (
+        "moving.md",
+        "overkeep pki adopt --signing-cert signing.cert --signing-key signing.key --root-bundle cas.pem",
+        "it needs an authority; tests/day makes one and runs it",
+    ),
     ("moving.md", "overkeep run --data overkeep.redb --listen 0.0.0.0:1280 --advertise old.example:1280", MOVE),
     ("moving.md", "overkeep update edge-router built-in --role-attributes built-in,public", MOVE),
     ("network.md", "nft add rule inet filter input tcp dport 1280 accept", "it changes the firewall of the host"),

@@ -19,7 +19,7 @@ use crate::{
         core::Core,
         hello::Peer,
         message::success,
-        read::{Stop, begin, fill},
+        read::{self, Stop},
         send_queue::SendQueue,
         writer,
     },
@@ -27,8 +27,6 @@ use crate::{
     pki::Certificate,
 };
 
-/// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
-const HELLO: Limits = Limits { headers: 4192, body: 4192 };
 /// Maximum length of the header section of other messages, in bytes.
 const HEADERS: usize = 16 << 10;
 /// Maximum length of the ids in a hello, in bytes.
@@ -56,15 +54,9 @@ pub(crate) async fn serve(
     peer: Peer,
     place: impl Send + 'static,
 ) {
-    let read = async {
-        let mut hello = begin(&mut stream, HELLO, core.times.hello).await?;
-        fill(&mut stream, &mut hello, core.times.hello).await?;
-        Ok::<_, Stop>(hello)
-    };
-    let hello = match timeout(core.times.hello, read).await {
-        Ok(Ok(hello)) => hello,
-        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "no valid hello on a link"),
-        Err(_) => return tracing::debug!(address = ?peer.address, "no hello on a link within the time limit"),
+    let hello = match read::hello(&mut stream, core.times.hello).await {
+        Ok(hello) => hello,
+        Err(stop) => return tracing::debug!(address = ?peer.address, %stop, "no valid hello on a link"),
     };
     let connection = Arc::new(LinkConnection::new(SendQueue::new(core.room, core.budget.clone())));
     let joined = introduction(&core, &hello, &peer).and_then(|introduction| core.links.join(introduction, &connection));
@@ -193,12 +185,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         let limits = Limits { headers: HEADERS, body: self.core.max_message };
         let stall = self.core.times.stall;
         loop {
-            let read = async {
-                let mut frame = begin(&mut self.stream, limits, stall).await?;
-                fill(&mut self.stream, &mut frame, stall).await?;
-                Ok::<_, Stop>(frame)
-            };
-            let outcome = match timeout(SILENCE, read).await {
+            let outcome = match timeout(SILENCE, read::whole(&mut self.stream, limits, stall)).await {
                 Ok(Ok(frame)) => self.take(&frame),
                 Ok(Err(stop)) => return stop.into(),
                 Err(_) => return End::Silence,

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+
 use super::message::Payload;
 
 /// Maximum bytes that wait.
 const MAX: usize = 4 << 20;
-/// The cost in bytes of a payload beside its data.
+/// The cost in bytes of a payload beside its data and headers.
 const OVERHEAD: usize = 128;
 
 /// The state of one direction at its receiver.
@@ -39,7 +41,7 @@ impl ReceiveBuffer {
             return Arrival::Repeated;
         }
         let cost = cost(&payload);
-        let is_next = payload.sequence == self.next && !self.waiting.contains_key(&self.next);
+        let is_next = payload.sequence == self.next;
         if !is_next && self.bytes + cost > room.min(MAX) {
             return Arrival::Dropped;
         }
@@ -81,13 +83,12 @@ impl ReceiveBuffer {
 }
 
 fn cost(payload: &Payload) -> usize {
-    payload.data.len() + OVERHEAD
+    let headers = [&payload.uuid, &payload.data_flags];
+    payload.data.len() + headers.into_iter().flatten().map(Bytes::len).sum::<usize>() + OVERHEAD
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
 
     fn payload(sequence: u32, bytes: usize) -> Payload {
@@ -124,5 +125,7 @@ mod tests {
         assert!(buffer.has_emptied());
         assert_eq!(buffer.report(), 0);
         assert!(!buffer.has_emptied());
+        let with_headers = Payload { uuid: Some(Bytes::from(vec![0; 1000])), data_flags: Some(Bytes::from(vec![0; 4])), ..payload(5, 10) };
+        assert_eq!(buffer.insert(with_headers, MAX), Arrival::Kept(1014 + OVERHEAD), "headers take room too");
     }
 }

@@ -155,7 +155,13 @@ impl Context {
             found.filter(|value| !value.trim().is_empty())
         };
         let stored = Self::stored(set("OVERKEEP_CONTEXT"))?;
-        let Some(token) = set("OVERKEEP_TOKEN") else { return Ok(stored) };
+        let Some(token) = set("OVERKEEP_TOKEN") else {
+            let unused = ["OVERKEEP_URL", "OVERKEEP_CA"].into_iter().find(|name| set(name).is_some());
+            return match unused {
+                Some(name) => Err(Failure::Flag(format!("{name}: is used with OVERKEEP_TOKEN only; set the token too, or unset {name}"))),
+                None => Ok(stored),
+            };
+        };
         let missing =
             || Failure::of("OVERKEEP_TOKEN: set OVERKEEP_URL and OVERKEEP_CA, the file of the authority, too, or use overkeep login");
         let read = |path: String| text_of(Path::new(&path)).map_err(|error| Failure::of(format!("OVERKEEP_CA: {path}: {error}")));

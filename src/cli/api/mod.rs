@@ -34,6 +34,8 @@ pub(crate) use transport::reach;
 const PAGE: usize = 500;
 /// The maximum number of entries of a list that is held in memory.
 const MAX_ENTRIES: usize = 2_000_000;
+/// The maximum length of the pages of such a list together, in bytes.
+const MAX_BYTES: usize = 256 << 20;
 
 /// The words of every operation.
 ///
@@ -114,14 +116,19 @@ fn is_paged(grammar: &Grammar, operation: &Operation) -> bool {
 /// # Errors
 /// One line: the controller does not answer, or it rejects the request.
 pub fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure> {
-    let mut all = Vec::new();
+    let (mut all, mut bytes) = (Vec::new(), 0);
     loop {
         let mut part = request.clone();
         part.query.extend([("limit".into(), PAGE.to_string()), ("offset".into(), all.len().to_string())]);
         let answer = transport.ask(part, None)?.good()?;
-        let whole = answer.json().unwrap_or_default();
+        bytes += answer.body.len();
+        if bytes > MAX_BYTES {
+            return Err(Failure::of(format!("{}: the list is longer than {} MiB", request.path, MAX_BYTES >> 20)));
+        }
+        let mut whole = answer.json().unwrap_or_default();
+        let entries = whole.get_mut("data").map(Json::take);
         let number = |member: &str| whole.pointer(&format!("/meta/pagination/{member}")).and_then(Json::as_u64);
-        let Json::Array(entries) = answer.data() else { return Err(Failure::of(format!("{}: the answer is not a list", request.path))) };
+        let Some(Json::Array(entries)) = entries else { return Err(Failure::of(format!("{}: the answer is not a list", request.path))) };
         // A limit in the filter takes precedence over the request's.
         let is_last = entries.is_empty() || number("limit") != Some(PAGE as u64);
         all.extend(entries);

@@ -17,7 +17,7 @@ use crate::{
         carried::{self, CarriedState},
     },
     cli::failure::Failure,
-    entity::enrollment::Method,
+    entity::{FactsExt, Id, Identity, enrollment::Method},
     error::{Error, Result},
     http::{DeclaredKind, DeclaredKinds},
 };
@@ -27,7 +27,7 @@ const MAX_LEFT_OUT: usize = 100;
 /// The maximum length of an id, in bytes.
 const MAX_ID: usize = 64;
 /// Kinds that restrict access. Without one of their records, others would grant more than before.
-const RESTRICTING: [&str; 1] = ["posture-checks"];
+pub(super) const RESTRICTING: [&str; 1] = ["posture-checks"];
 
 /// The records that were listed, and what their creation also requires.
 pub(super) struct Network {
@@ -88,7 +88,7 @@ pub(super) fn carry(changes: &Changes, mut network: Network) -> std::result::Res
         let is_rule = !matches!(reason, Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } | Error::Busy { .. });
         let Some(((kind, id), name)) = found.filter(|_| is_rule) else { return Err(Failure::of(reason)) };
         let line = format!("{kind} {name}: {reason}");
-        must_not_restrict(&kind, &line)?;
+        must_not_restrict(&kind, &id, &line)?;
         if reasons.len() >= MAX_LEFT_OUT || !left_out.insert((kind, id)) {
             return Err(Failure::of(format!("more than {MAX_LEFT_OUT} records break rules, the last is {line}; nothing was imported")));
         }
@@ -106,14 +106,16 @@ fn without_bad_ids(kind: &mut SourceKind, reasons: &mut Vec<String>) -> std::res
         bad.extend((!is_good).then(|| format!("{} {}: its id {id:?} is not valid, or occurs twice", kind.path, text(record, "name"))));
         is_good
     });
-    bad.iter().try_for_each(|line| must_not_restrict(&kind.path, line))?;
+    bad.iter().try_for_each(|line| must_not_restrict(&kind.path, "", line))?;
     reasons.append(&mut bad);
     Ok(())
 }
 
-fn must_not_restrict(kind: &str, line: &str) -> std::result::Result<(), Failure> {
-    if RESTRICTING.contains(&kind) {
-        return Err(Failure::of(format!("{line}; without it, policies would grant more than before: nothing was imported")));
+/// The error if the record that is left out restricts access: a posture check, or the default auth policy, instead of which that of this release
+/// would hold.
+fn must_not_restrict(kind: &str, id: &str, line: &str) -> std::result::Result<(), Failure> {
+    if RESTRICTING.contains(&kind) || (kind == "auth-policies" && id == DEFAULT) {
+        return Err(Failure::of(format!("{line}; without it, more would be allowed than before: nothing was imported")));
     }
     Ok(())
 }
@@ -212,11 +214,13 @@ impl Job {
     }
 
     fn states(&self, change: &Change<'_, '_>) -> Result<()> {
-        for record in self.of("identities").filter(|record| !is_of_router(record)) {
-            if !self.begin("identities", record, "name") {
+        for record in self.of("identities") {
+            let id = text(record, "id");
+            // The identity of a router is there if the router has a tunneler.
+            let is_there = !is_of_router(record) || change.find(&Id::<Identity>::from_text(id))?.is_some();
+            if !self.begin("identities", record, "name") || !is_there {
                 continue;
             }
-            let id = text(record, "id");
             let overrides = self.network.credentials.overrides.get(id).cloned();
             let state = CarriedState {
                 is_default_admin: is(record, "isDefaultAdmin"),

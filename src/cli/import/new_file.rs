@@ -84,7 +84,7 @@ impl NewFile {
     /// Writes the file. The user who read the other controller keeps this password.
     ///
     /// # Errors
-    /// One line; then no file is left.
+    /// One line; then the file does not exist, and what was written of it is removed.
     pub(super) fn write(
         self,
         (user, password): (String, &str),
@@ -92,8 +92,13 @@ impl NewFile {
         credentials: Credentials,
         missing: &[String],
     ) -> CommandResult {
+        if let Some(kind) = missing.iter().find(|kind| carry::RESTRICTING.contains(&kind.as_str())) {
+            return Err(Failure::of(format!("the other controller does not list {kind}; without them, more would be allowed than before")));
+        }
         let mut lines = notes(&kinds, &credentials, missing);
-        let written = self.fill(user, password, kinds, credentials);
+        // If this fails, the file may be that of another import, which is not ours to remove.
+        let context = controller::new_file(&self.config, self.advertised.clone()).map_err(Failure::of)?;
+        let written = self.fill(&context, user, password, kinds, credentials);
         let (carried, authority) = match written {
             Ok(written) => written,
             Err(failure) => {
@@ -110,13 +115,13 @@ impl NewFile {
 
     fn fill(
         &self,
+        context: &AdminContext,
         user: String,
         password: &str,
         kinds: Vec<SourceKind>,
         credentials: Credentials,
     ) -> Result<(Carried, Vec<String>), Failure> {
-        let context = controller::new_file(&self.config, self.advertised.clone()).map_err(Failure::of)?;
-        let filled = self.fill_in(&context, user, password, kinds, credentials);
+        let filled = self.fill_in(context, user, password, kinds, credentials);
         context.store.close();
         let filled = filled?;
         // A hard link, unlike a rename, never replaces a file that was made meanwhile.

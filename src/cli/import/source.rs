@@ -84,7 +84,11 @@ fn list(source: &Transport, path: &str) -> Result<Option<Vec<Json>>, Failure> {
     if answer.status == 404 {
         return Ok(None);
     }
-    let total = answer.json().and_then(|whole| whole.pointer("/meta/pagination/totalCount")?.as_u64()).unwrap_or_default();
+    let total = answer.json().and_then(|whole| whole.pointer("/meta/pagination/totalCount")?.as_u64());
+    if total == Some(0) {
+        return Ok(Some(Vec::new()));
+    }
+    let total = total.unwrap_or_default();
     let Json::Array(records) = api::everything(source, &request)? else { return Ok(None) };
     if (records.len() as u64) < total {
         return Err(Failure::of(format!("{path}: the other controller listed {} of {total} records", records.len())));

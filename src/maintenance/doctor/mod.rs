@@ -153,7 +153,7 @@ fn snapshots(config: &Config) -> Finding {
     };
     let shown = directory.display();
     let now = Timestamp::from(SystemTime::now());
-    match newest(directory) {
+    match newest(directory, now) {
         Ok(Some((at, path))) if now.since(at) > config.snapshots.interval.duration() * 2 => Finding::bad(
             CHECK,
             format!("the last one is of {at}: {}", path.display()),

@@ -22,6 +22,9 @@ use crate::{
 /// Certificates and other items that end within this time are findings.
 const AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
+/// Seconds in `retry-after` while the network is being checked for another caller.
+const RETRY: u32 = 10;
+
 /// Which checks are made.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Checks {
@@ -32,35 +35,44 @@ pub(crate) struct Checks {
 
 /// GET /doctor
 pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks>) -> Result<Shown<Vec<Finding>>> {
-    let known = if network == Some(BooleanText::True) { Some(known(&call).await?) } else { None };
     let config = call.config.clone();
+    let with_network = if network == Some(BooleanText::True) {
+        let permit = call.network_checks.clone().try_acquire_owned();
+        let permit = permit.map_err(|_| Error::Busy { retry_after: RETRY })?;
+        Some((known(&call).await, permit))
+    } else {
+        None
+    };
+    // The thread holds the permit: it goes on if the caller is dropped.
     let found = spawn_blocking(move || {
         let mut found = doctor::findings(&config);
-        found.extend(known.iter().flat_map(|known| network::findings(&config, Some(known))));
+        found.extend(with_network.iter().flat_map(|(known, _permit)| network::findings(&config, Some(known))));
         found
     });
     found.await.map(Shown).map_err(|e| Error::Internal(format!("the checks of the host did not complete: {e}")))
 }
 
-/// The facts about this controller that the checks need.
-async fn known(call: &Call) -> Result<Known> {
+/// The facts about this controller that the checks need. What cannot be read becomes a finding.
+async fn known(call: &Call) -> Known {
     let keystore = call.keystore.clone();
     let authorities = keystore.trusted_der(call.now.seconds());
     let before = call.now.plus(AHEAD);
-    let (ending, signers) = call
-        .store
-        .scan(move |tx| {
-            let ending = expiring(tx, &keystore, None, before, &Progress::default())?;
-            let mut signers = Vec::new();
-            tx.each::<ExternalJwtSigner>(|signer| {
-                let endpoint = signer.spec.jwks_endpoint.filter(|_| signer.spec.enabled);
-                signers.extend(endpoint.map(|endpoint| (signer.spec.name, endpoint)));
-                Ok(())
-            })?;
-            Ok((ending, signers))
-        })
-        .await?;
-    let ending = ending.into_iter().filter(|item| item.kind != ExpiringKind::Enrollment);
-    let ending = ending.map(|item| format!("{} {}", item.kind.as_str(), item.name)).collect();
-    Ok(Known { authorities, ending: Ok(ending), signers: Ok(signers) })
+    let read = call.store.scan(move |tx| {
+        let ending = expiring(tx, &keystore, None, before, &Progress::default())?;
+        let mut signers = Vec::new();
+        tx.each_readable::<ExternalJwtSigner>(|signer| {
+            let endpoint = signer.spec.jwks_endpoint.filter(|_| signer.spec.enabled);
+            signers.extend(endpoint.map(|endpoint| (signer.spec.name, endpoint)));
+            Ok(())
+        })?;
+        Ok((ending, signers))
+    });
+    match read.await {
+        Ok((ending, signers)) => {
+            let ending = ending.into_iter().filter(|item| item.kind != ExpiringKind::Enrollment);
+            let ending = ending.map(|item| format!("{} {}", item.kind.as_str(), item.name)).collect();
+            Known { authorities, ending: Ok(ending), signers: Ok(signers) }
+        }
+        Err(error) => Known { authorities, ending: Err(error.to_string()), signers: Err(error.to_string()) },
+    }
 }

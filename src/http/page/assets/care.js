@@ -33,14 +33,14 @@ function Certificates() {
 }
 
 function Doctor() {
-  const [withNetwork, setWithNetwork] = useState(false);
-  const [found, error, again] = useLoad(signal => get(`/overkeep/v1/doctor${withNetwork ? '?network=true' : ''}`, { signal }).then(({ data }) => ({ data, withNetwork })), [withNetwork]);
-  const busy = withNetwork && !found?.withNetwork && !error;
+  const [checks, setChecks] = useState(0); // how often checks of the network were asked for
+  const [found, error, again] = useLoad(signal => get(`/overkeep/v1/doctor${checks ? '?network=true' : ''}`, { signal }).then(({ data }) => ({ data, checks })), [checks]);
+  const busy = found?.checks !== checks && checks > 0 && !error;
   const [wrong, good] = [true, false].map(isWrong => (found?.data || []).filter(({ healthy }) => healthy !== isWrong));
   return html`<section class="card"><h2>${t.doctor}</h2><p class="hint">${t.doctorNote}</p><${Problem} error=${error} again=${again} />${!found && !error && html`<${Loading} />`}
     ${wrong.length > 0 && html`<ul class="findings">${wrong.map(({ check, detail, mend }) => html`<li><p class="warning"><i aria-hidden="true"></i><span><strong>${check}</strong>: <${Dated} text=${detail} /></span></p><p class="hint">${mend}</p></li>`)}</ul>`}
     ${good.length > 0 && html`<details open=${!wrong.length}><summary><span class="quiet"><${Icon} name="check" />${t.healthy}: ${good.length}</span></summary><ul class="findings">${good.map(({ check, detail }) => html`<li><strong>${check}</strong>: <${Dated} text=${detail} /></li>`)}</ul></details>`}
-    <p class="hint">${t.networkNote}</p><button type="button" class="button" disabled=${busy} onClick=${() => (withNetwork ? again() : setWithNetwork(true))}>${busy ? t.checkingNetwork : t.checkNetwork}</button></section>`;
+    <p class="hint">${t.networkNote}</p><button type="button" class="button" disabled=${busy} onClick=${() => setChecks(checks + 1)}>${busy ? t.checkingNetwork : t.checkNetwork}</button></section>`;
 }
 
 function TrialState({ trial }) {
@@ -58,7 +58,7 @@ function useProgress(path) {
     if (!state?.inProgress) return undefined;
     const timer = setTimeout(again, INTERVAL);
     return () => clearTimeout(timer);
-  }, [state]);
+  }, [state, error]);
   return [state, error, again];
 }
 

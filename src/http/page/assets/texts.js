@@ -350,7 +350,6 @@ export const texts = {
     noCertificates: 'No certificates.',
     ends: 'Expires',
     of: 'Of',
-    snapshot: 'Snapshot',
     snapshotNote: 'Copies the data file to one beside it, once a minute at most.',
     takeSnapshot: 'Take a snapshot',
     snapshotAt: path => `Written to ${path}`,
