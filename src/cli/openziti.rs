@@ -59,7 +59,7 @@ pub(super) fn file(controller: &Transport) -> CommandResult {
         for record in &mut records {
             costs.extend(converted(record).then(|| text(record, "name").to_owned()));
         }
-        // The other program accepts posture checks by role only. A policy without its posture checks would grant more.
+        // The other program accepts posture checks by role only. A policy without its posture checks would allow more.
         records.retain(|record| {
             let roles = record.get("postureCheckRoles").and_then(Json::as_array).into_iter().flatten();
             let is_left_out = roles.filter_map(Json::as_str).any(|role| role.starts_with('@'));

@@ -26,7 +26,7 @@ use crate::{
 const MAX_LEFT_OUT: usize = 100;
 /// The maximum length of an id, in bytes.
 const MAX_ID: usize = 64;
-/// Kinds that restrict access. Without one of their records, others would grant more than before.
+/// Kinds that restrict access. Without one of their records, more would be allowed than before.
 pub(super) const RESTRICTING: [&str; 1] = ["posture-checks"];
 
 /// The records that were listed, and what their creation also requires.
