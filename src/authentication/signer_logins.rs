@@ -4,7 +4,7 @@
 //! Here: log-ins that wait for their code, what an issuer publishes about itself, and the exchange. Not here: whether the token logs
 //! anybody in (`tokens.rs`). Start at [`SignerLogins::begin`]. Invariants: a log-in is bound to the browser that began it by a secret that
 //! is in no URL; a log-in is spent by its first use, whether or not that succeeds; the PKCE verifier leaves the controller only for the
-//! token endpoint of the issuer.
+//! token endpoint of the issuer; an id token has the nonce of its log-in, so that none of another log-in is accepted.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,7 +16,6 @@ use std::{
 use data_encoding::BASE64URL_NOPAD;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
-use serde_json::Value as Json;
 use tokio::sync::Semaphore;
 
 use super::{ApiTokens, fair_queue::network};
@@ -26,7 +25,7 @@ use crate::{
     entity::{ExternalJwtSigner, Id, Record, endpoint::Endpoint, external_jwt_signer::TargetToken},
     error::{Error, Result},
     outbound::{Answer, Client},
-    pki,
+    pki::{self, jwt::claimed_nonce},
 };
 
 /// At most this many log-ins wait for their code.
@@ -59,7 +58,7 @@ struct Inner {
     places: Arc<Semaphore>,
     /// The oldest first.
     waiting: Mutex<VecDeque<Waiting>>,
-    issuers: Mutex<HashMap<String, Known>>,
+    issuers: Mutex<HashMap<String, Fetched>>,
 }
 
 /// A log-in that waits for its code.
@@ -68,6 +67,8 @@ struct Waiting {
     /// The hash of the secret of the browser.
     secret: String,
     verifier: String,
+    /// Names the log-in in its id token.
+    nonce: String,
     redirect: String,
     signer: Id<ExternalJwtSigner>,
     client_id: String,
@@ -86,7 +87,7 @@ struct Metadata {
 }
 
 /// The metadata of one version of a signer, or why they could not be fetched.
-struct Known {
+struct Fetched {
     written_at: Timestamp,
     at: Timestamp,
     found: Result<Arc<Metadata>, String>,
@@ -135,8 +136,7 @@ impl SignerLogins {
             Error::invalid(SIGNER, "its issuer does not say how to log in; the log of the controller has the reason", &spec.name)
         };
         let metadata = self.metadata(&signer, url, now).await?.map_err(refused)?;
-        let [state, verifier] = [random()?, random()?];
-        let secret = random()?;
+        let [state, verifier, nonce, secret] = [random()?, random()?, random()?, random()?];
         let challenge = BASE64URL_NOPAD.encode(digest(&SHA256, verifier.as_bytes()).as_ref());
         let mut scopes = spec.scopes.clone();
         if !scopes.iter().any(|scope| scope == "openid") {
@@ -148,6 +148,7 @@ impl SignerLogins {
             .append_pair("redirect_uri", &redirect)
             .append_pair("scope", &scopes.join(" "))
             .append_pair("state", &state)
+            .append_pair("nonce", &nonce)
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256")
             .finish();
@@ -155,9 +156,9 @@ impl SignerLogins {
         let address = format!("{endpoint}{}{query}", if endpoint.contains('?') { "&" } else { "?" });
         let (hash, network) = (ApiTokens::hash(&secret), peer.map(network));
         let (client_id, target) = (client_id.clone(), spec.target_token);
-        let ends = now.plus(LASTS);
-        self.0
-            .keep(Waiting { state, secret: hash, verifier, redirect, signer: signer.id, client_id, target, metadata, network, ends }, now);
+        let (signer, ends) = (signer.id, now.plus(LASTS));
+        let login = Waiting { state, secret: hash, verifier, nonce, redirect, signer, client_id, target, metadata, network, ends };
+        self.0.keep(login, now);
         Ok(Started { address, secret })
     }
 
@@ -180,9 +181,9 @@ impl SignerLogins {
             .append_pair("client_id", &login.client_id)
             .append_pair("code_verifier", &login.verifier)
             .finish();
-        let (endpoint, target) = (login.metadata.token_endpoint.clone(), login.target);
+        let endpoint = login.metadata.token_endpoint.clone();
         let asked = self.0.ask(move |client| client.post(&endpoint, FORM, form.as_bytes(), MAX_ANSWER)).await?;
-        match asked.and_then(|body| token(&body, target)) {
+        match asked.and_then(|body| token(&body, &login)) {
             Ok(token) => Ok(Some((login.signer, token))),
             Err(reason) => {
                 tracing::debug!(signer = %login.signer, reason = shortened(&reason), "the issuer gave no token for a code");
@@ -194,8 +195,8 @@ impl SignerLogins {
     /// What the issuer publishes, or why that is unknown. Fetched again as key sets are. A fetch continues if its caller is dropped, so that
     /// its failure counts.
     async fn metadata(&self, signer: &Record<ExternalJwtSigner>, url: &str, now: Timestamp) -> Result<Result<Arc<Metadata>, String>> {
-        if let Some(known) = self.0.known(signer, now) {
-            return Ok(known);
+        if let Some(fetched) = self.0.fetched(signer, now) {
+            return Ok(fetched);
         }
         let from = url.trim_end_matches('/');
         let from = if from.ends_with(WELL_KNOWN) { from.to_owned() } else { format!("{from}{WELL_KNOWN}") };
@@ -209,7 +210,7 @@ impl SignerLogins {
                 tracing::warn!(signer = name, reason = shortened(reason), "the issuer does not say how to log in");
             }
             let found = found.map(Arc::new);
-            inner.note(&id, Known { written_at, at: now, found: found.clone() });
+            inner.note(&id, Fetched { written_at, at: now, found: found.clone() });
             Ok(found)
         });
         fetch.await.unwrap_or_else(|stopped| Ok(Err(stopped.to_string())))
@@ -239,19 +240,19 @@ impl Inner {
     }
 
     /// What was fetched for this version of a signer; `None` if it must be fetched again.
-    fn known(&self, signer: &Record<ExternalJwtSigner>, now: Timestamp) -> Option<Result<Arc<Metadata>, String>> {
+    fn fetched(&self, signer: &Record<ExternalJwtSigner>, now: Timestamp) -> Option<Result<Arc<Metadata>, String>> {
         let issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = issuers.get(signer.id.as_str()).filter(|known| known.written_at == signer.updated_at)?;
-        let lasts = if known.found.is_ok() { &self.settings.refresh } else { &self.settings.pause_after_failure };
-        (now.apart(known.at) < lasts.duration()).then(|| known.found.clone())
+        let fetched = issuers.get(signer.id.as_str()).filter(|fetched| fetched.written_at == signer.updated_at)?;
+        let lasts = if fetched.found.is_ok() { &self.settings.refresh } else { &self.settings.pause_after_failure };
+        (now.apart(fetched.at) < lasts.duration()).then(|| fetched.found.clone())
     }
 
-    fn note(&self, signer: &Id<ExternalJwtSigner>, known: Known) {
+    fn note(&self, signer: &Id<ExternalJwtSigner>, fetched: Fetched) {
         let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
         if issuers.len() >= self.settings.kept {
             issuers.clear();
         }
-        issuers.insert(signer.to_string(), known);
+        issuers.insert(signer.to_string(), fetched);
     }
 
     fn metadata_in(&self, body: &[u8]) -> Result<Metadata, String> {
@@ -289,15 +290,23 @@ impl Inner {
     }
 }
 
-/// The token in the answer of a token endpoint (RFC 6749 section 5.1).
-fn token(body: &[u8], target: TargetToken) -> Result<String, String> {
-    let member = match target {
-        TargetToken::Access => "access_token",
-        TargetToken::Id => "id_token",
+/// The token in the answer of a token endpoint (RFC 6749, section 5.1). An id token is checked for the nonce of the log-in, whichever token is
+/// used (OpenID Connect Core 1.0, section 3.1.3.7).
+fn token(body: &[u8], login: &Waiting) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Tokens {
+        access_token: Option<String>,
+        id_token: Option<String>,
+    }
+    let Tokens { access_token, id_token } = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    if id_token.as_ref().is_some_and(|token| claimed_nonce(token).as_ref() != Some(&login.nonce)) {
+        return Err("the id token does not have the nonce of the log-in".into());
+    }
+    let (member, token) = match login.target {
+        TargetToken::Access => ("access_token", access_token),
+        TargetToken::Id => ("id_token", id_token),
     };
-    let answer: Json = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let token = answer.get(member).and_then(Json::as_str).filter(|token| !token.is_empty());
-    token.map(str::to_owned).ok_or_else(|| format!("the answer has no {member}"))
+    token.filter(|token| !token.is_empty()).ok_or_else(|| format!("the answer has no {member}"))
 }
 
 fn admit(url: &str, allow_http: bool) -> Result<(), String> {

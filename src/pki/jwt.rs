@@ -166,6 +166,15 @@ pub(crate) fn claimed_id(token: &str) -> Option<String> {
     insecure_decode::<Named>(token).ok().map(|read| read.claims.jti)
 }
 
+/// The nonce that an id token claims, unverified (OpenID Connect Core 1.0, section 2).
+pub(crate) fn claimed_nonce(token: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Bound {
+        nonce: String,
+    }
+    insecure_decode::<Bound>(token).ok().map(|read| read.claims.nonce)
+}
+
 /// Unverified claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {

@@ -30,6 +30,8 @@ use crate::{
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Token,
+    /// An access token and an id token.
+    Both,
     Error,
     NoToken,
     Huge,
@@ -135,6 +137,7 @@ fn tokens(mode: Mode, idp: &Signer, claims: &Json) -> String {
     let mut claims = claims.clone();
     match mode {
         Mode::Token => good(&json!({ "access_token": idp.token(&claims), "token_type": "Bearer" }).to_string()),
+        Mode::Both => good(&json!({ "access_token": idp.token(&claims), "id_token": idp.token(&claims) }).to_string()),
         Mode::NoToken => good(&json!({ "id_token": idp.token(&claims) }).to_string()),
         Mode::Huge => good(&format!("{{\"access_token\":\"{}\"}}", "x".repeat(4 << 20))),
         Mode::NotJson => good("<html>"),
@@ -272,4 +275,27 @@ fn bad_issuer_answers_are_refused() {
         let id = add_signer(&setting.admin, &setting.issuer, &fresh("https://idp.test"), json!({}));
         setting.begin(&id, &host).refused(400, "COULD_NOT_VALIDATE", "signer");
     }
+}
+
+#[test]
+fn id_tokens_need_the_nonce() {
+    let setting = setting();
+    let path = format!("/external-jwt-signers/{}", setting.signer);
+    *setting.issuer.mode.lock().unwrap() = Mode::Both;
+    for target in ["ACCESS", "ID"] {
+        setting.admin.patch(&path, json!({ "targetToken": target })).expect(200);
+        let (first, _) = setting.begun();
+        let (asked, secret) = setting.begun();
+        assert!(asked["nonce"].len() >= 43 && asked["nonce"] != first["nonce"], "{}", asked["nonce"]);
+        for nonce in [json!(first["nonce"]), Json::Null, json!(7)] {
+            let (asked, secret) = setting.begun();
+            setting.issuer.claims.lock().unwrap()["nonce"] = nonce;
+            setting.finish(&asked["state"], &secret, json!({})).expect(401);
+        }
+        setting.issuer.claims.lock().unwrap()["nonce"] = json!(asked["nonce"]);
+        setting.finish(&asked["state"], &secret, json!({})).expect(200);
+    }
+    *setting.issuer.mode.lock().unwrap() = Mode::Token;
+    let (asked, secret) = setting.begun();
+    setting.finish(&asked["state"], &secret, json!({})).expect(401);
 }
