@@ -34,7 +34,7 @@ pub mod control_channel {
     pub use crate::control_channel::message;
 }
 pub mod controller {
-    pub use crate::controller::{Controller, NotStarted, host, start};
+    pub use crate::controller::{Controller, NotStarted, drill, host, start};
 }
 pub mod entity {
     pub use crate::entity::{

@@ -328,7 +328,7 @@ impl AdminContext {
 }
 
 /// Damage that ends a check early is a result of the check.
-fn problems_if_damaged(result: Result<Outcome>) -> Result<Outcome> {
+pub(crate) fn problems_if_damaged(result: Result<Outcome>) -> Result<Outcome> {
     match result {
         Err(error @ Error::Damaged { .. }) => Ok(Outcome::Problems(vec![error.to_string()])),
         other => other,

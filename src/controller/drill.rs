@@ -7,6 +7,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -15,14 +16,14 @@ use uuid::Uuid;
 
 use super::running::{ADMINISTRATOR, Controller, NotStarted};
 use crate::{
-    admin_socket::{Command, Outcome, found, request, socket},
+    admin_socket::{Command, Outcome, found, problems_if_damaged, request, socket},
     clock::Clock,
     config::Config,
     entity::plural,
     http::{LocalPart, LocalRequest},
-    maintenance::{Trial, offline::CheckedFile, restore, room_for_copy},
+    maintenance::{Trial, Work, offline::CheckedFile, restore},
     outbound::Client,
-    store::{Manifest, Progress},
+    store::{Manifest, Progress, free_bytes},
 };
 
 /// Kinds whose records a start may delete, because they have ended.
@@ -31,16 +32,18 @@ const PASSING: [&str; 4] = ["apiSession", "session", "apiSessionCertificate", "e
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The maximum bytes of an answer of the restored controller.
 const MAX_LENGTH: u64 = 1 << 20;
+/// Free bytes that must remain beside the copy.
+const SPARE: u64 = 64 << 20;
 
 /// The function that starts a controller.
 type Start = fn(&Config, Clock) -> Result<Controller, NotStarted>;
 
 /// Restores the snapshot into a new directory in `parent`, starts a controller on it, logs in, counts and checks. Removes the directory
-/// afterwards.
+/// afterwards. `progress` cancels it within a stage that reads rows, otherwise before the next stage.
 ///
 /// # Errors
-/// The drill could not be carried out, as one line.
-pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Path, progress: &Progress) -> Result<Trial, String> {
+/// The drill could not be carried out or was cancelled, as one line.
+pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Path, progress: &Arc<Progress>) -> Result<Trial, String> {
     let begun = Instant::now();
     let aside = DrillDirectory::new(parent)?;
     room_for_copy(snapshot, parent)?;
@@ -51,10 +54,10 @@ pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Pat
         CheckedFile { manifest: Some(manifest), report } if report.findings.is_empty() => manifest,
         CheckedFile { report, .. } => return Ok(trial(found(&report))),
     };
-    progress.check_cancelled().map_err(|error| error.to_string())?;
+    unless_cancelled(progress)?;
     let config = alone(config.clone(), data);
     let running = start(&config, Clock::system()).map_err(|error| error.to_string())?;
-    let tried = tried(&config, &running, &manifest);
+    let tried = tried(&config, &running, &manifest, progress);
     running.stop();
     let mut lines = vec![format!("{}: restored, and a controller started on it", snapshot.display())];
     let Trial { passed, lines: told } = tried?;
@@ -83,19 +86,22 @@ fn alone(config: Config, data: PathBuf) -> Config {
 }
 
 /// Logs in, counts and checks.
-fn tried(config: &Config, running: &Controller, manifest: &Manifest) -> Result<Trial, String> {
+fn tried(config: &Config, running: &Controller, manifest: &Manifest, progress: &Arc<Progress>) -> Result<Trial, String> {
+    unless_cancelled(progress)?;
     let socket = socket::beside(&config.data);
     let password = format!("Ok1-{}", Uuid::new_v4().simple());
     let reset = Command::ResetPassword { username: ADMINISTRATOR.into(), password: password.clone(), allow_passwords: true };
     let (mut lines, mut passed) = (Vec::new(), true);
     match command(&socket, &reset) {
         Ok(_) => {
+            unless_cancelled(progress)?;
             let status = login(running, &password)?;
             passed &= status == 200;
             lines.push(if status == 200 { "log-in: done".into() } else { format!("log-in: FAILED with status {status}") });
         }
         Err(reason) => lines.push(format!("log-in: left out, {reason}")),
     }
+    unless_cancelled(progress)?;
     let (same, other) = counted(&summary(&socket)?, manifest);
     passed &= other.is_empty();
     lines.push(if other.is_empty() {
@@ -103,7 +109,9 @@ fn tried(config: &Config, running: &Controller, manifest: &Manifest) -> Result<T
     } else {
         format!("counts: {}", other.join("; "))
     });
-    match command(&socket, &Command::Check)? {
+    // Not through the socket, which cannot cancel a check.
+    let checked = running.maintenance.run(Work::Check, progress).map(|report| found(&report));
+    match problems_if_damaged(checked).map_err(|error| error.to_string())? {
         Outcome::Done(found) => lines.extend(found.first().map(|line| format!("check: {line}"))),
         Outcome::Problems(found) => {
             passed = false;
@@ -111,6 +119,24 @@ fn tried(config: &Config, running: &Controller, manifest: &Manifest) -> Result<T
         }
     }
     Ok(Trial { passed, lines })
+}
+
+fn unless_cancelled(progress: &Progress) -> Result<(), String> {
+    progress.check_cancelled().map_err(|error| error.to_string())
+}
+
+/// Checks that a directory has room for a copy of a file.
+///
+/// # Errors
+/// It has none, or cannot be read.
+fn room_for_copy(file: &Path, directory: &Path) -> Result<(), String> {
+    let size = fs::metadata(file).map_err(|error| format!("{}: {error}", file.display()))?.len();
+    let free = free_bytes(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let needed = size.saturating_add(SPARE);
+    if free < needed {
+        return Err(format!("{} MiB are free in {}; the copy needs {} MiB", free >> 20, directory.display(), needed >> 20));
+    }
+    Ok(())
 }
 
 /// The number of records of all kinds whose count is that of the snapshot, and a line about each kind with another count.

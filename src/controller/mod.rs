@@ -118,8 +118,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
 /// A restore drill of a snapshot; the copy is made in a new directory in `parent`, and removed.
 ///
 /// # Errors
-/// The drill could not be carried out, as one line.
-pub(crate) fn drill(config: &Config, snapshot: &Path, parent: &Path, progress: &Progress) -> Result<Trial, String> {
+/// The drill could not be carried out or was cancelled, as one line.
+pub fn drill(config: &Config, snapshot: &Path, parent: &Path, progress: &Arc<Progress>) -> Result<Trial, String> {
     drill::drill(start, config, snapshot, parent, progress)
 }
 

@@ -11,6 +11,7 @@ mod file_check;
 mod off_site;
 pub mod offline;
 pub mod restore;
+mod runs;
 mod schedule;
 mod scrub;
 pub mod snapshot_proof;
@@ -21,22 +22,22 @@ pub(crate) use background::Background;
 pub(crate) use schedule::{OverdueSnapshot, newest};
 pub use schedule::{Schedule, overdue};
 pub use scrub::Scrub;
-pub(crate) use trials::{Known, Method, Trial, TrialState, Trials, room_for_copy};
+pub(crate) use trials::{Method, SnapshotFile, Trial, TrialState, Trials, Tried};
 pub(crate) use upgrade::{record_release, upgrade};
 
 use std::{
     path::{Path, PathBuf, absolute},
     sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
-    thread::{self, JoinHandle},
     time::Duration,
 };
 
+use self::runs::{RunState, Runs};
 use crate::{
     change::SealedKeys,
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
     metrics::MaintenanceMetrics,
-    store::{Finding, Manifest, Progress, Reader, Report, Store, Unreadable, beside},
+    store::{Manifest, Progress, Reader, Report, Store, Unreadable, beside},
 };
 
 /// The shortest interval between snapshots by request.
@@ -53,7 +54,7 @@ struct Inner {
     data: PathBuf,
     /// The start of the last successful snapshot, by the steady clock. Locked while one is made.
     snapshot: Mutex<Option<Timestamp>>,
-    run: Mutex<Run>,
+    runs: Runs<Work, Report, Error>,
     metrics: MaintenanceMetrics,
 }
 
@@ -66,36 +67,8 @@ pub enum Work {
     Repair,
 }
 
-/// The last or current run.
-#[derive(Default)]
-struct Run {
-    state: State,
-    progress: Arc<Progress>,
-    thread: Option<JoinHandle<()>>,
-}
-
 /// The state of the last or current run.
-#[derive(Debug, Clone, Default)]
-pub struct State {
-    pub work: Option<Work>,
-    pub started_at: Option<Timestamp>,
-    /// `None` while it is running.
-    pub ended_at: Option<Timestamp>,
-    /// Why it failed, if it did.
-    pub error: Option<String>,
-    pub findings: Vec<Finding>,
-    /// Whether there are more findings than these.
-    pub more: bool,
-    /// The rows checked and the total.
-    pub progress: (u64, u64),
-}
-
-impl State {
-    /// Whether a run is in progress.
-    pub fn is_running(&self) -> bool {
-        self.started_at.is_some() && self.ended_at.is_none()
-    }
-}
+pub(crate) type State = RunState<Work, Report, Error>;
 
 impl Maintenance {
     /// The metrics of snapshots and scrubs.
@@ -109,10 +82,10 @@ impl Maintenance {
         Self(Arc::new(Inner {
             store,
             sealed_keys,
+            runs: Runs::new("maintenance", Error::Internal("the run panicked".into()), clock.clone()),
             clock,
             data: data.into(),
             snapshot: Mutex::default(),
-            run: Mutex::default(),
             metrics: MaintenanceMetrics::default(),
         }))
     }
@@ -149,18 +122,8 @@ impl Maintenance {
     /// # Errors
     /// [`Refusal::RateLimited`] while another run is in progress.
     pub fn begin(&self, work: Work) -> Result<()> {
-        let progress = Arc::new(Progress::default());
-        let mut run = self.0.claim(work, progress.clone())?;
         let inner = self.0.clone();
-        let thread = thread::Builder::new().name("maintenance".into()).spawn(move || drop(inner.work(work, &progress)));
-        match thread {
-            Ok(thread) => run.thread = Some(thread),
-            Err(reason) => {
-                *run = Run::default();
-                return Err(Error::Internal(format!("maintenance: {reason}")));
-            }
-        }
-        Ok(())
+        self.0.runs.begin(work, move |progress| inner.report(work, progress))
     }
 
     /// Does a run on this thread. The caller may read its progress.
@@ -168,31 +131,22 @@ impl Maintenance {
     /// # Errors
     /// As [`Maintenance::begin`], and the error of the run.
     pub fn run(&self, work: Work, progress: &Arc<Progress>) -> Result<Report> {
-        drop(self.0.claim(work, progress.clone())?);
-        self.0.work(work, progress)
+        self.0.runs.run(work, progress, |progress| self.0.report(work, progress))?
     }
 
-    /// The state of the last or current run.
-    pub fn state(&self) -> State {
-        let run = lock(&self.0.run);
-        State { progress: run.progress.done_and_total(), ..run.state.clone() }
+    /// The state of the last or current run; `None` before the first.
+    pub fn state(&self) -> Option<State> {
+        self.0.runs.state()
     }
 
     /// Whether a run is in progress.
     pub fn is_running(&self) -> bool {
-        lock(&self.0.run).state.is_running()
+        self.0.runs.is_running()
     }
 
     /// Cancels the current run and waits for its end.
     pub fn stop(&self) {
-        let thread = {
-            let mut run = lock(&self.0.run);
-            run.progress.stop();
-            run.thread.take()
-        };
-        if let Some(thread) = thread {
-            drop(thread.join());
-        }
+        self.0.runs.stop();
     }
 }
 
@@ -204,32 +158,6 @@ impl Inner {
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => Err(Error::Refused(Refusal::RateLimited)),
         }
-    }
-
-    /// Registers a run, if none is in progress.
-    fn claim(&self, work: Work, progress: Arc<Progress>) -> Result<MutexGuard<'_, Run>> {
-        let mut run = lock(&self.run);
-        if run.state.is_running() {
-            return Err(Error::Refused(Refusal::RateLimited));
-        }
-        let state = State { work: Some(work), started_at: Some(self.clock.now()), ..State::default() };
-        *run = Run { state, progress, thread: None };
-        Ok(run)
-    }
-
-    fn work(&self, work: Work, progress: &Progress) -> Result<Report> {
-        let report = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.report(work, progress)));
-        let report = report.unwrap_or_else(|_| Err(Error::Internal("the run panicked".into())));
-        if let Err(error) = &report {
-            tracing::error!(%error, ?work, "maintenance failed");
-        }
-        let mut run = lock(&self.run);
-        run.state.ended_at = Some(self.clock.now());
-        match &report {
-            Ok(Report { findings, more, .. }) => (run.state.findings, run.state.more) = (findings.clone(), *more),
-            Err(error) => run.state.error = Some(error.to_string()),
-        }
-        report
     }
 
     fn report(&self, work: Work, progress: &Progress) -> Result<Report> {

@@ -63,6 +63,7 @@ pub use opening::{OpenStore, Options};
 pub use progress::Progress;
 pub(crate) use reader::Reader;
 pub use registry::{KindEntry, Rule};
+pub(crate) use space::free_bytes;
 pub(crate) use tx::edit::check_every;
 pub use tx::read::Read;
 pub use tx::write::Tx;

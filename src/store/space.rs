@@ -1,6 +1,6 @@
 //! The disk space of the data file: its size, and the free space of its file system.
 
-use std::fs;
+use std::{fs, io, path::Path};
 
 use super::reader::Reader;
 
@@ -19,7 +19,16 @@ impl Reader {
         let core = self.core();
         core.opened.as_ref()?;
         let file = fs::metadata(&core.path).ok()?.len();
-        let system = rustix::fs::statvfs(&core.path).ok()?;
-        Some(Space { file, free: system.f_bavail.saturating_mul(system.f_frsize) })
+        Some(Space { file, free: free_bytes(&core.path).ok()? })
     }
+}
+
+/// The free bytes of the file system of a file or directory, without what is reserved for root. An empty path is the current directory.
+///
+/// # Errors
+/// The path does not exist, or the size cannot be read.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let system = rustix::fs::statvfs(path)?;
+    Ok(system.f_bavail.saturating_mul(system.f_frsize))
 }

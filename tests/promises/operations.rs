@@ -4,13 +4,17 @@ use std::{
     fs,
     os::unix::net::UnixDatagram,
     path::Path,
+    sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
 use overkeep::testing::{
+    admin_socket::socket,
     change::{KINDS, SealedKeys},
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},
+    controller,
     maintenance::{Maintenance, Schedule, overdue},
     store::Progress,
 };
@@ -262,6 +266,29 @@ fn drills_add_no_built_in_router() {
     on_host(&server, &["snapshot", made.to_str().unwrap()]).good();
     let told = on_host(&server, &["drill", made.to_str().unwrap()]).good();
     assert!(told.contains("as in the snapshot"), "{told}");
+}
+
+#[test]
+fn drills_can_be_cancelled_late() {
+    let server = TestServer::start();
+    let snapshots = TempDir::new().unwrap();
+    let made = snapshots.path().join("made.snapshot");
+    on_host(&server, &["snapshot", made.to_str().unwrap()]).good();
+    let progress = Arc::new(Progress::default());
+    let started = socket::beside(&snapshots.path().join(format!("overkeep-drill-{}/overkeep.redb", std::process::id())));
+    let drilled = thread::scope(|scope| {
+        scope.spawn(|| {
+            // The restored controller has a socket while it runs.
+            let until = Instant::now() + Duration::from_secs(60);
+            while !started.exists() && Instant::now() < until {
+                thread::sleep(Duration::from_millis(1));
+            }
+            progress.stop();
+        });
+        controller::drill(&Config::default(), &made, snapshots.path(), &progress)
+    });
+    assert_eq!(drilled.unwrap_err(), "the run was cancelled");
+    assert_eq!(fs::read_dir(snapshots.path()).unwrap().count(), 1, "the copy is left");
 }
 
 /// A schedule of snapshots with these settings.

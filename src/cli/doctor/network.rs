@@ -41,8 +41,11 @@ fn authorities(controller: &Transport) -> Option<Vec<CertificateDer<'static>>> {
 
 /// All findings of the network checks with this configuration.
 pub(crate) fn findings(config: &Config, controller: &Transport) -> Vec<Finding> {
-    let known =
-        authorities(controller).map(|authorities| network::Known { authorities, ending: ending(controller), signers: signers(controller) });
+    let known = authorities(controller).map(|authorities| network::ControllerFacts {
+        authorities,
+        ending: ending(controller),
+        signers: signers(controller),
+    });
     let mut found = vec![running(config, known.is_some())];
     found.extend(network::findings(config, known.as_ref()));
     found

@@ -15,7 +15,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::newest;
-use crate::{clock::Timestamp, config::Config, store::beside};
+use crate::{
+    clock::Timestamp,
+    config::Config,
+    store::{beside, free_bytes},
+};
 
 /// Free bytes that should be left beside a copy of the data file.
 const SPARE: u64 = 256 << 20;
@@ -104,9 +108,9 @@ fn disk(data: &Path) -> Finding {
     const CHECK: &str = "disk";
     let directory = data.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let size = fs::metadata(data).map_or(0, |found| found.len());
-    match rustix::fs::statvfs(directory) {
-        Ok(system) => {
-            let (free, needed) = (system.f_bavail.saturating_mul(system.f_frsize), size.saturating_add(SPARE));
+    match free_bytes(directory) {
+        Ok(free) => {
+            let needed = size.saturating_add(SPARE);
             let told = format!("{} MiB free in {}", free >> 20, directory.display());
             if free >= needed {
                 return Finding::good(CHECK, told);

@@ -24,7 +24,7 @@ const MAX_ANSWER: u64 = 1 << 20;
 const SHOWN: usize = 5;
 
 /// What the checks know of a running controller.
-pub(crate) struct Known {
+pub(crate) struct ControllerFacts {
     /// The authorities that its clients trust.
     pub authorities: Vec<CertificateDer<'static>>,
     /// Kinds and names of what ends within 30 days or has ended, without enrollments.
@@ -35,11 +35,11 @@ pub(crate) struct Known {
 
 /// The findings of all network checks. `controller` is what is known of the controller that runs with this configuration; `None` if none
 /// runs.
-pub(crate) fn findings(config: &Config, controller: Option<&Known>) -> Vec<Finding> {
+pub(crate) fn findings(config: &Config, controller: Option<&ControllerFacts>) -> Vec<Finding> {
     let own = [config.router.listen.filter(|_| config.router.enabled), config.routers.listen, config.metrics.listen];
     let addresses = config.listen.addresses().iter().copied().chain(own.into_iter().flatten()).filter(|address| address.port() != 0);
     let mut found: Vec<Finding> = addresses.map(|address| port(address, controller.is_some())).collect();
-    let Some(Known { authorities, ending, signers }) = controller else { return found };
+    let Some(ControllerFacts { authorities, ending, signers }) = controller else { return found };
     let addresses: Vec<SocketAddr> = config.listen.addresses().iter().copied().filter(|address| address.port() != 0).collect();
     let advertised = if config.advertise.is_empty() && addresses.is_empty() { Vec::new() } else { config.advertised(&addresses) };
     let authorities = config.tls.certificate.is_none().then_some(authorities.as_slice());

@@ -14,7 +14,8 @@ use crate::{
         permission::Permission::Admin,
         route::Routes,
     },
-    maintenance::Work,
+    maintenance::{State, Work},
+    store::Report,
 };
 
 /// The rows of these operations.
@@ -55,7 +56,7 @@ async fn fix(call: Call) -> Result<Begun> {
 }
 
 /// A run of the integrity check.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DataIntegrityCheckDetails {
     in_progress: bool,
@@ -96,21 +97,35 @@ impl Answer for Results {
 }
 
 async fn results(call: Call) -> Result<Results> {
-    let state = call.maintenance.state();
-    let in_progress = state.is_running();
-    let found = state.findings.into_iter().map(|found| DataIntegrityCheckDetail { description: found.description, fixed: found.fixed });
-    let found: Vec<DataIntegrityCheckDetail> = found.collect();
-    let pagination = Pagination { limit: -1, offset: 0, total_count: found.len() as i64 };
-    let data = DataIntegrityCheckDetails {
-        in_progress,
-        fixing_errors: state.work == Some(Work::Repair),
-        start_time: state.started_at,
-        end_time: state.ended_at,
-        error: state.error,
-        too_many_errors: state.more,
-        results: (!found.is_empty()).then_some(found),
-        rows_checked: state.progress.0,
-        rows_total: state.progress.1,
-    };
+    let data = call.maintenance.state().map(DataIntegrityCheckDetails::of).unwrap_or_default();
+    let count = data.results.as_ref().map_or(0, Vec::len);
+    let pagination = Pagination { limit: -1, offset: 0, total_count: count as i64 };
     Ok(Results(Envelope { data, meta: Meta::of_list(pagination, None) }))
+}
+
+impl DataIntegrityCheckDetails {
+    fn of(state: State) -> Self {
+        let State { work, started_at, end, progress: (rows_checked, rows_total) } = state;
+        let in_progress = end.is_none();
+        let (end_time, result) = end.unzip();
+        let (report, error) = match result {
+            Some(Ok(report)) => (report, None),
+            Some(Err(error)) => (Report::default(), Some(error.to_string())),
+            None => (Report::default(), None),
+        };
+        let found =
+            report.findings.into_iter().map(|found| DataIntegrityCheckDetail { description: found.description, fixed: found.fixed });
+        let found: Vec<DataIntegrityCheckDetail> = found.collect();
+        Self {
+            in_progress,
+            fixing_errors: work == Work::Repair,
+            start_time: Some(started_at),
+            end_time,
+            error,
+            too_many_errors: report.more,
+            results: (!found.is_empty()).then_some(found),
+            rows_checked,
+            rows_total,
+        }
+    }
 }

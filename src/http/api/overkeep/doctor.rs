@@ -14,7 +14,7 @@ use crate::{
     http::{answer::Shown, call::Call, extractor::Query},
     maintenance::doctor::{
         self, Finding,
-        network::{self, Known},
+        network::{self, ControllerFacts},
     },
     store::Progress,
 };
@@ -39,21 +39,21 @@ pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks
     let with_network = if network == Some(BooleanText::True) {
         let permit = call.network_checks.clone().try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy { retry_after: RETRY })?;
-        Some((known(&call).await, permit))
+        Some((facts_of(&call).await, permit))
     } else {
         None
     };
     // The thread holds the permit: it goes on if the caller is dropped.
     let found = spawn_blocking(move || {
         let mut found = doctor::findings(&config);
-        found.extend(with_network.iter().flat_map(|(known, _permit)| network::findings(&config, Some(known))));
+        found.extend(with_network.iter().flat_map(|(facts, _permit)| network::findings(&config, Some(facts))));
         found
     });
     found.await.map(Shown).map_err(|e| Error::Internal(format!("the checks of the host did not complete: {e}")))
 }
 
 /// The facts about this controller that the checks need. What cannot be read becomes a finding.
-async fn known(call: &Call) -> Known {
+async fn facts_of(call: &Call) -> ControllerFacts {
     let keystore = call.keystore.clone();
     let authorities = keystore.trusted_der(call.now.seconds());
     let before = call.now.plus(AHEAD);
@@ -71,8 +71,8 @@ async fn known(call: &Call) -> Known {
         Ok((ending, signers)) => {
             let ending = ending.into_iter().filter(|item| item.kind != ExpiringKind::Enrollment);
             let ending = ending.map(|item| format!("{} {}", item.kind.as_str(), item.name)).collect();
-            Known { authorities, ending: Ok(ending), signers: Ok(signers) }
+            ControllerFacts { authorities, ending: Ok(ending), signers: Ok(signers) }
         }
-        Err(error) => Known { authorities, ending: Err(error.to_string()), signers: Err(error.to_string()) },
+        Err(error) => ControllerFacts { authorities, ending: Err(error.to_string()), signers: Err(error.to_string()) },
     }
 }

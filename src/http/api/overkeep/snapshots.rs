@@ -12,7 +12,7 @@ use crate::{
         call::Call,
         extractor::Body,
     },
-    maintenance::{Known, Method, Trial, TrialState},
+    maintenance::{Method, SnapshotFile, Trial, TrialState, Tried},
 };
 
 /// A snapshot on the host of the controller.
@@ -98,21 +98,22 @@ pub(crate) async fn state(call: Call) -> Result<Shown<Option<SnapshotTrial>>> {
 }
 
 impl Snapshot {
-    fn of(known: Known) -> Self {
-        let directory = known.path.parent().map(|path| path.display().to_string()).unwrap_or_default();
-        Self { name: known.name, directory, written_at: known.written_at, bytes: known.bytes }
+    fn of(file: SnapshotFile) -> Self {
+        let directory = file.path.parent().map(|path| path.display().to_string()).unwrap_or_default();
+        Self { name: file.name, directory, written_at: file.written_at, bytes: file.bytes }
     }
 }
 
 impl SnapshotTrial {
     fn of(state: TrialState) -> Self {
-        let TrialState { method, snapshot, started_at, ended_at, result, progress: (rows_checked, rows_total) } = state;
+        let TrialState { work: Tried { method, snapshot }, started_at, end, progress: (rows_checked, rows_total) } = state;
+        let in_progress = end.is_none();
+        let (ended_at, result) = end.unzip();
         let (passed, results, error) = match result {
             None => (None, Vec::new(), None),
             Some(Ok(Trial { passed, lines })) => (Some(passed), lines, None),
             Some(Err(reason)) => (None, Vec::new(), Some(reason)),
         };
-        let in_progress = ended_at.is_none();
         let method = method.into();
         Self { method, snapshot, in_progress, started_at, ended_at, passed, results, error, rows_checked, rows_total }
     }
