@@ -156,6 +156,8 @@ fn what_ends_is_told_before() {
     assert_eq!(found.status, 3);
     let found: Json = serde_json::from_str(&found.out).unwrap();
     assert_eq!((&found["total"], &found["items"][0]["kind"], &found["items"][0]["name"]), (&json!(1), &json!("enrollment"), &json!(name)));
+    let others = server.admin.at(Base::Overkeep).get("/expiring?within=1d&enrollments=false").expect(200);
+    assert_eq!(others.data()["total"], 0);
     server.run_due_jobs();
     let count = |kind: &str| value(&text(&server), &format!("overkeep_expiring{{kind=\"{kind}\"}}")).unwrap();
     assert_eq!((count("enrollment"), count("controller-certificate")), (1.0, 0.0));

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::network::BooleanText;
 use crate::{
     config::Span,
     error::{Error, Result},
-    expiring::{Expiring, expiring, overdue_snapshot},
+    expiring::{Expiring, ExpiringKind, expiring, overdue_snapshot},
     http::{answer::Shown, call::Call, extractor::Query},
     store::Progress,
 };
@@ -20,6 +21,9 @@ pub(crate) struct Within {
     /// A duration such as `30d`, which is the default. `0s`: what has ended already.
     #[serde(default)]
     within: Option<String>,
+    /// `false` leaves enrollments out: most of them expire within hours.
+    #[serde(default)]
+    enrollments: Option<BooleanText>,
 }
 
 /// What ends within a duration or has ended, and a scheduled snapshot that is overdue by more than one interval.
@@ -33,7 +37,7 @@ pub(crate) struct ExpiringList {
 }
 
 /// GET /expiring
-pub(crate) async fn list(call: Call, Query(Within { within }): Query<Within>) -> Result<Shown<ExpiringList>> {
+pub(crate) async fn list(call: Call, Query(Within { within, enrollments }): Query<Within>) -> Result<Shown<ExpiringList>> {
     let text = within.as_deref().filter(|text| !text.is_empty()).unwrap_or("30d");
     let span: Span = text.parse().map_err(|reason: String| Error::invalid("within", reason, text))?;
     let before = call.now.plus(span.duration());
@@ -43,6 +47,7 @@ pub(crate) async fn list(call: Call, Query(Within { within }): Query<Within>) ->
         expiring(tx, &keystore, snapshot, before, &Progress::default())
     });
     let mut items = found.await?;
+    items.retain(|item| enrollments != Some(BooleanText::False) || item.kind != ExpiringKind::Enrollment);
     let total = items.len();
     items.truncate(LIMIT);
     Ok(Shown(ExpiringList { total, items }))
