@@ -11,7 +11,7 @@ const t = texts.access;
 const VIEWS = { map: AccessMap, ask: Ask, changes: Since };
 
 export function Access({ rest, values }) {
-  const now = VIEWS[rest[0]] ? rest[0] : 'map';
+  const now = Object.hasOwn(VIEWS, rest[0]) ? rest[0] : 'map';
   return html`<${Heading} title=${t.title} note=${now === 'map' ? t.note : null} />
     <nav class="tabs" aria-label=${t.title}>${Object.keys(VIEWS).map(view => html`<a href=${`#/access/${view}`} aria-current=${view === now ? 'page' : undefined}>${t.views[view]}</a>`)}</nav>
     <${VIEWS[now]} key=${now} values=${values} />`;

@@ -4,10 +4,11 @@ import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, get, list, query } from './api.js';
 import { kind, sentence } from './kinds.js';
 import { texts } from './texts.js';
-import { Chip, Dated, Dialog, Dot, Icon, Loading, Problem, Reference, useLoad, useName } from './parts.js';
+import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useLoad, useName } from './parts.js';
 import { Picker, named } from './picker.js';
 import { Preview } from './preview.js';
 import { useNews } from './news.js';
+import { Dated } from './times.js';
 
 const t = texts.access;
 const RIGHTS = ['Dial', 'Bind'];
@@ -77,14 +78,17 @@ function Reasons({ found }) {
 function Pair({ values }) {
   const [found, error, again] = useLoad(signal => get(`/overkeep/v1/explain?${query({ ...values, type: values.type || 'Dial' })}`, { signal }).then(({ data }) => data), [values.identity, values.service, values.type]);
   const [edit, setEdit] = useState(null);
+  const [isChanged, setChanged] = useState(false);
+  useEffect(() => setChanged(false), [values.identity, values.service, values.type]);
   useNews(() => true, again, [values.identity, values.service, values.type]);
   if (!found) return error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`;
   const tone = found.verdict ? 'works' : found.allowed ? 'blocked' : 'refused';
   return html`<section class=${`card verdict ${tone}`} aria-live="polite"><p>${t.question(found.identity.name, t.rights[found.type], found.service.name)}</p>
       <h2><${Icon} name=${found.verdict ? 'check' : 'warning'} />${t[tone]}</h2></section>
+    <div role="status">${isChanged && html`<p class="quiet"><${Icon} name="check" />${t.applied}</p>`}</div>
     <${Problem} error=${error} />
     <${Obstacles} obstacles=${found.obstacles} identity=${found.identity} service=${found.service} onOpen=${setEdit} /><${Reasons} found=${found} />
-    ${edit && html`<${Change} edit=${edit} onClose=${() => setEdit(null)} onDone=${again} />`}`;
+    ${edit && html`<${Change} edit=${edit} onClose=${() => setEdit(null)} onDone=${() => { setChanged(true); again(); }} />`}`;
 }
 
 /** The services of an identity, or the identities of a service, by one right. */

@@ -3,34 +3,14 @@
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get, list } from './api.js';
 import { texts } from './texts.js';
-import { Copy, Dated, Dialog, Heading, Icon, Loading, Problem, Reference, Time, bytes, useLoad } from './parts.js';
-import { bytesOf, certificateOf, certificatesIn } from './certificates.js';
+import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, bytes, useLoad } from './parts.js';
+import { ExpiringList } from './expiring.js';
 import { useNews } from './news.js';
+import { Dated, Time } from './times.js';
 
 const t = texts.care;
-const SOON = 30 * 86400000;
 const LIMIT = 15;
 const INTERVAL = 500;
-
-async function certificates(signal) {
-  const own = await get('/edge/client/v1/.well-known/est/cacerts', { signal }).then(({ data }) => certificatesIn(bytesOf(data)), () => []);
-  const found = own.map(({ name, ends }) => ({ name: name || texts.product, ends }));
-  for (const path of ['edge-routers', 'cas', 'authenticators']) {
-    const { rows } = await list(`/${path}`, { limit: 500 }, { signal });
-    for (const row of rows) {
-      const certificate = row.certPem && certificateOf(row.certPem);
-      if (certificate) found.push({ name: row.name || row.identity?.name || certificate.name, ends: certificate.ends, kind: path, id: row.id });
-    }
-  }
-  return found.filter(({ ends }) => ends).sort((a, b) => a.ends - b.ends);
-}
-
-function Certificates() {
-  const [found, error, again] = useLoad(certificates, []);
-  return html`<section class="card"><h2>${t.certificates}</h2><p class="hint">${t.certificatesNote}</p><${Problem} error=${error} again=${again} />
-    ${!found && !error && html`<${Loading} />`}${found && !found.length && html`<p class="faint">${t.noCertificates}</p>`}
-    ${found?.length > 0 && html`<ul class="plain">${found.slice(0, LIMIT).map(({ name, ends, kind, id }) => html`<li class=${ends - Date.now() < SOON ? 'soon' : ''}><span>${ends - Date.now() < SOON && html`<${Icon} name="warning" />`} ${id ? html`<${Reference} kind=${kind} id=${id} name=${name} />` : name}</span><${Time} at=${ends} /></li>`)}</ul>`}</section>`;
-}
 
 function Doctor() {
   const [checks, setChecks] = useState(0); // how often checks of the network were asked for
@@ -83,11 +63,17 @@ function Integrity() {
   const [refused, setRefused] = useState(null);
   const go = () => ask('POST', '/database/check-data-integrity').then(again, setRefused);
   const faults = state?.results?.length || 0;
+  const [repairing, setRepairing] = useState(false);
+  const [failed, setFailed] = useState(null);
+  const repair = () => ask('POST', '/database/fix-data-integrity').then(() => { setRepairing(false); setFailed(null); again(); }, setFailed);
   return html`<section class="card"><h2>${t.integrity}</h2><p class="hint">${t.integrityNote}</p><${Problem} error=${refused || error} />
     ${state && html`<div role="status">${state.inProgress ? html`<p>${t.checked(state.rowsChecked, state.rowsTotal)}</p>` : !state.startTime ? html`<p class="faint">${t.never}</p>`
-      : faults || state.error ? html`<p class="warning"><i aria-hidden="true"></i>${state.error || t.wrong(faults)}</p><ul>${(state.results || []).slice(0, LIMIT).map(result => html`<li>${result.description}</li>`)}</ul>`
+      : faults || state.error ? html`<p class="warning"><i aria-hidden="true"></i>${state.error || t.wrong(faults)}</p><ul>${(state.results || []).slice(0, LIMIT).map(result => html`<li>${result.description}${result.fixed ? ` (${t.repaired})` : ''}</li>`)}</ul>`
         : html`<p class="quiet"><${Icon} name="check" /><span>${t.clean} <${Time} at=${state.endTime} /></span></p>`}</div>`}
-    <button type="button" class="button" disabled=${state?.inProgress} onClick=${go}>${t.check}</button></section>`;
+    <div class="actions"><button type="button" class="button" disabled=${state?.inProgress} onClick=${go}>${t.check}</button>
+      ${faults > 0 && html`<button type="button" class="button danger" disabled=${state.inProgress} onClick=${() => setRepairing(true)}>${t.repair}</button>`}</div>
+    ${repairing && html`<${Dialog} title=${t.repair} onClose=${() => setRepairing(false)}><p>${t.repairNote}</p><${Problem} error=${failed} />
+      <div class="actions"><button type="button" class="button" onClick=${() => setRepairing(false)}>${texts.cancel}</button><button type="button" class="button danger" onClick=${repair}>${t.repair}</button></div><//>`}</section>`;
 }
 
 function Sessions() {
@@ -110,5 +96,5 @@ function Versions() {
 }
 
 export const Care = () => html`<${Heading} title=${t.title} note=${t.note} />
-  <div class="columns"><div><${Doctor} /><${Certificates} /></div><div><${Integrity} /><${Snapshots} /><${Versions} /></div><div><${Sessions} />
+  <div class="columns"><div><${Doctor} /><${ExpiringList} /></div><div><${Integrity} /><${Snapshots} /><${Versions} /></div><div><${Sessions} />
     <section class="card"><h2>${t.breakGlass}</h2><p class="hint">${t.breakGlassNote}</p><ul class="commands">${t.commands.map(([command, note]) => html`<li><code>${command}</code><${Copy} text=${command} /><p class="hint">${note}</p></li>`)}</ul></section></div></div>`;

@@ -3,9 +3,10 @@
 import { html } from './vendor/htm-preact.js';
 import { kind, sentence } from './kinds.js';
 import { texts } from './texts.js';
-import { Reference, Time, Value } from './parts.js';
+import { Reference, Value } from './parts.js';
 import { pathOf } from './news.js';
 import { Tallies } from './preview.js';
+import { Time } from './times.js';
 
 const t = texts.history;
 

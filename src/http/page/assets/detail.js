@@ -4,17 +4,18 @@ import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, get, list, literal } from './api.js';
 import { kind as kindBy, nameOf, referred, sentence } from './kinds.js';
 import { texts } from './texts.js';
-import { Dialog, Heading, Loading, Problem, Reference, Time, Value, useLoad } from './parts.js';
+import { Dialog, Heading, Loading, Problem, Reference, Value, useLoad } from './parts.js';
 import { Member } from './member.js';
-import { Enrollment } from './enrollment.js';
+import { Enrollment, RouterEnrollment } from './enrollment.js';
 import { Preview } from './preview.js';
 import { Rows } from './changes.js';
 import { ObjectFields, clean } from './fields.js';
 import { useNews } from './news.js';
+import { Time } from './times.js';
 
 const t = texts.detail;
 const RELATED = 10;
-const HIDDEN = /^(_links|id|name|createdAt|updatedAt|.*Display|enrollment)$/;
+const HIDDEN = /^(_links|id|name|createdAt|updatedAt|.*Display|enrollment|enrollmentJwt|enrollmentToken)$/;
 
 function Delete({ kind, record, onClose }) {
   const [error, setError] = useState(null);
@@ -74,7 +75,7 @@ function Related({ kind, id, name, members }) {
         const to = typeof value === 'string' && referred(key);
         return html`<span>${to ? html`<${Reference} kind=${to.name} id=${value} />` : html`<${Value} member=${key} value=${value} short />`} </span>`;
       })}</li>`)}</ul>`}
-    ${page?.total > page?.rows.length && html`<button type="button" class="button" onClick=${() => setLimit(Math.min(500, limit * 5))}>${texts.detail.show} ${texts.preview.others(page.total - page.rows.length)}</button>`}
+    ${page?.total > page?.rows.length && html`<button type="button" class="button" onClick=${() => setLimit(Math.min(500, limit * 5))}>${t.showMore(page.total - page.rows.length)}</button>`}
   </section>`;
 }
 
@@ -116,6 +117,7 @@ export function Detail({ kind, id }) {
     <p class="faint meta"><code>${record.id}</code> · ${t.made} <${Time} at=${record.createdAt} /> · ${t.changed} <${Time} at=${record.updatedAt} /></p>
     <${Problem} error=${error} />
     ${'enrollment' in record && kind.name === 'identities' && html`<${Enrollment} identity=${record} onChange=${again} />`}
+    ${'isVerified' in record && 'isOnline' in record && html`<${RouterEnrollment} kind=${kind} router=${record} />`}
     <${Members} kind=${kind} record=${record} />
     ${kind.related.length > 0 && html`<section class="card"><h2>${t.related}</h2><div class="columns">${kind.related.map(name => html`<${Related} key=${name} kind=${kind} id=${id} name=${name} members=${answer} />`)}</div></section>`}
     <${Changes} id=${id} members=${answer} />

@@ -1,12 +1,13 @@
 // Creates and changes a record in a form made from its schema, with a preview of the effects beside the save button.
 
-import { html, useEffect, useMemo, useState } from './vendor/htm-preact.js';
+import { html, useMemo, useState } from './vendor/htm-preact.js';
 import { ask, get } from './api.js';
 import { nameOf, resolve, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
 import { Copy, Dialog, Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
 import { ObjectFields, clean, initial } from './fields.js';
 import { Preview } from './preview.js';
+import { useUnsaved } from './unsaved.js';
 
 const t = texts.form;
 const NOTHING = new Map();
@@ -85,11 +86,7 @@ function Form({ kind, id, record, etag, values, reload }) {
     return { of: calm, value: (await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal })).data };
   }, [calm]);
   const answered = preview?.of === JSON.stringify(request);
-  useEffect(() => {
-    const leaving = event => touched && !saving && event.preventDefault();
-    addEventListener('beforeunload', leaving);
-    return () => removeEventListener('beforeunload', leaving);
-  }, [touched, saving]);
+  useUnsaved(touched && !saving);
   const submit = async event => {
     event.preventDefault();
     if (!request) return;

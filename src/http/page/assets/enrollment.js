@@ -1,10 +1,11 @@
-// The enrollment of an identity: its token to copy, download or scan, and its state until the client is enrolled.
+// The enrollment of an identity or a router: its token to copy, download or scan, and its state until the client is enrolled.
 
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { generate } from './vendor/lean-qr.js';
-import { ask } from './api.js';
+import { ask, get, query } from './api.js';
 import { texts } from './texts.js';
-import { Copy, Icon, Problem, Time } from './parts.js';
+import { Copy, Icon, Problem, Prose, useName } from './parts.js';
+import { Time } from './times.js';
 
 const t = texts.enrollment;
 const DAY = 86400000;
@@ -22,15 +23,29 @@ function Code({ text, name }) {
     <rect x=${-QUIET_ZONE} y=${-QUIET_ZONE} width=${size} height=${size} fill="#fff" /><path d=${path} fill="#000" /></svg>`;
 }
 
-function Download({ name, text }) {
-  const place = useRef();
+function Download({ name, text, media }) {
   const [address, setAddress] = useState();
   useEffect(() => {
-    const made = URL.createObjectURL(new Blob([text], { type: 'application/jwt' }));
+    const made = URL.createObjectURL(new Blob([text], { type: media }));
     setAddress(made);
     return () => URL.revokeObjectURL(made);
   }, [text]);
-  return html`<a ref=${place} class="button" href=${address} download=${t.file(name)}>${texts.download}</a>`;
+  return html`<a class="button" href=${address} download=${name}>${texts.download}</a>`;
+}
+
+/** A token that a client or a router (`who`) has not used yet: until when, to copy and to download, and for a client to scan. */
+function Token({ who, name, jwt, expiresAt, hint, children }) {
+  const isOver = new Date(expiresAt) < new Date();
+  return html`<section class="card enrollment"><div>
+      <h2>${t.title}</h2>
+      <p role="status" class=${isOver ? 'warning' : 'waiting'}><i aria-hidden="true"></i>${isOver ? t.ended : t.waiting[who]}</p>
+      <p>${t.until} <${Time} at=${expiresAt} exact />.</p>
+      <p>${hint}</p>
+      <div class="actions"><${Copy} text=${jwt} /><${Download} name=${t.file(name)} text=${jwt} media="application/jwt" />${children}</div>
+      <details><summary>${t.token}</summary><pre class="long" tabindex="0">${jwt}</pre></details>
+    </div>
+    ${who === 'client' && !isOver && html`<${Code} text=${jwt} name=${name} />`}
+  </section>`;
 }
 
 export function Enrollment({ identity, onChange }) {
@@ -53,17 +68,28 @@ export function Enrollment({ identity, onChange }) {
     return html`<section class="card"><h2>${t.title}</h2><p>${t.none}</p><${Problem} error=${error} />
       <button type="button" class="button main" onClick=${() => run('/enrollments', { identityId: identity.id, method: 'ott', expiresAt: expires() })}>${t.issue}</button></section>`;
   }
-  const isOver = new Date(waiting.expiresAt) < new Date();
-  return html`<section class="card enrollment"><div>
-      <h2>${t.title}</h2>
-      <p role="status" class=${isOver ? 'warning' : 'waiting'}><i aria-hidden="true"></i>${isOver ? t.ended : t.waiting}</p>
-      <p>${t.until} <${Time} at=${waiting.expiresAt} exact />.</p>
-      <p>${t.scan}</p>
-      <div class="actions"><${Copy} text=${waiting.jwt} /><${Download} name=${identity.name} text=${waiting.jwt} />
-        <button type="button" class="button" onClick=${() => run(`/enrollments/${waiting.id}/refresh`, { expiresAt: expires() })}>${t.refresh}</button></div>
-      <${Problem} error=${error} />
-      <details><summary>${t.token}</summary><pre class="long" tabindex="0">${waiting.jwt}</pre></details>
-    </div>
-    ${!isOver && html`<${Code} text=${waiting.jwt} name=${identity.name} />`}
-  </section>`;
+  return html`<${Problem} error=${error} /><${Token} who="client" name=${identity.name} jwt=${waiting.jwt} expiresAt=${waiting.expiresAt} hint=${t.scan}>
+    <button type="button" class="button" onClick=${() => run(`/enrollments/${waiting.id}/refresh`, { expiresAt: expires() })}>${t.refresh}</button><//>`;
+}
+
+/** The file that `ziti router run` reads, for an address of the router. */
+function Configuration({ router }) {
+  const [found, setFound] = useState({});
+  const field = useName('advertise');
+  const submit = event => {
+    event.preventDefault();
+    const advertise = event.target.elements.advertise.value.trim();
+    get(`/overkeep/v1/edge-routers/${encodeURIComponent(router.id)}/configuration?${query({ advertise })}`).then(({ data }) => setFound({ text: JSON.stringify(data, null, 2) }), error => setFound({ error }));
+  };
+  return html`<section class="card"><h2>${t.configuration}</h2><form class="inline" onSubmit=${submit}>
+      <label for=${field}>${t.advertise}</label><input id=${field} name="advertise" autocomplete="off" spellcheck=${false} placeholder=${`${router.name}:3022`} />
+      <button class="button">${t.make}</button></form><${Problem} error=${found.error} />
+    ${found.text && html`<pre class="long" tabindex="0">${found.text}</pre><div class="actions"><${Copy} text=${found.text} /><${Download} name=${`${router.name}.yml`} text=${found.text} media="application/yaml" /></div>`}</section>`;
+}
+
+/** The enrollment of a router elsewhere. */
+export function RouterEnrollment({ kind, router }) {
+  const { name, enrollmentJwt: jwt, enrollmentExpiresAt: expiresAt } = router;
+  if (!jwt) return router.isVerified && html`<p class="quiet"><${Icon} name="check" />${t.routerDone}</p>`;
+  return html`<${Token} who="router" name=${name} jwt=${jwt} expiresAt=${expiresAt} hint=${html`<${Prose} text=${t.routerHint} />`} />${kind.name === 'edge-routers' && html`<${Configuration} router=${router} />`}`;
 }

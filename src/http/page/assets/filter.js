@@ -8,6 +8,12 @@ const MAX_COMPLETIONS = 12;
 const OPERATORS = ['contains', 'icontains', 'and', 'or', 'not', 'anyOf(', 'allOf(', 'in [', 'true', 'false', 'null', 'sort by'];
 const t = texts.list;
 
+function closeHelp(event) {
+  if (event.key !== 'Escape') return;
+  event.currentTarget.open = false;
+  event.currentTarget.firstElementChild.focus();
+}
+
 export function FilterField({ label, placeholder, fields, value, onInput }) {
   const options = useName('completions');
   const help = useName('help');
@@ -18,6 +24,6 @@ export function FilterField({ label, placeholder, fields, value, onInput }) {
       <input type="search" data-search value=${value} list=${options} aria-describedby=${help} spellcheck=${false} autocapitalize="none"
         placeholder=${placeholder} onInput=${event => onInput(event.target.value)} /></label>
     <datalist id=${options}>${completions.map(candidate => html`<option value=${before + candidate} />`)}</datalist>
-    <details class="help"><summary>?<span class="hidden"> ${t.fields}</span></summary><p id=${help}>${t.fields} ${fields.map((field, index) => html`${index ? ', ' : ''}<code>${field}</code>`)} ${t.operators}</p></details>
+    <details class="help" onKeyDown=${closeHelp}><summary>?<span class="hidden"> ${t.fields}</span></summary><p id=${help}>${t.fields} ${fields.map((field, index) => html`${index ? ', ' : ''}<code>${field}</code>`)} ${t.operators}</p></details>
   </div>`;
 }

@@ -21,14 +21,14 @@ const EXPRESSION = /[=<>"]|\b(contains|icontains|anyOf|not|in \[)/;
 
 function filterOf({ filter, kind }, before) {
   const text = !filter ? '' : EXPRESSION.test(filter) ? `(${filter})` : `(name icontains ${literal(filter)} or id = ${literal(filter)} or by.identity = ${literal(filter)})`;
-  return [KINDS[kind] || '', text, before ? `sequence < ${before}` : ''].filter(Boolean).join(' and ');
+  return [Object.hasOwn(KINDS, kind) ? KINDS[kind] : '', text, before ? `sequence < ${before}` : ''].filter(Boolean).join(' and ');
 }
 
 export function History({ values }) {
   const [text, setText] = useState(values.filter || '');
   const [older, setOlder] = useState([]);
   const calm = useCalm(text.trim(), 300);
-  const now = KINDS[values.kind] !== undefined ? values.kind : 'all';
+  const now = Object.hasOwn(KINDS, values.kind) ? values.kind : 'all';
   const move = next => location.replace(`#/history?${query({ ...values, ...next })}`);
   useEffect(() => {
     if (calm !== (values.filter || '')) move({ filter: calm });

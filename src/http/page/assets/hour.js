@@ -1,9 +1,10 @@
 // Charts of the last hour, which the controller keeps in memory.
 
-import { html, useEffect } from './vendor/htm-preact.js';
+import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { get } from './api.js';
 import { texts } from './texts.js';
 import { Problem, bytes, useLoad } from './parts.js';
+import { Time } from './times.js';
 
 const t = texts.live;
 const STEPS = 360;
@@ -22,13 +23,35 @@ const CHARTS = [
   [t.attempts, minute, perMinute, ['logins', t.logins], ['refusals', t.refusals]],
 ];
 
-function Chart({ title, show, series }) {
+const place = (index, length) => ((STEPS - length + index) / (STEPS - 1)) * WIDTH;
+
+/** A chart whose values are read with the pointer or the arrow keys; without them the newest values are shown. */
+function Chart({ title, show, series, times }) {
+  const [chosen, setChosen] = useState(null);
+  const { length } = times;
+  const at = Math.min(chosen ?? length - 1, length - 1);
   const top = Math.max(1, ...series.flatMap(({ values }) => values));
-  const line = values => values.map((value, index) => `${index ? 'L' : 'M'}${((STEPS - values.length + index) / (STEPS - 1)) * WIDTH} ${HEIGHT - 4 - (value / top) * (HEIGHT - 12)}`).join('');
+  const line = values => values.map((value, index) => `${index ? 'L' : 'M'}${place(index, length)} ${HEIGHT - 4 - (value / top) * (HEIGHT - 12)}`).join('');
+  const point = event => {
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    const step = Math.round(((event.clientX - left) / width) * (STEPS - 1)) - (STEPS - length);
+    setChosen(step >= 0 && step < length ? step : null);
+  };
+  const pressed = event => {
+    const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: length - 1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    setChosen(Math.max(0, Math.min(length - 1, next)));
+  };
+  const release = () => setChosen(null);
+  const said = `${new Date(times[at]).toLocaleTimeString()}: ${series.map(({ label, values }) => `${label} ${show(values[at])}`).join(', ')}`;
   return html`<section class="card"><h2>${title}</h2>
-    <p class="legend">${series.map(({ label, values }, index) => html`<span class=${index ? 'down' : 'up'}>${label} <strong>${show(values.at(-1))}</strong></span>`)}<span class="faint most">${t.most(show(top))}</span></p>
-    <svg class="chart" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">${series.map(({ values }, index) => html`<path class=${index ? 'down' : 'up'} d=${line(values)} />`)}</svg>
-    <p class="axis faint"><span>${t.hourAgo}</span><span>${t.now}</span></p></section>`;
+    <p class="legend">${series.map(({ label, values }, index) => html`<span class=${index ? 'down' : 'up'}>${label} <strong>${show(values[at])}</strong></span>`)}<span class="faint most">${t.most(show(top))}</span></p>
+    <svg class="chart" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" tabindex="0" role="slider" aria-label=${title} aria-valuemin="0" aria-valuemax=${length - 1} aria-valuenow=${at} aria-valuetext=${said}
+      onPointerMove=${point} onPointerDown=${point} onPointerLeave=${release} onBlur=${release} onKeyDown=${pressed}>
+      ${chosen !== null && html`<path class="at" d=${`M${place(at, length)} 0V${HEIGHT}`} />`}
+      ${series.map(({ values }, index) => html`<path class=${index ? 'down' : 'up'} d=${line(values)} />`)}</svg>
+    <p class="axis faint"><span>${t.hourAgo}</span>${chosen !== null && html`<${Time} at=${times[at]} exact />`}<span>${t.now}</span></p></section>`;
 }
 
 export function Hour() {
@@ -39,5 +62,6 @@ export function Hour() {
     return () => clearInterval(timer);
   }, [Boolean(hour)]);
   if (!hour?.steps.length) return html`<${Problem} error=${error} />`;
-  return html`<div class="columns charts">${CHARTS.map(([title, show, of, ...members]) => html`<${Chart} title=${title} show=${show} series=${members.map(([member, label]) => ({ label, values: of(hour.steps, member) }))} />`)}</div>`;
+  const times = hour.steps.map(({ at }) => at);
+  return html`<div class="columns charts">${CHARTS.map(([title, show, of, ...members]) => html`<${Chart} title=${title} show=${show} times=${times} series=${members.map(([member, label]) => ({ label, values: of(hour.steps, member) }))} />`)}</div>`;
 }

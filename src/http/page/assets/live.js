@@ -3,10 +3,11 @@
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { ask, list } from './api.js';
 import { texts } from './texts.js';
-import { Dialog, Dot, Heading, Loading, Problem, Reference, Time, bytes } from './parts.js';
+import { Dialog, Dot, Heading, Loading, Problem, Reference, bytes } from './parts.js';
 import { Rows } from './changes.js';
 import { Hour } from './hour.js';
 import { useRows } from './news.js';
+import { Time } from './times.js';
 
 const t = texts.live;
 const INTERVAL = 2000;
@@ -18,8 +19,12 @@ function useTraffic() {
   const round = useRef(0);
   const refresh = async signal => {
     try {
-      const [circuits, channels, links, routers] = await Promise.all(['/overkeep/v1/circuits', '/overkeep/v1/channels', '/fabric/v1/links', '/edge-routers'].map(path => list(path, { limit: LIMIT }, { signal })));
-      setState({ circuits, channels, links, routers });
+      const [circuits, channels, links, routers, online] = await Promise.all([
+        ...['/overkeep/v1/circuits', '/overkeep/v1/channels', '/fabric/v1/links'].map(path => list(path, { limit: LIMIT }, { signal })),
+        list('/edge-routers', { limit: LIMIT, sort: 'name' }, { signal }),
+        list('/edge-routers', { limit: 1, filter: 'online = true' }, { signal }),
+      ]);
+      setState({ circuits, channels, links, routers, online: online.total });
     } catch (error) {
       if (!signal.aborted) setState(old => ({ ...old, error }));
     }
@@ -55,27 +60,35 @@ const who = identity => html`<${Reference} kind="identities" id=${identity.id} n
 const router = ({ id, name }) => html`<${Reference} kind="edge-routers" id=${id} name=${name} />`;
 const latency = nanoseconds => t.milliseconds((nanoseconds / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 }));
 
+/** How many are not shown, with a link to all of them if they have a page. */
+function Rest({ page, of }) {
+  const count = page.total - page.rows.length;
+  if (count <= 0) return null;
+  const text = texts.preview.others(count);
+  return html`<p class="faint">${of ? html`<a href=${`#/${of}`}>${text}</a>` : text}</p>`;
+}
+
 export function Live() {
-  const [{ circuits, channels, links, routers, error }, refresh] = useTraffic();
+  const [{ circuits, channels, links, routers, online, error }, refresh] = useTraffic();
   const [ending, setEnding] = useState(null);
   const rows = useRows();
   return html`<${Heading} title=${t.title} note=${t.note} />
     <${Problem} error=${error} />${!circuits && !error && html`<${Loading} />`}
     <${Hour} />
     ${circuits && html`
-      <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total}</span></h2>${circuits.rows.length ? html`<div class="table"><table>${heads([t.service, t.from, t.host, t.up, t.down, t.since, t.end])}
+      <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total.toLocaleString()}</span></h2>${circuits.rows.length ? html`<div class="table"><table>${heads([t.service, t.from, t.host, t.up, t.down, t.since, t.end])}
         <tbody>${circuits.rows.map(circuit => html`<tr key=${circuit.id}><td data-label=${t.service}><${Reference} kind="services" id=${circuit.service.id} name=${circuit.service.name} /></td>
           <td data-label=${t.from}>${who(circuit.client.identity)}</td><td data-label=${t.host}>${circuit.host && who(circuit.host.identity)}</td>
           <td data-label=${t.up} class="number">${sent(circuit.client)}</td>
           <td data-label=${t.down} class="number">${sent(circuit.host)}</td>
-          <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=${t.end}><button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noCircuits}</p>`}</section>
-      <section class="block"><h2>${t.channels} <span class="faint">${channels.total}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since])}
+          <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=${t.end}><button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button></td></tr>`)}</tbody></table></div><${Rest} page=${circuits} />` : html`<p class="faint">${t.noCircuits}</p>`}</section>
+      <section class="block"><h2>${t.channels} <span class="faint">${channels.total.toLocaleString()}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since])}
         <tbody>${channels.rows.map(channel => html`<tr key=${channel.id}><td data-label=${t.identity}>${who(channel.identity)}</td><td data-label=${t.client}>${channel.sdk || channel.hello} <span class="faint">${channel.sdkVersion}</span></td>
-          <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noChannels}</p>`}</section>
-      ${routers.rows.length > 0 && html`<section class="block"><h2>${t.routers} <span class="faint">${texts.overview.members(routers.rows.filter(({ isOnline }) => isOnline).length, routers.rows.length)}</span></h2><ul class="routers">${routers.rows.map(({ id, name, isOnline }) => html`<li key=${id}><${Dot} on=${isOnline} label=${router({ id, name })} /></li>`)}</ul></section>`}
-      ${links.rows.length > 0 && html`<section class="block"><h2>${t.links} <span class="faint">${links.total}</span></h2><div class="table"><table>${heads([t.fromRouter, t.toRouter, t.protocol, t.latency, t.state])}
+          <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div><${Rest} page=${channels} />` : html`<p class="faint">${t.noChannels}</p>`}</section>
+      ${routers.rows.length > 0 && html`<section class="block"><h2>${t.routers} <span class="faint">${texts.overview.members(online, routers.total)}</span></h2><ul class="routers">${routers.rows.map(({ id, name, isOnline }) => html`<li key=${id}><${Dot} on=${isOnline} label=${router({ id, name })} /></li>`)}</ul><${Rest} page=${routers} of="edge-routers" /></section>`}
+      ${links.rows.length > 0 && html`<section class="block"><h2>${t.links} <span class="faint">${links.total.toLocaleString()}</span></h2><div class="table"><table>${heads([t.fromRouter, t.toRouter, t.protocol, t.latency, t.state])}
         <tbody>${links.rows.map(link => html`<tr key=${link.id}><td data-label=${t.fromRouter}>${router(link.sourceRouter)}</td><td data-label=${t.toRouter}>${router(link.destRouter)}</td><td data-label=${t.protocol}>${link.protocol}</td>
-          <td data-label=${t.latency} class="number">${latency(Math.max(link.sourceLatency, link.destLatency))}</td><td data-label=${t.state}><${Dot} on=${!link.down} label=${link.down ? t.isDown : link.state} /></td></tr>`)}</tbody></table></div></section>`}`}
+          <td data-label=${t.latency} class="number">${latency(Math.max(link.sourceLatency, link.destLatency))}</td><td data-label=${t.state}><${Dot} on=${!link.down} label=${link.down ? t.isDown : link.state} /></td></tr>`)}</tbody></table></div><${Rest} page=${links} /></section>`}`}
     <section class="card"><h2>${t.events}</h2>${rows.length ? html`<div role="log"><${Rows} rows=${rows.slice(0, 50)} /></div>` : html`<p class="faint">${t.noEvents}</p>`}</section>
     ${ending && html`<${End} circuit=${ending} onClose=${() => setEnding(null)} onDone=${() => refresh(new AbortController().signal)} />`}`;
 }

@@ -14,21 +14,37 @@ import { Detail } from './detail.js';
 import { Editor } from './editor.js';
 import { onHistoryRow } from './news.js';
 import { PAGES } from './pages.js';
+import { ZONES, useZone } from './times.js';
+import { mayLeave } from './unsaved.js';
 
 const THEME = 'overkeep-theme';
 const RETURN_PATH = '/page/signed-in'; // where an issuer sends the browser back
 const THEMES = ['system', 'light', 'dark'];
 
+/** A part of the address. One that is no valid encoding stays as it is, so that it is found nowhere. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** The address: `#/identities/abc?filter=x` is `{ parts: ['identities', 'abc'], values }`. */
 function address() {
   const [path, search = ''] = location.hash.replace(/^#\/?/, '').split('?');
-  return { parts: path.split('/').filter(Boolean).map(decodeURIComponent), values: Object.fromEntries(new URLSearchParams(search)), key: location.hash };
+  return { parts: path.split('/').filter(Boolean).map(decoded), values: Object.fromEntries(new URLSearchParams(search)), key: location.hash };
 }
 
 function useAddress() {
   const [now, setNow] = useState(address);
   useEffect(() => {
-    const onChange = () => setNow(address());
+    let shown = location.href;
+    const onChange = () => {
+      if (location.href !== shown && !mayLeave()) return history.pushState(null, '', shown);
+      shown = location.href;
+      setNow(address());
+    };
     addEventListener('hashchange', onChange);
     return () => removeEventListener('hashchange', onChange);
   }, []);
@@ -45,14 +61,17 @@ function setTheme(value) {
   document.documentElement.dataset.theme = value;
 }
 
-function Theme() {
-  const [now, setNow] = useState(theme);
-  const change = event => {
-    setTheme(event.target.value);
-    setNow(event.target.value);
+const Setting = ({ icon, label, values, now, onChange }) => html`<label class="setting"><${Icon} name=${icon} /><span class="hidden">${label}</span>
+  <select value=${now} onChange=${event => onChange(event.target.value)}>${values.map(value => html`<option value=${value} selected=${value === now}>${texts[value]}</option>`)}</select></label>`;
+
+function Settings() {
+  const [look, setLook] = useState(theme);
+  const [zone, setZone] = useZone();
+  const change = value => {
+    setTheme(value);
+    setLook(value);
   };
-  return html`<label class="theme"><${Icon} name="theme" /><span class="hidden">${texts.theme}</span>
-    <select value=${now} onChange=${change}>${THEMES.map(value => html`<option value=${value} selected=${value === now}>${texts[value]}</option>`)}</select></label>`;
+  return html`<${Setting} icon="theme" label=${texts.theme} values=${THEMES} now=${look} onChange=${change} /><${Setting} icon="clock" label=${texts.times} values=${ZONES} now=${zone} onChange=${setZone} />`;
 }
 
 function orderedKinds() {
@@ -95,6 +114,7 @@ function Shell({ session }) {
   const [finding, setFinding] = useState(false);
   const [isLive, setLive] = useState(false);
   const main = useRef();
+  const menu = useRef();
   const [ready, error, again] = useLoad(() => load().then(() => true), []);
   useEffect(() => {
     const abort = new AbortController();
@@ -119,6 +139,11 @@ function Shell({ session }) {
     addEventListener('keydown', pressed);
     return () => removeEventListener('keydown', pressed);
   }, []);
+  const closeMenu = event => {
+    if (event.key !== 'Escape' || !open || event.target.closest('dialog')) return;
+    setOpen(false);
+    menu.current.focus();
+  };
   const path = now.parts.join('/');
   const first = useRef(true);
   useEffect(() => {
@@ -130,9 +155,9 @@ function Shell({ session }) {
   }, [path]);
   return html`
     <a class="skip" href="#content" onClick=${event => { event.preventDefault(); main.current.focus(); }}>${texts.skip}</a>
-    <div class="shell">
+    <div class="shell" onKeyDown=${closeMenu}>
       <header class="bar">
-        <button type="button" class="plain-button menu" aria-expanded=${open} aria-controls="navigation" onClick=${() => setOpen(!open)}><${Icon} name="menu" /><span class="hidden">${texts.menu}</span></button>
+        <button type="button" ref=${menu} class="plain-button menu" aria-expanded=${open} aria-controls="navigation" onClick=${() => setOpen(!open)}><${Icon} name="menu" /><span class="hidden">${texts.menu}</span></button>
         <a class="brand" href="#/overview"><img src="/page/icon.svg" alt="" width="24" height="24" />${texts.product}</a>
         <button type="button" class="find" onClick=${() => setFinding(true)}><${Icon} name="search" /><span>${texts.find}</span><kbd aria-hidden="true">Ctrl K</kbd></button>
         <span class=${`pulse ${isLive ? 'on' : 'off'}`} role="status"><i aria-hidden="true"></i><span>${isLive ? texts.isLive : texts.isNotLive}</span></span>
@@ -141,7 +166,7 @@ function Shell({ session }) {
         ${ready && html`<${Links} now=${now.parts[0] || 'overview'} onMove=${() => setOpen(false)} />`}
         <div class="foot">
           <p class="who" title=${texts.shortcuts}>${session.name}</p>
-          <${Theme} />
+          <${Settings} />
           <a href="/docs"><${Icon} name="book" />${texts.documents}</a>
           <button type="button" class="plain-button" onClick=${logOut}><${Icon} name="out" />${texts.logOut}</button>
         </div>

@@ -95,12 +95,20 @@ function connected(id, edges) {
 
 function Group({ node, onClose }) {
   const [offset, setOffset] = useState(0);
+  const [text, setText] = useState('');
+  const calm = useCalm(text.trim(), 200);
   const kind = kindBy(node.kind);
-  const [page, error] = useLoad(signal => list(kind.path, { filter: members(node.role), sort: 'name', limit: PAGE, offset }, { signal }), [node.role, offset]);
+  const filter = [members(node.role), calm && `name icontains ${literal(calm)}`].filter(Boolean).join(' and ');
+  const [page, error] = useLoad(signal => list(kind.path, { filter, sort: 'name', limit: PAGE, offset }, { signal }), [filter, offset]);
+  const search = event => {
+    setText(event.target.value);
+    setOffset(0);
+  };
   const side = node.kind === 'identities' ? 'identity' : 'service';
   return html`<${Dialog} title=${node.label} onClose=${onClose}>
+    ${!node.role.startsWith('@') && html`<input type="search" aria-label=${t.searchMembers} placeholder=${t.searchMembers} value=${text} onInput=${search} />`}
     <${Problem} error=${error} />${!page && !error && html`<${Loading} />`}
-    ${page && html`<p class="faint">${t.members(page.total)}</p><ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${kind.name} id=${row.id} name=${row.name} /><a href=${`#/access/ask?${side}=${encodeURIComponent(row.id)}`}>${t.ofRecord[side]}</a></li>`)}</ul>
+    ${page && html`<p class="faint" role="status">${t.members(page.total)}</p><ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${kind.name} id=${row.id} name=${row.name} /><a href=${`#/access/ask?${side}=${encodeURIComponent(row.id)}`}>${t.ofRecord[side]}</a></li>`)}</ul>
     ${page.total > PAGE && html`<div class="pages"><button type="button" class="button" disabled=${!offset} onClick=${() => setOffset(offset - PAGE)}>${texts.list.previous}</button><span>${texts.list.range(offset + 1, offset + page.rows.length, page.total)}</span>
       <button type="button" class="button" disabled=${offset + PAGE >= page.total} onClick=${() => setOffset(offset + PAGE)}>${texts.list.next}</button></div>`}`}
   <//>`;

@@ -1,38 +1,60 @@
 // Counts of records, who is online, and what needs attention.
 
 import { html } from './vendor/htm-preact.js';
-import { list } from './api.js';
+import { get, list, query } from './api.js';
 import { kind } from './kinds.js';
 import { texts } from './texts.js';
-import { Dot, Heading, Icon, Loading, Problem, Reference, Time, useLoad } from './parts.js';
+import { Dot, Heading, Icon, Loading, Problem, Reference, useLoad } from './parts.js';
 import { Rows } from './changes.js';
 import { useNews } from './news.js';
+import { Dated, Time } from './times.js';
+import { addressOf, expiring, wordFor } from './expiring.js';
 
 const t = texts.overview;
 const ONE = { limit: 1 };
 const MAX_ROWS = 8;
+const MAX_NAMED = 5;
+const SOON = '30d';
 const TILES = 6;
 const total = (path, filter, signal) => list(path, { ...ONE, filter }, { signal }).then(({ total: count }) => count);
 
 async function look(signal) {
   const shown = texts.order.map(kind).filter(entry => entry?.create).slice(0, TILES);
-  const [counts, online, routers, enrollments, disabled, recent, dials, overs] = await Promise.all([
+  const [counts, online, routers, offline, enrollments, disabled, recent, dials, overs] = await Promise.all([
     Promise.all(shown.map(entry => total(entry.path, '', signal).then(count => [entry.name, count]))),
     list('/overkeep/v1/channels', { limit: MAX_ROWS }, { signal }),
-    list('/edge-routers', { limit: 100 }, { signal }),
+    list('/edge-routers', { limit: MAX_ROWS, sort: 'name' }, { signal }),
+    list('/edge-routers', { limit: MAX_NAMED, sort: 'name', filter: 'isVerified = true and online = false' }, { signal }),
     list('/enrollments', { limit: 100 }, { signal }),
     list('/identities', { limit: 500, filter: 'isDefaultAdmin = false' }, { signal }).catch(() => ({ rows: [], total: 0 })),
     list('/overkeep/v1/history', { limit: MAX_ROWS, filter: 'action in ["create", "update", "delete", "refusal", "lockout"]' }, { signal }),
     total('/service-policies', 'type = 1', signal).catch(() => total('/service-policies', '', signal)),
     total('/edge-router-policies', '', signal),
   ]);
-  return { counts: new Map(counts), online, routers, enrollments, disabled: disabled.rows.filter(identity => identity.disabled), recent, dials, overs };
+  return { counts: new Map(counts), online, routers, offline, enrollments, disabled: disabled.rows.filter(identity => identity.disabled), recent, dials, overs };
+}
+
+/** What expires soon and what is wrong on the host. Reading it takes longer, and it does not change with every event. */
+async function lookAhead(signal) {
+  const [ending, { data: host }] = await Promise.all([expiring(SOON, signal), get('/overkeep/v1/doctor', { signal })]);
+  return { ending, host: host.filter(({ healthy }) => !healthy) };
+}
+
+const more = (count, to) => (count > MAX_NAMED ? [[texts.preview.others(count - MAX_NAMED), to]] : []);
+
+/** What will need attention: `[text, address]`. */
+function ahead({ ending, host }) {
+  return [
+    ...host.map(({ check, detail }) => [html`${t.onHost(check)} <${Dated} text=${detail} />`, '#/care']),
+    ...ending.items.slice(0, MAX_NAMED).map(item => [html`${t.ending(wordFor(item), item.name)} <${Time} at=${item.endsAt} />`, addressOf(item)]),
+    ...more(ending.total, '#/care'),
+  ];
 }
 
 /** What needs attention: `[text, address]`. */
-function needs({ counts, routers, enrollments, disabled, dials, overs }) {
-  const found = [];
-  for (const router of routers.rows) if (!router.isOnline && router.isVerified) found.push([t.routerOffline(router.name), `#/edge-routers/${router.id}`]);
+function needs({ counts, routers, offline, enrollments, disabled, dials, overs }) {
+  const found = offline.rows.map(({ id, name }) => [t.routerOffline(name), `#/edge-routers/${id}`]);
+  found.push(...more(offline.total, `#/edge-routers?${query({ filter: 'online = false' })}`));
   if (!routers.total) found.push([t.noRouter, '#/edge-routers/_new']);
   if (!overs) found.push([t.noRouterPolicy, '#/edge-router-policies/_new']);
   if (counts.get('services') && !dials) found.push([t.noPolicy, '#/service-policies/_new']);
@@ -48,23 +70,24 @@ function needs({ counts, routers, enrollments, disabled, dials, overs }) {
 
 export function Overview() {
   const [found, error, again] = useLoad(look, []);
+  const [later, unknown] = useLoad(lookAhead, []);
   useNews(() => true, again, []);
   if (!found) return html`<${Heading} title=${texts.pages.overview} />${error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`}`;
-  const open = needs(found);
+  const open = [...needs(found), ...(later ? ahead(later) : [])];
   const isNew = !found.counts.get('services') && (found.counts.get('identities') || 0) <= 1;
   return html`<${Heading} title=${texts.pages.overview} />
-    <${Problem} error=${error} />
+    <${Problem} error=${error || unknown} />
     ${isNew && html`<section class="card first"><h2>${t.first}</h2><p><a class="button main" href="#/start">${texts.start.title}</a></p><ol>
       <li><a href="#/start">${t.firstIdentity}</a></li><li><a href="#/services/_new">${t.firstService}</a></li><li><a href="#/service-policies/_new">${t.firstPolicy}</a></li></ol></section>`}
     <section aria-label=${t.there}><ul class="tiles">${[...found.counts].map(([name, count]) => html`<li><a href=${`#/${name}`}><strong>${count.toLocaleString()}</strong><span>${kind(name).label}</span></a></li>`)}</ul></section>
     <div class="columns">
       <section class="card"><h2>${t.needs}</h2>
-        ${open.length ? html`<ul class="needs">${open.map(([text, to]) => html`<li><${Icon} name="warning" /><a href=${to}>${text}</a></li>`)}</ul>` : html`<p class="quiet"><${Icon} name="check" />${t.allWell}</p>`}</section>
-      <section class="card"><h2>${t.online} <span class="faint">${found.online.total}</span></h2>
+        ${open.length ? html`<ul class="needs">${open.map(([text, to]) => html`<li><${Icon} name="warning" /><a href=${to}>${text}</a></li>`)}</ul>` : later && html`<p class="quiet"><${Icon} name="check" />${t.allWell}</p>`}</section>
+      <section class="card"><h2>${t.online} <span class="faint">${found.online.total.toLocaleString()}</span></h2>
         ${!found.online.rows.length && html`<p class="faint">${t.nobody}</p>`}
         <ul class="plain">${found.online.rows.map(channel => html`<li><${Dot} on label=${html`<${Reference} kind="identities" id=${channel.identity.id} name=${channel.identity.name} />`} /><span class="faint">${channel.sdk || channel.hello} · <${Time} at=${channel.since} /></span></li>`)}</ul>
-        <h3>${kind('edge-routers').label}</h3>
-        <ul class="plain">${found.routers.rows.slice(0, MAX_ROWS).map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} /></li>`)}</ul></section>
+        <h3>${kind('edge-routers').label} <span class="faint">${found.routers.total.toLocaleString()}</span></h3>
+        <ul class="plain">${found.routers.rows.map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} /></li>`)}</ul></section>
     </div>
     <section class="card"><h2>${t.recent}</h2>${found.recent.rows.length ? html`<${Rows} rows=${found.recent.rows} />` : html`<p class="faint">${t.nothingYet}</p>`}</section>`;
 }

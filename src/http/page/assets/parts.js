@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { texts } from './texts.js';
 import { nameById, sentence } from './kinds.js';
+import { Time } from './times.js';
 
 const PATHS = {
   overview: 'M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-3H4zM14 7h6V4h-6z',
@@ -18,6 +19,7 @@ const PATHS = {
   arrow: 'M9 6l6 6-6 6',
   out: 'M10 5H5v14h5M10 12h10M16 8l4 4-4 4',
   book: 'M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3zM5 17a3 3 0 0 1 3-3h11',
+  clock: 'M12 7v5l3 2M4 12a8 8 0 1 0 16 0 8 8 0 1 0-16 0',
   theme: 'M12 4a8 8 0 1 0 0 16zM12 4a8 8 0 0 1 0 16',
   check: 'M5 12l5 5 9-10',
   warning: 'M12 4l9 16H3zM12 10v4M12 17v.5',
@@ -53,28 +55,6 @@ export function useCalm(value, milliseconds) {
   }, [value]);
   return calm;
 }
-
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
-const UNITS = [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]];
-
-export function ago(date) {
-  const seconds = (date - Date.now()) / 1000;
-  const [unit, size] = UNITS.find(([, length]) => Math.abs(seconds) >= length) || ['second', 1];
-  return relative.format(Math.round(seconds / size), unit);
-}
-
-/** A time in the zone of the viewer, with UTC on hover. */
-export function Time({ at, exact }) {
-  const date = new Date(at);
-  if (!at || Number.isNaN(date.getTime())) return html`<span class="faint">–</span>`;
-  const text = exact ? date.toLocaleString() : ago(date);
-  return html`<time dateTime=${date.toISOString()} title=${`${date.toLocaleString()}\n${date.toISOString().replace('T', ' ').replace('Z', ' UTC')}`}>${text}</time>`;
-}
-
-const TIMES = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
-
-/** A text of the controller, whose times are shown in the zone of the viewer. */
-export const Dated = ({ text }) => String(text ?? '').split(TIMES).map((part, index) => (index % 2 ? html`<${Time} at=${part} exact />` : part));
 
 export const Loading = () => html`<p class="loading" role="status">${texts.loading}…</p>`;
 
@@ -113,7 +93,13 @@ export function Dialog({ title, onClose, children, wide }) {
     dialog.showModal();
     return () => dialog.close();
   }, []);
-  return html`<dialog ref=${place} class=${wide ? 'wide' : ''} aria-labelledby=${name}
+  // In a search field the browser would only clear the text.
+  const pressed = event => {
+    if (event.key !== 'Escape' || event.target.type !== 'search') return;
+    event.preventDefault();
+    onClose();
+  };
+  return html`<dialog ref=${place} class=${wide ? 'wide' : ''} aria-labelledby=${name} onKeyDown=${pressed}
       onCancel=${event => { event.preventDefault(); onClose(); }} onClick=${event => event.target === place.current && onClose()}>
     <div class="dialog">
       <header><h2 id=${name}>${title}</h2>

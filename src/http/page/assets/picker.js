@@ -76,6 +76,8 @@ export function Picker({ id, label, values, onChange, suggest, free, single, kin
       enter();
     } else if (event.key === 'Backspace' && !text && values.length) onChange(values.slice(0, -1));
     else if (event.key === 'Escape' && open) {
+      // The dialog around the field stays open.
+      event.preventDefault();
       event.stopPropagation();
       setOpen(false);
     }

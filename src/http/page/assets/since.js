@@ -18,5 +18,5 @@ export function Since() {
       <select id="span" value=${span} onChange=${event => setSpan(event.target.value)}>${Object.keys(SPANS).map(name => html`<option value=${name} selected=${name === span}>${t[name]}</option>`)}</select></div></div>
     <${Problem} error=${error} again=${again} />${!page && !error && html`<${Loading} />`}
     ${page && !page.rows.length && html`<p class="faint">${t.noChanges}</p>`}
-    ${page?.rows.length > 0 && html`<section class="card"><${Rows} rows=${page.rows} open /></section>`}`;
+    ${page?.rows.length > 0 && html`<section class="card"><${Rows} rows=${page.rows} open />${page.total > page.rows.length && html`<p><a href="#/history?kind=access">${texts.preview.others(page.total - page.rows.length)}</a></p>`}</section>`}`;
 }
