@@ -1,0 +1,97 @@
+// Windows that report every fault, and what all parts of the test do in them.
+
+import axe from 'axe-core';
+
+export const { OVERKEEP_URL: origin, OVERKEEP_USER: user, OVERKEEP_PASSWORD: password } = process.env;
+const PATIENCE = Number(process.env.PATIENCE || 60000);
+const VIOLATION_RECORDER = "window.broken = []; document.addEventListener('securitypolicyviolation', event => broken.push(`${event.violatedDirective}: ${event.blockedURI}`));";
+export const SETTLED = () => document.querySelector('#content h1') && !document.querySelector('.loading');
+
+/** The faults of all parts. */
+export const faults = [];
+let part = '';
+
+/** Names the part of the test that later faults belong to. */
+export function enter(name) {
+  part = name;
+}
+
+export function expect(condition, what) {
+  if (condition) return;
+  faults.push(what);
+  console.log(`FAIL page: ${part}: ${what}`);
+}
+
+/** A window that reports every fault. `allowed` names the answers with an error status that are expected; the browser may also go to `issuers`. */
+export async function windowOf(browser, width, theme, allowed = () => false, more = {}, issuers = []) {
+  const context = await browser.newContext({ viewport: { width, height: width < 600 ? 780 : Math.round(width * 0.7) }, colorScheme: theme, ignoreHTTPSErrors: true, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...more });
+  await context.addInitScript(VIOLATION_RECORDER);
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on('request', asked => expect(/^(data|blob):/.test(asked.url()) || [origin, ...issuers].some(known => asked.url().startsWith(`${known}/`)), `asks for ${asked.url()}`));
+  page.on('response', answer => expect(answer.status() < 400 || allowed(answer), `${answer.request().method()} ${answer.url()} answered ${answer.status()}`));
+  page.on('pageerror', error => expect(false, `a script failed: ${error.stack}`));
+  page.on('console', message => {
+    // A refused request is reported above; the browser repeats it here.
+    const isRefusal = message.text().startsWith('Failed to load resource');
+    expect(!['error', 'warning'].includes(message.type()) || isRefusal, `console ${message.type()}: ${message.text()}`);
+  });
+  return page;
+}
+
+export async function logIn(page, name = user, secret = password) {
+  await page.goto(`${origin}/`);
+  await page.locator('#username').waitFor();
+  await page.keyboard.type(name);
+  await page.keyboard.press('Tab');
+  await page.keyboard.type(secret);
+  await page.keyboard.press('Enter');
+}
+
+/** Goes to a page and waits until it is loaded. */
+export async function open(page, hash) {
+  await page.evaluate(to => { location.hash = to; }, hash);
+  await page.waitForFunction(to => location.hash.startsWith(to.split('?')[0]), hash);
+  await page.waitForTimeout(50);
+  await page.waitForFunction(SETTLED);
+}
+
+/** Checks what the window shows: its width, its texts, the policy, and with axe. */
+export async function check(page, what, withAxe) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect(wide <= 0, `${what}: ${wide} px wider than its window`);
+  const unfinished = await page.evaluate(() => /\bundefined\b|\[object |\bNaN\b/.exec(document.body.innerText)?.[0]);
+  expect(!unfinished, `${what}: shows ${unfinished}`);
+  expect(!(await page.locator('.problem').count()), `${what}: ${await page.locator('.problem').allTextContents()}`);
+  if (withAxe) {
+    // Runs through the debugger, which the content security policy does not restrict.
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+    for (const { id, help, nodes } of violations) expect(false, `${what}: ${id}: ${help}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`);
+  }
+  const broken = await page.evaluate(() => window.broken.splice(0));
+  expect(!broken.length, `${what}: against the policy: ${broken}`);
+}
+
+/** A window of an administrator. */
+export async function signedIn(...window) {
+  const page = await windowOf(...window);
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  return page;
+}
+
+/** Every page that the navigation leads to, and the form and the first record of each kind. */
+export async function everyPage(page, ask, ids) {
+  const links = await page.locator('#navigation a[href^="#/"]').evaluateAll(all => all.map(link => link.getAttribute('href')));
+  const pages = [...links, `#/access/ask?identity=${ids.alice}&service=${ids.builds}`, `#/access/ask?identity=${ids.alice}`, `#/access/ask?service=${ids.database}`, '#/access/changes', '#/history?kind=refusals', `#/identities/${ids.alice}/edit`, `#/services/${ids.database}/edit`, `#/posture-checks/${ids['office machines']}/edit`, `#/configs/${ids['wiki-address']}/edit`];
+  for (const link of links) {
+    const kind = link.slice(2);
+    const rows = await ask('GET', `/${kind}?limit=1`).catch(() => ask('GET', `/overkeep/v1/${kind}?limit=1`)).catch(() => null);
+    if (!rows) continue;
+    if (rows[0]) pages.push(`#/${kind}/${rows[0].id}`);
+    await open(page, link);
+    if (await page.locator('[data-create]').count()) pages.push(`#/${kind}/_new`);
+  }
+  return pages;
+}

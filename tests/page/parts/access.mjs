@@ -1,0 +1,73 @@
+// Who may reach what: the map, the answers and their edits.
+
+import { expect, open, signedIn } from '../browser.mjs';
+
+const MAX_RATIO = 6; // of the times that the map takes with many and with few identities
+
+/** From a refusal with its reasons, by a previewed edit, to a policy that grants the right. */
+export async function explain(browser, ask, ids) {
+  const page = await signedIn(browser, 1280, 'light');
+  await open(page, '#/access');
+  await page.getByRole('button', { name: '#sales' }).click();
+  await page.getByRole('dialog').getByRole('link', { name: 'What it may reach' }).first().click();
+  await page.getByRole('heading', { name: /^What alice may dial/ }).waitFor();
+  await page.getByRole('combobox', { name: 'Service' }).fill('builds');
+  await page.getByRole('option', { name: 'builds' }).click();
+  await page.locator('.verdict.refused').waitFor();
+  // The seeded identity has a token, whose end is told in the zone of the viewer, with UTC on hover.
+  const ends = page.locator('.obstacles time').first();
+  expect(/ UTC$/.test(await ends.getAttribute('title')) && !/Z/.test(await ends.textContent()), `a time in an obstacle: ${await ends.textContent()}`);
+  expect(await page.getByRole('link', { name: 'Open alice: its token and credentials' }).getAttribute('href') === `#/identities/${ids.alice}`, 'an obstacle without an edit leads to its record');
+  await page.getByRole('button', { name: 'Add a policy that lets alice dial builds' }).click();
+  await page.getByRole('dialog').locator('.gained').filter({ hasText: 'alice' }).waitFor();
+  expect(!(await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'a preview changes nothing');
+  await page.getByRole('button', { name: 'Make this change' }).click();
+  await page.getByRole('link', { name: 'alice-dial-builds' }).waitFor();
+  await page.getByText('Changed. The answer was updated.').waitFor();
+  expect((await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'the edit gives the right');
+  await page.context().close();
+}
+
+/** A role with 5,000 identities takes the map no more requests than a role with 5, and at most a few times as long. */
+export async function large(browser, ask) {
+  const page = await signedIn(browser, 1280, 'light');
+  const requests = async () => {
+    await page.waitForTimeout(1000); // news of earlier changes
+    let count = 0;
+    const counted = () => count++;
+    await open(page, '#/overview');
+    page.on('request', counted);
+    const start = performance.now();
+    await page.evaluate(() => { location.hash = '#/access/map'; });
+    await page.getByRole('button', { name: '#sales' }).waitFor();
+    const time = performance.now() - start;
+    page.off('request', counted);
+    return { count, time };
+  };
+  const first = async () => {
+    const rounds = [await requests(), await requests(), await requests()];
+    return { count: Math.min(...rounds.map(({ count }) => count)), time: Math.min(...rounds.map(({ time }) => time)) };
+  };
+  const before = await first();
+  const names = Array.from({ length: 5000 }, (_, index) => `sales-${index}`);
+  for (let from = 0; from < names.length; from += 100) {
+    await Promise.all(names.slice(from, from + 100).map(name => ask('POST', '/identities', { name, type: 'Default', isAdmin: false, roleAttributes: ['sales'] })));
+  }
+  const after = await first();
+  await page.getByRole('button', { name: /#sales 5,00\d members/ }).waitFor();
+  expect(after.count <= before.count + 10, `the map of 5,000 identities takes ${after.count} requests, that of few ${before.count}`);
+  const ratio = after.time / before.time;
+  expect(ratio <= MAX_RATIO, `the map of 5,000 identities takes ${ratio.toFixed(1)} times as long as that of few`);
+  await page.getByRole('button', { name: /#sales/ }).click();
+  await page.getByRole('dialog').getByText(/1–50 of 5,00\d/).waitFor();
+  await page.getByRole('dialog').getByRole('searchbox').fill('sales-4321');
+  await page.getByRole('dialog').getByText('1 member', { exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  const policy = name => ask('POST', '/service-policies', { name, type: 'Dial', semantic: 'AnyOf', identityRoles: ['#few'], serviceRoles: ['#few'] });
+  for (let from = 0; from < 500; from += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => policy(`a policy ${from + index}`)));
+  await policy('the very last one');
+  await page.locator('[data-search]').fill('the very last');
+  await page.getByRole('link', { name: /the very last one/ }).waitFor();
+  await page.context().close();
+  console.log(`the map of 5,000 identities takes ${ratio.toFixed(1)} times as long as that of few`);
+}

@@ -1,0 +1,57 @@
+// From a new record to its enrolled client.
+
+import fs from 'node:fs';
+import { check, expect, open, signedIn } from '../browser.mjs';
+import { enroll, enrollRouter, logInWith } from '../client.mjs';
+
+/** From a new identity to its enrolled client, on one page without a reload. */
+export async function enrollment(browser) {
+  const page = await signedIn(browser, 1280, 'light');
+  await open(page, '#/identities/_new');
+  await page.getByLabel('Name').fill('new-laptop');
+  await page.locator('.preview .quiet, .preview .tallies').waitFor();
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  await page.getByText('Waiting for the client').waitFor();
+  expect(await page.locator('.qr path').count() === 1, 'the token is shown as a QR code');
+  const shown = await page.locator('.enrollment pre').textContent();
+  const download = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Download' }).click();
+  expect(fs.readFileSync(await (await download).path(), 'utf8') === shown, 'the token that is downloaded is the one that is shown');
+  await enroll(shown);
+  await page.getByText('The client is enrolled').waitFor();
+  await page.context().close();
+}
+
+/** The first steps, with the keyboard: a name, a token, and what the client does with it. */
+export async function firstSteps(browser) {
+  const page = await signedIn(browser, 360, 'dark');
+  await open(page, '#/start');
+  await check(page, 'the first steps', true);
+  await page.getByLabel('Name of the client').focus();
+  await page.keyboard.type('first-laptop');
+  await page.keyboard.press('Enter');
+  await page.locator('.qr path').waitFor();
+  const step = number => page.locator('.steps li').nth(number);
+  await step(1).locator('.waiting').waitFor();
+  await check(page, 'the first steps with a token', true);
+  const made = await enroll(await page.locator('.enrollment pre').textContent());
+  await step(1).locator('.quiet').waitFor();
+  await step(2).locator('.waiting').waitFor();
+  expect(await logInWith(made) === 200, 'the client logs in');
+  await step(2).locator('.quiet').waitFor();
+  await page.context().close();
+}
+
+/** The token of a router elsewhere and its configuration, until the router is enrolled. */
+export async function routerEnrollment(browser, ask, ids) {
+  const page = await signedIn(browser, 1280, 'light');
+  await open(page, `#/edge-routers/${ids['branch-office']}`);
+  await page.getByText('Waiting for the router').waitFor();
+  const token = await page.locator('.enrollment pre').textContent();
+  await page.getByRole('button', { name: 'Show the configuration' }).click();
+  await page.locator('pre').filter({ hasText: '"branch-office:3022"' }).waitFor();
+  await check(page, 'a router that waits for its enrollment', true);
+  await enrollRouter(token);
+  await page.getByText('The router is enrolled').waitFor();
+  await page.context().close();
+}

@@ -1,0 +1,32 @@
+// Maintenance of the data file and its snapshots.
+
+import fs from 'node:fs';
+import path from 'node:path';
+import { check, expect, open, signedIn } from '../browser.mjs';
+
+/** Maintenance: a check of the data file, a snapshot that is proven and restored aside, and an event shown as it happens. */
+export async function care(browser, ask) {
+  const page = await signedIn(browser, 1280, 'light');
+  await open(page, '#/care');
+  await page.getByText('Overkeep Root').waitFor();
+  await page.locator('.findings').getByText('none are scheduled').waitFor();
+  await page.getByRole('button', { name: 'Check the network' }).click();
+  await page.locator('.findings').getByText('advertised address').first().waitFor({ state: 'attached' });
+  await page.getByRole('button', { name: 'Check the data file' }).click();
+  await page.getByText('No faults found,').waitFor();
+  await page.getByRole('button', { name: 'Take a snapshot' }).click();
+  await page.getByText('Written to').waitFor();
+  for (const name of ['Prove', 'Restore drill']) {
+    await page.getByRole('button', { name }).first().click();
+    await page.locator('.trial h3').filter({ hasText: name === 'Prove' ? 'Proof of' : 'Restore drill of' }).waitFor();
+    await page.locator('.trial').getByText('The snapshot is good.').waitFor();
+  }
+  await page.locator('.trial').getByText('log-in: done').waitFor();
+  expect(fs.readdirSync(path.dirname(process.env.OVERKEEP_DATA)).every(name => !name.startsWith('overkeep-drill')), 'the drill leaves its copy');
+  await check(page, 'a snapshot that was tried', true);
+  await open(page, '#/live');
+  await page.waitForFunction(() => document.querySelector('.pulse.on'));
+  await ask('POST', '/identities', { name: 'seen-live', type: 'Default', isAdmin: false });
+  await page.getByRole('log').locator('li.of-create').filter({ hasText: 'seen-live' }).first().waitFor();
+  await page.context().close();
+}

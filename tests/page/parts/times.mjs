@@ -1,0 +1,33 @@
+// The zone in which times are shown.
+
+import { check, expect, open, signedIn } from '../browser.mjs';
+
+/** Times are in the zone of the viewer with UTC on hover, or in UTC if the viewer chooses that, with the keyboard. The choice stays. */
+export async function utc(browser, ask, ids) {
+  const page = await signedIn(browser, 360, 'dark');
+  const { createdAt } = await ask('GET', `/identities/${ids.alice}`);
+  const expected = createdAt.replace('T', ' ').replace(/\.\d+Z/, ' UTC');
+  const created = page.locator('.meta time').first();
+  await open(page, `#/identities/${ids.alice}`);
+  expect(!/UTC/.test(await created.textContent()) && (await created.getAttribute('title')).endsWith(expected), 'a time in the zone of the viewer has UTC on hover');
+  const choose = async (letter, shown) => {
+    await page.getByRole('button', { name: 'Menu' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Times').focus();
+    await page.keyboard.press(letter);
+    await page.keyboard.press('Escape');
+    await page.waitForFunction(([wanted, text]) => (document.querySelector('.meta time').textContent === text) === wanted, [shown, expected]);
+  };
+  await choose('U', true);
+  await page.reload();
+  for (const hash of ['#/overview', '#/history', '#/care', '#/identities', `#/access/ask?identity=${ids.alice}&service=${ids.builds}`]) {
+    await open(page, hash);
+    await page.locator('main time').first().waitFor({ state: 'attached' });
+    const others = (await page.locator('main time').allTextContents()).filter(text => !/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/.test(text));
+    expect(!others.length, `${hash} in UTC shows ${others.slice(0, 3)}`);
+    await check(page, `${hash} in UTC`, false);
+  }
+  await open(page, `#/identities/${ids.alice}`);
+  await choose('M', false);
+  await page.context().close();
+}
