@@ -75,15 +75,28 @@ impl Access {
         answer
     }
 
-    /// The access that would be gained and lost by these events, with at most `limit` ids in each list. The lock is
-    /// released between steps. If the engine changes meanwhile, the preview starts again; after `MAX_RESTARTS` attempts
-    /// it runs in one step. Before each step `report_progress` gets the number of changes and subjects known to be left.
+    /// The access that would be gained and lost by these events, with at most `limit` ids in each list. An identity that they
+    /// disable loses what policies grant it, and one that they enable gains it. The lock is released between steps. If the
+    /// engine changes meanwhile, the preview starts again; after `MAX_RESTARTS` attempts it runs in one step. Before each step
+    /// `report_progress` gets the number of changes and subjects known to be left.
     ///
     /// # Errors
     /// The error of `report_progress`, which ends the preview.
     pub fn preview(&self, events: &[Event], limit: usize, report_progress: impl Fn(u64) -> Result<()>) -> Result<Difference> {
-        let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
-        let delta = in_order(&delta);
+        let now = self.clock.now();
+        let disabled = |is: bool| events.iter().filter(move |event| becomes_disabled(event, now) == Some(is)).map(without_identity);
+        let delta: Vec<Delta> = events.iter().filter_map(delta).chain(disabled(true)).collect();
+        let enabled: Vec<Delta> = disabled(false).collect();
+        // The engine holds disabled identities like others. Nothing else changes with an identity that is enabled.
+        if delta.is_empty() && !enabled.is_empty() {
+            return self.difference(&enabled, limit, report_progress).map(Difference::reversed);
+        }
+        self.difference(&delta, limit, report_progress)
+    }
+
+    /// The difference that updates of the engine would make, as in [`Access::preview`].
+    fn difference(&self, delta: &[Delta], limit: usize, report_progress: impl Fn(u64) -> Result<()>) -> Result<Difference> {
+        let delta = in_order(delta);
         for _ in 0..MAX_RESTARTS {
             let mut preview = self.ask(|engine| Preview::new(engine, &delta));
             loop {
@@ -177,6 +190,18 @@ fn each_delta(tx: &Read<'_>, mut pass_on: impl FnMut(Delta)) -> Result<()> {
     tx.each::<ServicePolicy>(|r| pass_on(of_policy(&r, service_policy)))?;
     tx.each::<EdgeRouterPolicy>(|r| pass_on(of_policy(&r, edge_router_policy)))?;
     tx.each::<ServiceEdgeRouterPolicy>(|r| pass_on(of_policy(&r, service_edge_router_policy)))
+}
+
+/// Whether an event disables an identity (`true`) or enables it (`false`); `None` if it does neither.
+fn becomes_disabled(event: &Event, now: Timestamp) -> Option<bool> {
+    let (Some(old), Some(new)) = event.of::<Identity>()? else { return None };
+    let [was, is] = [old, new].map(|identity| identity.state.is_disabled(now));
+    (was != is).then_some(is)
+}
+
+/// The update that takes everything from the identity of an event.
+fn without_identity(event: &Event) -> Delta {
+    Delta::Subject { subject: Subject::Identity, id: event.id.clone(), roles: None }
 }
 
 /// The update of the engine for one event, if there is one.

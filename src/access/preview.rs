@@ -40,6 +40,19 @@ pub struct Changes<N> {
     pub lost: PairCount<N>,
 }
 
+impl<N> Difference<N> {
+    /// The difference that the opposite change would make.
+    pub(super) fn reversed(self) -> Self {
+        let reversed = |Changes { gained, lost }: Changes<N>| Changes { gained: lost, lost: gained };
+        Self {
+            dial: reversed(self.dial),
+            bind: reversed(self.bind),
+            identity_routers: reversed(self.identity_routers),
+            service_routers: reversed(self.service_routers),
+        }
+    }
+}
+
 impl Difference {
     /// The same difference with each id replaced.
     ///

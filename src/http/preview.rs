@@ -106,6 +106,13 @@ pub(crate) enum Outcome<A> {
     Foreseen(Box<Difference<EntityRef>>),
 }
 
+impl<A> Outcome<A> {
+    /// Whether the change was made, and not only previewed.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+}
+
 impl<A: Answer> Answer for Outcome<A> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         A::describe(operation, schemas);

@@ -213,6 +213,11 @@ fn previews_show_and_change_nothing() {
     assert!(seen.contains(&format!("loses: {who} may dial {what} (1 in all)")), "{seen}");
     let seen = on_host(server, &["update", "identity", &who, "--role-attributes", "", "--preview"]).good();
     assert!(seen.contains("loses"), "{seen}");
+    let seen = on_host(server, &["disable", "identity", &who, "--duration-minutes", "5", "--preview"]).good();
+    assert!(seen.contains(&format!("loses: {who} may dial {what} (1 in all)")), "{seen}");
+    let expires = "2100-01-01T00:00:00.000Z";
+    let seen = on_host(server, &["create", "enrollment", "--identity-id", &who, "--method", "ott", "--expires-at", expires, "--preview"]);
+    assert_eq!(seen.good(), "nobody gains or loses access\nnothing was changed");
     on_host(server, &["show", "service-policy", &name]).good();
 }
 

@@ -214,5 +214,9 @@ fn authority_proof_needs_its_key() {
     ] {
         all.check(&proof, &prove(&proof), expected);
     }
-    prove(&format!("words in front are passed over\n{}", authority.issue(name, &key))).expect(200);
+    let proof = format!("words in front are passed over\n{}", authority.issue(name, &key));
+    let preview = server.admin.ask("POST", &format!("/cas/{ca}/verify?preview=true")).body(TEXT, proof.as_str()).send().expect(200);
+    assert_eq!(preview.data()["dial"]["gained"]["pairs"], 0);
+    assert_eq!(server.admin.get(&format!("/cas/{ca}")).expect(200).data()["isVerified"], false);
+    prove(&proof).expect(200);
 }

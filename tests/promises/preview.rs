@@ -11,11 +11,12 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     entity::{Id, Identity, PolicyType, Record, Roles, Semantic, Service, ServicePolicy, builtin},
     error::Error,
+    http::Permission,
     store::{Event, Store},
 };
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Base, Rng, TestServer, fresh, stores};
+use crate::harness::{Base, PASSWORD, Rng, TestServer, fresh, interface, stores};
 
 /// Records of several kinds by name, and who may use what.
 pub struct Scenario {
@@ -211,9 +212,8 @@ fn previews_are_refused_like_changes() {
     // A request for a preview that is not available must not carry out the change.
     admin.delete(&format!("/services/{service}?preview=yes")).refused(400, "COULD_NOT_VALIDATE", "preview");
     let identity = server.identity(&fresh("identity"), json!({}));
-    let disable = format!("/identities/{identity}/disable?preview=true");
-    admin.post(&disable, json!({ "durationMinutes": 0 })).refused(400, "COULD_NOT_VALIDATE", "preview");
-    assert_eq!(admin.get(&format!("/identities/{identity}")).expect(200).data()["disabled"], false);
+    let trace = format!("/identities/{identity}/trace?preview=true");
+    admin.ask("PUT", &trace).json(&json!({ "enabled": false })).send().refused(400, "COULD_NOT_VALIDATE", "preview");
     // `preview=false` carries out the change; any other value is rejected.
     admin.delete(&format!("/services/{service}?preview=true")).expect(200);
     admin.delete(&format!("/services/{service}?preview=false&preview=true")).expect(200);
@@ -327,4 +327,101 @@ fn a_preview_ends_no_session() {
     server.admin.delete(&path).expect(200);
     assert_eq!(open(), 0);
     user.get("/current-api-session").expect(401);
+}
+
+/// Operations of administrators that change no record that a request could change.
+const WITHOUT_PREVIEW: [&str; 4] =
+    ["/database/check-data-integrity", "/database/fix-data-integrity", "/database/snapshot", "/identities/{id}/trace"];
+
+#[test]
+fn every_change_has_a_preview() {
+    let rows = interface(Base::Management).rows().filter(|row| row.permission == Permission::Admin && row.method != "GET");
+    let without: BTreeSet<&str> = rows.filter(|row| row.operation.preview.is_none()).map(|row| row.path.as_str()).collect();
+    assert_eq!(without, BTreeSet::from(WITHOUT_PREVIEW));
+}
+
+#[test]
+fn disabling_takes_what_policies_grant() {
+    let server = TestServer::with(Clock::system(), |_| ());
+    let identity = server.identity(&fresh("leaver"), json!({}));
+    let other = server.identity(&fresh("stayer"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    server.service_policy("Dial", &[&format!("@{identity}"), &format!("@{other}")], &[&format!("@{service}")]);
+    let path = format!("/identities/{identity}");
+    let [disable, enable] = ["disable", "enable"].map(|action| format!("{path}/{action}"));
+    let body = |action: &str| if action == disable { json!({ "durationMinutes": 0 }) } else { Json::Null };
+    let counts = |action: &str| {
+        let preview = server.admin.post(&format!("{action}?preview=true"), body(action)).expect(200).data().clone();
+        ["gained", "lost"].map(|turn| {
+            let pairs = &preview["dial"][turn];
+            if pairs["pairs"] == 1 {
+                assert_eq!((&pairs["who"]["first"][0]["id"], &pairs["what"]["first"][0]["id"]), (&json!(identity), &json!(service)));
+            }
+            pairs["pairs"].as_u64().unwrap()
+        })
+    };
+    let is_disabled = || server.admin.get(&path).expect(200).data()["disabled"].clone();
+    assert_eq!((counts(&enable), counts(&disable), is_disabled()), ([0, 0], [0, 1], json!(false)));
+    server.admin.post(&disable, body(&disable)).expect(200);
+    assert_eq!((counts(&disable), counts(&enable), is_disabled()), ([0, 0], [1, 0], json!(true)));
+    server.admin.post(&enable, Json::Null).expect(200);
+    assert_eq!((counts(&enable), is_disabled()), ([0, 0], json!(false)));
+}
+
+#[test]
+fn previewed_enabling_forgives_no_failures() {
+    let server = TestServer::with(Clock::system(), |_| ());
+    let rules = json!({ "primary": { "updb": { "maxAttempts": 2, "lockoutDurationMinutes": 5 } } });
+    server.admin.patch("/auth-policies/default", rules).expect(200);
+    let name = fresh("guessed");
+    let (id, _) = server.user(&name, json!({}));
+    for _ in 0..2 {
+        server.anonymous().post("/authenticate?method=password", json!({ "username": name, "password": "not hers" })).expect(401);
+        server.admin.post(&format!("/identities/{id}/enable?preview=true"), Json::Null).expect(200);
+    }
+    assert_eq!(server.admin.get(&format!("/identities/{id}")).expect(200).data()["disabled"], true);
+}
+
+#[test]
+fn changed_credentials_change_no_access() {
+    let server = TestServer::with(Clock::system(), |_| ());
+    let admin = &server.admin;
+    let name = fresh("person");
+    let (identity, _) = server.user(&name, json!({ "enrollment": { "ott": true } }));
+    let of = |kind: &str| admin.get(&format!("/identities/{identity}/{kind}")).expect(200).each("id")[0].to_owned();
+    let (authenticator, enrollment) = (of("authenticators"), of("enrollments"));
+    let without = server.identity(&fresh("new"), json!({}));
+    let router = admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+    let later = "2100-01-01T00:00:00.000Z";
+    let password = |username: &str| json!({ "username": username, "password": PASSWORD });
+    let mut new = password("somebody");
+    new.as_object_mut().unwrap().extend([("method".into(), "updb".into()), ("identityId".into(), without.clone().into())]);
+    let newest =
+        || admin.at(Base::Overkeep).list("/history", "action != \"refusal\"", "&limit=1").expect(200).data()[0]["sequence"].clone();
+    let before = newest();
+    let changes = [
+        ("POST", "/authenticators".to_owned(), new),
+        ("PUT", format!("/authenticators/{authenticator}"), password("another")),
+        ("PATCH", format!("/authenticators/{authenticator}"), json!({ "username": "another" })),
+        ("POST", format!("/authenticators/{authenticator}/re-enroll"), json!({ "expiresAt": later })),
+        ("DELETE", format!("/authenticators/{authenticator}"), Json::Null),
+        ("POST", "/enrollments".into(), json!({ "identityId": without, "method": "ott", "expiresAt": later })),
+        ("POST", format!("/enrollments/{enrollment}/refresh"), json!({ "expiresAt": later })),
+        ("DELETE", format!("/enrollments/{enrollment}"), Json::Null),
+        ("DELETE", format!("/identities/{identity}/mfa"), Json::Null),
+        ("POST", format!("/edge-routers/{router}/re-enroll"), Json::Null),
+        ("POST", format!("/identities/{identity}/service-configs"), json!([])),
+        ("DELETE", format!("/identities/{identity}/service-configs"), Json::Null),
+    ];
+    let nothing = json!({ "pairs": 0, "who": { "count": 0, "first": [] }, "what": { "count": 0, "first": [] } });
+    for (method, path, body) in changes {
+        let asking = admin.ask(method, &format!("{path}?preview=true"));
+        let preview = if body.is_null() { asking.send() } else { asking.json(&body).send() };
+        for (relation, _, _) in RELATIONS {
+            let expected = json!({ "gained": nothing, "lost": nothing });
+            assert_eq!(preview.json["data"][relation], expected, "{method} {path}: {}", preview.text);
+        }
+    }
+    assert_eq!(newest(), before, "a preview writes nothing");
+    server.log_in_again(&name);
 }

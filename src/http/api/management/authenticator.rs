@@ -16,6 +16,7 @@ use crate::{
         answer::{Created, Done},
         call::Call,
         extractor::{Body, IfMatch},
+        preview::{Outcome, Preview},
     },
     pki::Certificate,
 };
@@ -43,14 +44,14 @@ pub(crate) struct AuthenticatorCreate {
 }
 
 /// POST /authenticators
-pub(crate) async fn create(call: Call, Body(new): Body<AuthenticatorCreate>) -> Result<Created> {
+pub(crate) async fn create(call: Call, Body(new): Body<AuthenticatorCreate>, preview: Preview) -> Result<Outcome<Created>> {
     let (credential, ca) = match new.method.as_str() {
         "updb" => (updb(&call, &new).await?, None),
         "cert" => cert(&call, &new)?,
         _ => return Err(Error::invalid("method", "must be updb or cert", new.method)),
     };
     let wanted = NewAuthenticator { identity: new.identity_id, credential, ca, tags: new.tags };
-    call.changes.run(move |change| add(change, wanted)).await
+    preview.change(&call, move |change| add(change, wanted)).await
 }
 
 async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
@@ -112,19 +113,31 @@ pub(crate) struct AuthenticatorPatch {
 }
 
 /// PUT /authenticators/{id}
-pub(crate) async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdate>) -> Result<Done> {
-    set(call, id, known, Edit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }).await
+pub(crate) async fn replace(
+    call: Call,
+    id: Id<Authenticator>,
+    known: IfMatch,
+    Body(new): Body<AuthenticatorUpdate>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
+    set(call, id, known, Edit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }, preview).await
 }
 
 /// PATCH /authenticators/{id}
-pub(crate) async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatch>) -> Result<Done> {
+pub(crate) async fn patch(
+    call: Call,
+    id: Id<Authenticator>,
+    known: IfMatch,
+    Body(new): Body<AuthenticatorPatch>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
-    set(call, id, known, Edit { username: new.username, password: new.password, tags }).await
+    set(call, id, known, Edit { username: new.username, password: new.password, tags }, preview).await
 }
 
 /// Applies an edit with a plain-text password.
-async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) -> Result<Done> {
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, preview: Preview) -> Result<Outcome<Done>> {
     let stored = call.store.read(|tx| tx.get(&id))?;
     if stored.spec.credential.username().is_none() {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
@@ -138,9 +151,9 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) 
     let work = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        authenticator::edit(change, stored, edit, spared.as_ref())
+        authenticator::edit(change, stored, edit, spared.as_ref()).map(|()| Done)
     };
-    call.changes.run(work).await.map(|()| Done)
+    preview.change(&call, work).await
 }
 
 /// The new expiry of the enrollment.
@@ -151,7 +164,7 @@ pub(crate) struct ReEnroll {
 }
 
 /// POST /authenticators/{id}/re-enroll
-pub(crate) async fn re_enroll(call: Call, id: Id<Authenticator>, Body(how): Body<ReEnroll>) -> Result<Created> {
-    let made = call.changes.run(move |change| authenticator::re_enroll(change, &id, how.expires_at)).await?;
-    Ok(Created::new(&made.id))
+pub(crate) async fn re_enroll(call: Call, id: Id<Authenticator>, Body(how): Body<ReEnroll>, preview: Preview) -> Result<Outcome<Created>> {
+    let re_enroll = move |change: &Change<'_, '_>| authenticator::re_enroll(change, &id, how.expires_at).map(|made| Created::new(&made.id));
+    preview.change(&call, re_enroll).await
 }

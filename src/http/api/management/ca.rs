@@ -61,8 +61,8 @@ pub(crate) async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Pat
 }
 
 /// POST /cas/{id}/verify
-pub(crate) async fn verify(call: Call, id: Id<Ca>, Proof(proof): Proof) -> Result<Done> {
-    call.changes.run(move |change| ca::verify(change, &id, &proof)).await.map(|()| Done)
+pub(crate) async fn verify(call: Call, id: Id<Ca>, Proof(proof): Proof, preview: Preview) -> Result<Outcome<Done>> {
+    preview.change(&call, move |change| ca::verify(change, &id, &proof).map(|()| Done)).await
 }
 
 /// GET /cas/{id}/jwt

@@ -4,10 +4,14 @@ use crate::{
     change::edge_router,
     entity::{EdgeRouter, Id},
     error::Result,
-    http::{answer::Done, call::Call},
+    http::{
+        answer::Done,
+        call::Call,
+        preview::{Outcome, Preview},
+    },
 };
 
 /// POST /edge-routers/{id}/re-enroll
-pub(crate) async fn re_enroll(call: Call, id: Id<EdgeRouter>) -> Result<Done> {
-    call.changes.run(move |change| edge_router::re_enroll(change, &id)).await.map(|()| Done)
+pub(crate) async fn re_enroll(call: Call, id: Id<EdgeRouter>, preview: Preview) -> Result<Outcome<Done>> {
+    preview.change(&call, move |change| edge_router::re_enroll(change, &id).map(|()| Done)).await
 }

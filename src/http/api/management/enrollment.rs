@@ -13,6 +13,7 @@ use crate::{
         call::Call,
         envelope::Location,
         extractor::Body,
+        preview::{Outcome, Preview},
     },
     store::Read,
 };
@@ -46,15 +47,15 @@ pub(crate) struct EnrollmentCreate {
 }
 
 /// POST /enrollments
-pub(crate) async fn create(call: Call, Body(new): Body<EnrollmentCreate>) -> Result<Created> {
+pub(crate) async fn create(call: Call, Body(new): Body<EnrollmentCreate>, preview: Preview) -> Result<Outcome<Created>> {
     if new.expires_at <= call.now {
         return Err(Error::BadReference("expiresAt is in the past".into()));
     }
     let (expires_at, tags) = (new.expires_at, new.tags.clone());
     tags.check("tags")?;
     let wanted = call.changes.sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
-    let issue = move |change: &Change<'_, '_>| enrollment::issue_once(wanted, tags, change);
-    call.changes.run(issue).await.map(|made| Created::new(&made.id))
+    let issue = move |change: &Change<'_, '_>| enrollment::issue_once(wanted, tags, change).map(|made| Created::new(&made.id));
+    preview.change(&call, issue).await
 }
 
 /// The requested enrollment, if everything that it names exists.
@@ -86,18 +87,22 @@ pub(crate) struct EnrollmentRefresh {
 }
 
 /// POST /enrollments/{id}/refresh
-pub(crate) async fn refresh(call: Call, id: Id<Enrollment>, Body(new): Body<EnrollmentRefresh>) -> Result<Shown<Location>> {
+pub(crate) async fn refresh(
+    call: Call,
+    id: Id<Enrollment>,
+    Body(new): Body<EnrollmentRefresh>,
+    preview: Preview,
+) -> Result<Outcome<Shown<Location>>> {
     let expires_at = new.expires_at;
     if expires_at <= call.now {
         return Err(Error::invalid("expiresAt", "is in the past", expires_at.to_string()));
     }
     let renewed = call.changes.sign(call.store.read(|tx| tx.get(&id))?.spec, expires_at)?;
-    call.changes
-        .run(move |change| {
-            let mut record = change.get(&id)?;
-            record.spec = enrollment::up_to_date(renewed, change)?;
-            let place = Location::of(&record.id);
-            change.put(record).map(|()| Shown(place))
-        })
-        .await
+    let refresh = move |change: &Change<'_, '_>| {
+        let mut record = change.get(&id)?;
+        record.spec = enrollment::up_to_date(renewed, change)?;
+        let place = Location::of(&record.id);
+        change.put(record).map(|()| Shown(place))
+    };
+    preview.change(&call, refresh).await
 }

@@ -101,25 +101,29 @@ pub(crate) struct Disable {
 }
 
 /// POST /identities/{id}/disable
-pub(crate) async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>) -> Result<Done> {
+pub(crate) async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>, preview: Preview) -> Result<Outcome<Done>> {
     let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
-    call.changes.run(move |change| change::identity::disable(change, &id, until)).await.map(|()| Done)
+    preview.change(&call, move |change| change::identity::disable(change, &id, until).map(|()| Done)).await
 }
 
 /// POST /identities/{id}/enable
-pub(crate) async fn enable(call: Call, id: Id<Identity>) -> Result<Done> {
+pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: Preview) -> Result<Outcome<Done>> {
     let identity = id.clone();
-    call.changes.run(move |change| change::identity::enable(change, &identity)).await?;
-    call.passwords.forgive(&id);
-    Ok(Done)
+    let outcome = preview.change(&call, move |change| change::identity::enable(change, &identity).map(|()| Done)).await?;
+    if outcome.is_done() {
+        call.passwords.forgive(&id);
+    }
+    Ok(outcome)
 }
 
 /// DELETE /identities/{id}/mfa
-pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>) -> Result<Done> {
+pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>, preview: Preview) -> Result<Outcome<Done>> {
     let identity = id.clone();
-    call.changes.run(move |change| mfa::remove_without_code(change, &identity)).await?;
-    call.codes.forgive(&id);
-    Ok(Done)
+    let outcome = preview.change(&call, move |change| mfa::remove_without_code(change, &identity).map(|()| Done)).await?;
+    if outcome.is_done() {
+        call.codes.forgive(&id);
+    }
+    Ok(outcome)
 }
 
 /// Separates the two ids of a pair; no id contains it.
@@ -174,33 +178,36 @@ impl ServiceConfigAssign {
 }
 
 /// POST /identities/{id}/service-configs
-pub(crate) async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): Body<Vec<ServiceConfigAssign>>) -> Result<Done> {
-    call.changes
-        .run(move |change| {
-            let mut identity = change.get(&id)?;
-            let mut named = BTreeMap::<_, BTreeSet<_>>::new();
-            for pair in &pairs {
-                change.get(&pair.service_id)?;
-                let of = change.get(&pair.config_id)?.spec.config_type_id;
-                if !named.entry(&pair.service_id).or_default().insert(of) {
-                    return Err(Error::invalid("configId", "two configs of the same type for one service", pair.config_id.as_str()));
-                }
+pub(crate) async fn assign_service_configs(
+    call: Call,
+    id: Id<Identity>,
+    Body(pairs): Body<Vec<ServiceConfigAssign>>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
+    let assign = move |change: &Change<'_, '_>| {
+        let mut identity = change.get(&id)?;
+        let mut named = BTreeMap::<_, BTreeSet<_>>::new();
+        for pair in &pairs {
+            change.get(&pair.service_id)?;
+            let of = change.get(&pair.config_id)?.spec.config_type_id;
+            if !named.entry(&pair.service_id).or_default().insert(of) {
+                return Err(Error::invalid("configId", "two configs of the same type for one service", pair.config_id.as_str()));
             }
-            // One config per type and service: a new one replaces an earlier one.
-            let mut kept = Vec::new();
-            for old in std::mem::take(&mut identity.state.service_configs) {
-                let goes = match named.get(&old.service) {
-                    Some(types) => types.contains(&change.get(&old.config)?.spec.config_type_id),
-                    None => false,
-                };
-                kept.extend((!goes).then_some(old));
-            }
-            kept.extend(pairs.iter().map(ServiceConfigAssign::pair));
-            identity.state.service_configs = kept;
-            change.put(identity)
-        })
-        .await
-        .map(|()| Done)
+        }
+        // One config per type and service: a new one replaces an earlier one.
+        let mut kept = Vec::new();
+        for old in std::mem::take(&mut identity.state.service_configs) {
+            let goes = match named.get(&old.service) {
+                Some(types) => types.contains(&change.get(&old.config)?.spec.config_type_id),
+                None => false,
+            };
+            kept.extend((!goes).then_some(old));
+        }
+        kept.extend(pairs.iter().map(ServiceConfigAssign::pair));
+        identity.state.service_configs = kept;
+        change.put(identity).map(|()| Done)
+    };
+    preview.change(&call, assign).await
 }
 
 /// DELETE /identities/{id}/service-configs
@@ -208,21 +215,20 @@ pub(crate) async fn remove_service_configs(
     call: Call,
     id: Id<Identity>,
     OptionalBody(pairs): OptionalBody<Vec<ServiceConfigAssign>>,
-) -> Result<Done> {
+    preview: Preview,
+) -> Result<Outcome<Done>> {
     let pairs = pairs.unwrap_or_default();
-    call.changes
-        .run(move |change| {
-            let mut identity = change.get(&id)?;
-            for pair in &pairs {
-                change.get(&pair.service_id)?;
-                change.get(&pair.config_id)?;
-            }
-            let removed: BTreeSet<_> = pairs.iter().map(|pair| (&pair.service_id, &pair.config_id)).collect();
-            identity.state.service_configs.retain(|pair| !removed.is_empty() && !removed.contains(&(&pair.service, &pair.config)));
-            change.put(identity)
-        })
-        .await
-        .map(|()| Done)
+    let remove = move |change: &Change<'_, '_>| {
+        let mut identity = change.get(&id)?;
+        for pair in &pairs {
+            change.get(&pair.service_id)?;
+            change.get(&pair.config_id)?;
+        }
+        let removed: BTreeSet<_> = pairs.iter().map(|pair| (&pair.service_id, &pair.config_id)).collect();
+        identity.state.service_configs.retain(|pair| !removed.is_empty() && !removed.contains(&(&pair.service, &pair.config)));
+        change.put(identity).map(|()| Done)
+    };
+    preview.change(&call, remove).await
 }
 
 /// Whether an identity may use a service, and the routers of both.
