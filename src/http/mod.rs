@@ -66,7 +66,7 @@ pub use route::{Found, Interface};
 pub use row::Row;
 pub(crate) use state::AppState;
 
-use self::{api::overkeep::Scopes, openapi::descriptions::Description, token_scope::ScopeWords};
+use self::{api::overkeep::api_tokens, openapi::descriptions::Description, token_scope::ScopeWords};
 use crate::error::Result;
 
 /// Every interface of the controller.
@@ -97,17 +97,12 @@ impl Interfaces {
     /// A row is invalid, which is a defect.
     pub fn new() -> Result<Self> {
         let management = api::management::routes().finish()?;
-        let declared = declared_in(&management);
-        let scopes = Scopes::default();
-        let interfaces = Self {
-            management,
-            client: api::client::routes().finish()?,
-            overkeep: api::overkeep::routes(declared, scopes.clone()).finish()?,
-            fabric: api::fabric::routes().finish()?,
-        };
-        let tables = [&interfaces.management, &interfaces.client, &interfaces.overkeep, &interfaces.fabric];
-        scopes.get_or_init(|| ScopeWords::of(tables.into_iter().flat_map(Interface::rows)));
-        Ok(interfaces)
+        let (client, fabric) = (api::client::routes().finish()?, api::fabric::routes().finish()?);
+        let overkeep = api::overkeep::routes(declared_in(&management));
+        let others = [&management, &client, &fabric].into_iter().flat_map(Interface::rows);
+        let words = ScopeWords::of(others.chain(overkeep.rows()));
+        let overkeep = overkeep.mount(|routes| api_tokens::creation(routes, &words)).finish()?;
+        Ok(Self { management, client, overkeep, fabric })
     }
 }
 

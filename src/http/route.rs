@@ -1,6 +1,9 @@
 //! Route tables: rows of method, path, permission and function, and the interfaces built from them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use percent_encoding::percent_decode_str;
 use schemars::JsonSchema;
@@ -129,6 +132,11 @@ impl Routes {
         self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), security, crud::related::<P, C>)
     }
 
+    /// The rows so far.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
     /// Adds the rows that the given function adds to a table.
     pub(crate) fn mount(self, more: impl FnOnce(Self) -> Self) -> Self {
         more(self)
@@ -159,6 +167,16 @@ impl Routes {
             }
         }
         self
+    }
+
+    /// Sets the allowed words of a list in the last row's body.
+    pub(crate) fn words_of(self, list: &str, words: &BTreeSet<String>) -> Self {
+        let shape = self.rows.last().and_then(|row| row.operation.body.as_ref());
+        let mut schema = shape.map(|shape| shape.schema.as_ref().clone()).unwrap_or_default();
+        if let Some(items) = schema.pointer_mut(&format!("/properties/{list}/items")).and_then(Json::as_object_mut) {
+            items.insert("enum".into(), words.iter().cloned().collect());
+        }
+        self.body_schema(&schema)
     }
 
     /// Adds error statuses to the last row, besides those of its arguments.

@@ -25,9 +25,12 @@ fn shells_complete_kinds_and_members() {
         assert!(of(&["create", "service-policy", "--iden"]).contains(&"--identity-roles".to_owned()), "{shell}");
         assert_eq!(of(&["re-en"]), ["re-enroll"], "{shell}");
         assert_eq!(of(&["create", "service-policy", "--semantic", "Any"]), ["AnyOf"], "{shell}");
+        assert_eq!(of(&["create", "api-token", "--actions", "dis"]), ["disable"], "{shell}");
+        assert_eq!(of(&["create", "api-token", "--kinds", "services,service-pol"]), ["services,service-policies"], "{shell}");
         assert!(on_host(server, &["completions", shell]).good().contains("_OVERKEEP_COMPLETE"), "{shell}");
     }
     on_host(server, &["completions", "csh"]).bad(2, &["csh"]);
+    on_host(server, &["create", "api-token", "x", "--actions", "read,write"]).bad(2, &["write", "disable"]);
 }
 
 #[test]

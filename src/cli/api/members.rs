@@ -2,7 +2,7 @@
 
 use clap::{
     Arg, ArgAction, ArgMatches,
-    builder::{BoolValueParser, PossibleValuesParser, RangedI64ValueParser, TypedValueParser, ValueParser},
+    builder::{BoolValueParser, PossibleValue, PossibleValuesParser, RangedI64ValueParser, TypedValueParser, ValueParser},
 };
 use serde_json::{Map, Value as Json};
 
@@ -32,7 +32,8 @@ enum Shape {
     Integer,
     Number,
     Bool,
-    List,
+    /// A list of texts, or of these words.
+    List(Vec<String>),
     Map,
     Any,
 }
@@ -112,7 +113,7 @@ fn shape(schema: &Json) -> Shape {
         Some("number") => Shape::Number,
         Some("boolean") => Shape::Bool,
         Some("array") => match schema.pointer("/items/type").and_then(Json::as_str) {
-            Some("string") => Shape::List,
+            Some("string") => Shape::List(schema.get("items").map(words_of).unwrap_or_default()),
             _ => Shape::Any,
         },
         Some("object") if schema.get("properties").is_none() => Shape::Map,
@@ -140,7 +141,15 @@ pub(crate) fn argument(id: String, flag: &str, schema: &Json) -> Arg {
             .require_equals(true)
             .default_missing_value("true")
             .value_parser(BoolValueParser::new().map(Json::from)),
-        Shape::List => arg.value_name("TEXT,...").action(ArgAction::Append).value_delimiter(',').value_parser(text_parser()),
+        Shape::List(words) => {
+            let arg = arg.action(ArgAction::Append).value_delimiter(',');
+            if words.is_empty() {
+                return arg.value_name("TEXT,...").value_parser(text_parser());
+            }
+            // A blank text is an empty list.
+            let words = words.into_iter().map(PossibleValue::new).chain([PossibleValue::new("").hide(true)]);
+            arg.value_name("WORD,...").value_parser(PossibleValuesParser::new(words).map(Json::String))
+        }
         Shape::Map => arg.value_name("KEY=VALUE").action(ArgAction::Append).value_parser(ValueParser::new(pairs)),
         Shape::Any => arg.value_name("JSON").value_parser(ValueParser::new(any)),
     }
@@ -170,7 +179,7 @@ pub(crate) fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Jso
     let values: Vec<Json> = matches.try_get_many::<Json>(id).ok().flatten()?.cloned().collect();
     match shape(schema) {
         // A single blank text is an empty list.
-        Shape::List => Some(values.into_iter().filter(|value| *value != "").collect()),
+        Shape::List(_) => Some(values.into_iter().filter(|value| *value != "").collect()),
         Shape::Map => Some(Json::Object(values.into_iter().filter_map(|value| value.as_object().cloned()).flatten().collect())),
         _ => values.into_iter().next(),
     }
@@ -206,7 +215,7 @@ pub(crate) fn default_value(member: &Member) -> Option<Json> {
     let known = USUAL.iter().find(|(known, _)| known == name).and_then(|(_, value)| serde_json::from_str(value).ok());
     match shape(&member.schema) {
         Shape::Bool => Some(known.filter(Json::is_boolean).unwrap_or(Json::Bool(false))),
-        Shape::List => Some(Json::Array(Vec::new())),
+        Shape::List(_) => Some(Json::Array(Vec::new())),
         Shape::Words(_) => known.filter(fits),
         _ => None,
     }

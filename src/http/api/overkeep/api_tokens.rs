@@ -1,7 +1,5 @@
 //! API tokens. They are created and revoked; their scope never changes.
 
-use std::sync::{Arc, OnceLock};
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,18 +7,27 @@ use crate::{
     authentication::ApiTokens,
     change::{Change, Lifecycle},
     entity::{ApiToken, FactsExt, Id, Record},
-    error::{Error, Result},
+    error::Result,
     http::{
         answer::{Done, Made},
         call::Call,
         envelope::Location,
         extractor::{Create, IfMatch},
+        permission::Permission::Admin,
+        route::Routes,
         token_scope::ScopeWords,
     },
 };
 
-/// The allowed words in scopes. They are set when all route tables are built.
-pub(crate) type Scopes = Arc<OnceLock<ScopeWords>>;
+/// Adds the row that creates API tokens, whose scopes have words of all other rows.
+pub(crate) fn creation(routes: Routes, words: &ScopeWords) -> Routes {
+    routes
+        .post("/api-tokens", Admin, create)
+        .summary("Creates an API token with a scope. The answer holds its secret, which is not shown again.")
+        .words_of("kinds", &words.kinds)
+        .words_of("actions", &words.actions)
+        .refuses(&[404])
+}
 
 /// A new API token.
 #[derive(Serialize, JsonSchema)]
@@ -33,9 +40,7 @@ pub(crate) struct NewApiToken {
 }
 
 /// POST /api-tokens
-pub(crate) async fn create(scopes: Scopes, call: Call, Create(mut draft): Create<ApiToken>) -> Result<Made<NewApiToken>> {
-    let words = scopes.get().ok_or_else(|| Error::Internal("the words of scopes are not set".into()))?;
-    words.check(&draft.spec)?;
+async fn create(call: Call, Create(mut draft): Create<ApiToken>) -> Result<Made<NewApiToken>> {
     if draft.spec.identity_id.as_str().is_empty() {
         draft.spec.identity_id = call.identity()?.id.clone();
     }

@@ -1,6 +1,6 @@
 //! The extensions of this controller, for administrators. The other interfaces follow the OpenZiti contract.
 
-mod api_tokens;
+pub(crate) mod api_tokens;
 mod channels;
 mod circuits;
 mod doctor;
@@ -21,7 +21,6 @@ mod traffic;
 
 use std::sync::Arc;
 
-pub(crate) use api_tokens::Scopes;
 pub(crate) use signer_login::RETURN_PATH;
 
 use super::common;
@@ -29,15 +28,14 @@ use crate::entity::ApiToken;
 use crate::http::{
     call::Call,
     declared::kinds::DeclaredKinds,
-    extractor::{Create, IfMatch, Query},
+    extractor::{IfMatch, Query},
     permission::Permission::*,
     preview::Preview,
     route::Routes,
 };
 
-/// The route table of the interface. `declared` are the kinds of the network document. `scopes` are the allowed words in scopes of API
-/// tokens.
-pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
+/// The route table of the interface without [`api_tokens::creation`]. `declared` are the kinds of the network document.
+pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
     let schema = declared.schema();
     let declared = Arc::new(declared);
     let kinds = declared.clone();
@@ -98,9 +96,6 @@ pub(crate) fn routes(declared: DeclaredKinds, scopes: Scopes) -> Routes {
         .refuses(&[404, 409])
         .without_time_limit()
         .read::<ApiToken>(Admin)
-        .post("/api-tokens", Admin, move |call: Call, new: Create<ApiToken>| api_tokens::create(scopes.clone(), call, new))
-        .summary("Creates an API token with a scope. The answer holds its secret, which is not shown again.")
-        .refuses(&[404])
         .delete("/api-tokens/{id}", Admin, api_tokens::revoke)
         .summary("Revokes an API token.")
         .post("/authenticate/link", Open, login_link::redeem)
