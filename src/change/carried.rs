@@ -1,5 +1,7 @@
 //! Records of another controller that keep their ids: the state that requests cannot write, and their credentials and enrollments.
 
+use std::collections::HashMap;
+
 use super::{
     Change,
     authenticator::{NewAuthenticator, add_as},
@@ -12,7 +14,7 @@ use crate::{
         edge_router, enrollment::Method, identity::Override,
     },
     error::{Error, Result},
-    pki::Certificate,
+    pki::{Certificate, Name},
 };
 
 /// The state of an identity that requests cannot write.
@@ -92,23 +94,48 @@ fn matching(fingerprint: &str, pem: &str) -> Result<Certificate> {
     Err(Error::invalid("fingerprint", "is not that of the certificate", fingerprint))
 }
 
+/// The certificates of the third-party authorities, by their names.
+pub(crate) struct Issuers(HashMap<Name, Vec<(Id<Ca>, Certificate)>>);
+
+impl Issuers {
+    /// Reads all of them. A certificate that cannot be parsed issued nothing.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn read(change: &Change<'_, '_>) -> Result<Self> {
+        let mut issuers = HashMap::<_, Vec<_>>::new();
+        change.each::<Ca>(|ca| {
+            for certificate in ca.spec.certificates().unwrap_or_default() {
+                issuers.entry(certificate.subject().clone()).or_default().push((ca.id.clone(), certificate));
+            }
+            Ok(())
+        })?;
+        Ok(Self(issuers))
+    }
+
+    /// The authority that issued a certificate.
+    fn of(&self, certificate: &Certificate) -> Option<Id<Ca>> {
+        let named = self.0.get(certificate.issuer())?;
+        named.iter().find(|(_, issuer)| certificate.is_signed_by(issuer)).map(|(id, _)| id.clone())
+    }
+}
+
 /// Adds a client certificate; an empty PEM text leaves the certificate unknown. Returns `false`, without a change, if no third-party
 /// authority issued the certificate and the authority of the other controller was not adopted.
 ///
 /// # Errors
 /// The certificate has another fingerprint, or a rule is broken.
-pub(crate) fn certificate(change: &Change<'_, '_>, id: &str, identity: &str, fingerprint: &str, pem: &str) -> Result<bool> {
+pub(crate) fn certificate(
+    change: &Change<'_, '_>,
+    issuers: &Issuers,
+    id: &str,
+    identity: &str,
+    fingerprint: &str,
+    pem: &str,
+) -> Result<bool> {
     let certificate = if pem.trim().is_empty() { None } else { Some(matching(fingerprint, pem)?) };
-    let mut issuer = None;
-    if let Some(certificate) = &certificate
-        && !change.context.keystore.authority().issued(certificate)
-    {
-        change.each::<Ca>(|ca| {
-            let signed = ca.spec.certificates().is_ok_and(|cas| cas.iter().any(|ca| certificate.is_signed_by(ca)));
-            issuer = issuer.take().or_else(|| signed.then_some(ca.id));
-            Ok(())
-        })?;
-    }
+    let of_others = certificate.as_ref().filter(|certificate| !change.context.keystore.authority().issued(certificate));
+    let issuer = of_others.and_then(|certificate| issuers.of(certificate));
     if issuer.is_none() && !is_adopted(change) {
         return Ok(false);
     }

@@ -7,7 +7,7 @@ use super::{
     failure::CommandResult,
     import::{
         network_file::{names_line, network},
-        source::{self, is, is_given, text},
+        source::{self, is, is_given, records_of, text},
     },
 };
 use crate::{admin_socket::Outcome, entity::EdgeRouter};
@@ -43,15 +43,12 @@ pub(super) fn file(controller: &Transport) -> CommandResult {
     }
     let (mut report, all) = (Vec::new(), network(&kinds)?);
     let mut told = |what: &str, names: &[&str]| report.extend(names_line(&format!("# {what}"), names));
-    let given = |path: &str| {
-        let records = kinds.iter().filter(|kind| kind.path == path).flat_map(|kind| &kind.records);
-        records.filter(|record| !is_given(record)).map(|record| text(record, "name")).collect::<Vec<_>>()
-    };
+    let given =
+        |path: &str| records_of(&kinds, path).filter(|record| !is_given(record)).map(|record| text(record, "name")).collect::<Vec<_>>();
     told("Identities to enroll again", &given("identities"));
     told("Edge routers to enroll again", &given("edge-routers"));
     told("CAs to verify again", &given("cas"));
-    let disabled =
-        kinds.iter().filter(|kind| kind.path == "identities").flat_map(|kind| &kind.records).filter(|record| is(record, "disabled"));
+    let disabled = records_of(&kinds, "identities").filter(|record| is(record, "disabled"));
     told("Identities to disable again", &disabled.map(|record| text(record, "name")).collect::<Vec<_>>());
     let (mut unnamed, mut costs, mut file) = (Vec::new(), Vec::new(), Map::new());
     for (path, named) in KINDS {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     pki::Passphrase,
-    store::{NEWEST, Progress, beside, hold, is_one, reserve, unnamed},
+    store::{NEWEST, Progress, ReservedName, beside, hold, is_one},
 };
 
 /// Replaces a data file by the content of a snapshot that is complete and sound. If it is not sound, the report says
@@ -35,12 +35,9 @@ pub fn restore(
     }
     // The lock is held until the name belongs to the new file, so that nobody writes to the old file or creates one
     // meanwhile.
-    let held = if is_there { hold(file)? } else { reserve(file)? };
-    let restored = replace(snapshot, file, is_there.then_some(&held), passphrase, now, progress);
-    if !is_there {
-        drop(fs::remove_file(unnamed(file)));
-    }
-    restored
+    let held = is_there.then(|| hold(file)).transpose()?;
+    let _reserved = if is_there { None } else { Some(ReservedName::take(file)?) };
+    replace(snapshot, file, held.as_ref(), passphrase, now, progress)
 }
 
 fn replace(

@@ -26,7 +26,7 @@ const SHORT_NAMES: &[(&[u8], &str)] = &[
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 
 /// A distinguished name: the DER of an RFC 5280 `Name`. `Display` writes it in the format of RFC 2253, last part first.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Name(Vec<u8>);
 
 /// Type (content of the object identifier) and value (a whole element).

@@ -69,7 +69,7 @@ class Controller:
         headers = {"Accept": "*/*", "Content-Type": media}
         if self.token:
             headers["zt-session"] = self.token
-        base = "" if path.startswith(("/overkeep/", "/fabric/")) else "/edge/management/v1"
+        base = "" if path.startswith(("/overkeep/", "/fabric/", "/edge/")) else "/edge/management/v1"
         request = urllib.request.Request(f"https://{self.address}{base}{path}", body, headers, method=method)
         try:
             with self.opener.open(request, timeout=ASK) as answer:

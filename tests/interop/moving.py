@@ -3,19 +3,26 @@
 Clients of two libraries and a router enroll at the Go controller. Overkeep imports its network, adopts its authority and takes its address.
 Everybody goes on with the files they have.
 """
+import base64
 import contextlib
+import copy
 import functools
+import hmac
 import http.server
 import json
 import os
 import pathlib
+import re
 import ssl
+import struct
 import subprocess
 import sys
 import threading
+import time
+import urllib.request
 
 import prepare
-from controller import START, Authority, Controller, Failed, expect, tail, until
+from controller import ASK, START, Authority, Controller, Failed, expect, tail, until
 from network import SOON, Network
 from traffic import AGAIN
 
@@ -26,6 +33,7 @@ IMPORT = 120                # seconds: one import
 KINDS = ("identities", "services", "configs", "config-types", "service-policies", "edge-routers", "edge-router-policies",
          "service-edge-router-policies", "posture-checks", "auth-policies", "external-jwt-signers", "cas")
 HOST, INTERCEPT = "NH5p4FpGR", "g7cIWbcGg"
+CLIENT = "/edge/client/v1"
 
 
 def everything(admin, kind):
@@ -54,9 +62,52 @@ def fill(old, work):
     for path, body in ((f"/identities/{gone}/disable", {"durationMinutes": 0}),
                        (f"/identities/{frank}/service-configs", [{"serviceId": web, "configId": other}])):
         old.raw("POST", path, json.dumps(body).encode())
+    # A router that never enrolls, with a tunneler that is disabled; a terminator that no client made.
+    spare = made("/edge-routers", name="spare", isTunnelerEnabled=True)
+    old.raw("POST", f"/identities/{spare}/disable", json.dumps({"durationMinutes": 0}).encode())
+    made("/terminators", service=web, router=router, binding="transport", address="tcp:192.0.2.1:80")
+    with_second_factor(old)
     made("/service-policies", name="web for frank", type="Dial", semantic="AllOf", serviceRoles=[f"@{web}"], identityRoles=[f"@{frank}"],
          postureCheckRoles=["#strict"])
-    Authority(old, "partner", work / "authority")
+    Authority(old, "partner", work / "authority").issue("carol")
+    as_carol(old, work / "authority", "/enroll?method=ca")
+    carol_logs_in(old, work / "authority")
+
+
+def with_second_factor(old):
+    """An identity that logs in with a password and one-time codes."""
+    erin = old.create("/identities", name="erin", type="User", isAdmin=False)
+    old.create("/authenticators", method="updb", identityId=erin, username="erin", password="a long passphrase")
+    user = copy.copy(old)
+    user.token = None
+    user.token = user.ask("POST", f"{CLIENT}/authenticate?method=password", {"username": "erin", "password": "a long passphrase"})["token"]
+    user.ask("POST", f"{CLIENT}/current-identity/mfa", {})
+    secret = re.search("secret=([A-Z2-7]+)", user.get(f"{CLIENT}/current-identity/mfa")["provisioningUrl"])[1]
+    user.ask("POST", f"{CLIENT}/current-identity/mfa/verify", {"code": one_time_code(secret)})
+
+
+def one_time_code(secret):
+    """The code of RFC 6238 for now."""
+    key = base64.b32decode(secret + "=" * (-len(secret) % 8))
+    digest = hmac.digest(key, struct.pack(">Q", int(time.time()) // 30), "sha1")
+    number = struct.unpack(">I", digest[digest[-1] & 15:][:4])[0] & 0x7FFFFFFF
+    return f"{number % 10**6:06}"
+
+
+def as_carol(admin, authority, operation):
+    """The answer to a POST with a certificate of the third-party authority for carol."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(authority / "carol.pem", authority / "carol.key")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    asked = urllib.request.Request(f"https://{admin.address}{CLIENT}{operation}", b"{}", {"content-type": "application/json"})
+    with opener.open(asked, timeout=ASK) as answer:
+        return json.load(answer)["data"]
+
+
+def carol_logs_in(admin, authority):
+    session = as_carol(admin, authority, "/authenticate?method=cert")
+    expect(session["identity"]["name"] == "carol", f"the session is of {session['identity']}")
 
 
 def files(folder):
@@ -111,7 +162,9 @@ class Move:
     def carries(self, old):
         """The import; its report names what must be done by hand."""
         said = self.imported(old, *files(self.work / "go"))
-        for word in ("frank (password, user name frank)", "pending (ott)", "signs from now on", "--role-attributes built-in,public"):
+        for word in ("frank (password, user name frank)", "pending (ott)", "signs from now on", "--role-attributes built-in,public",
+                     "routers that enroll again (enrollmentJwt of overkeep show edge-router): spare", "second factors to set up again: erin",
+                     "terminators to create again (overkeep create terminator): web at tcp:192.0.2.1:80"):
             expect(word in said, f"the report lacks {word!r}: {said}")
         expect("left out" not in said, said)
         self.program("check", self.data)
@@ -133,6 +186,8 @@ class Move:
                     if isinstance(expected, list):
                         expected, found = sorted(expected), sorted(found or [])
                     expect(expected == found or known, f"{member} of {record['name']} in {kind} was {expected} and is {found}")
+        disabled = {record["name"] for record in before["identities"].values() if record["disabled"]}
+        expect(disabled == {"gone", "spare"}, f"{disabled} were disabled")
         frank = next(id for id, record in before["identities"].items() if record["name"] == "frank")
         expect(len(new.get(f"/identities/{frank}/service-configs")) == 1, "the config of frank is lost")
 
@@ -145,7 +200,9 @@ LISTS = {
                    {"id": "two", "name": "strange", "type": "Default", "isAdmin": "perhaps"}, 7, "text"],
     "service-policies": [{"id": "p", "name": "nobody", "type": "Dial", "semantic": "AnyOf", "identityRoles": ["@nobody"], "serviceRoles": ["#all"]}],
     "authenticators": [{"id": "a", "method": "updb", "identityId": "one", "username": "admin"},
+                       {"id": "../a", "method": "updb", "identityId": "path of an authenticator", "username": "other"},
                        {"id": "b", "method": "cert", "identityId": "nobody", "fingerprint": "x", "certPem": "garbage"}],
+    "enrollments": [{"id": "", "method": "ott", "identityId": "enrollment without an id"}],
 }
 
 
@@ -189,11 +246,13 @@ def liars(report, _, name, work):
         def carries():
             said = move.program(*line, status=3)
             for word in ("identities double", "identities without", "identities number", "identities path", "identities strange",
-                         "service-policies nobody", "authenticators nobody"):
+                         "service-policies nobody", "authenticators nobody", "authenticators path of an authenticator", "enrollments enrollment without an id"):
                 expect(f"left out: {word}" in said, f"the report lacks {word!r}: {said}")
             expect("1 identities" in said, said)
             move.program("check", move.data)
             move.data.unlink()
+            # What an interrupted import left does not hinder the next one.
+            (work / f"{move.data.name}.importing").write_text("half")
 
         def refuses(lists, word):
             Liar.lists = {**LISTS, **lists}
@@ -204,6 +263,8 @@ def liars(report, _, name, work):
         report.judge(f"{name} what is sound is carried", carries)
         report.judge(f"{name} a posture check that cannot be carried stops it", lambda: refuses(
             {"posture-checks": [{"id": "c", "name": "check", "typeId": "NONSENSE"}]}, "more would be allowed than before"))
+        report.judge(f"{name} too many that cannot be carried stop it", lambda: refuses(
+            {"identities": [{"name": "without"}] * 200}, "more than 100 records break rules"))
         report.judge(f"{name} garbage stops it", lambda: refuses({"posture-checks": b"}{" * 4096}, "posture-checks"))
         server.shutdown()
 
@@ -273,6 +334,7 @@ def moving(report, _, name, work):
         # The policies of the old network name its routers by role.
         new.raw("PATCH", "/edge-routers/built-in", json.dumps({"roleAttributes": ["built-in", "public"]}).encode())
         report.judge(f"{name} everything has its id", lambda: move.equals(before, new))
+        report.judge(f"{name} a certificate of a third-party CA logs in", lambda: carol_logs_in(new, work / "authority"))
         peers = {kind: running.rejoin(peer, patience=AGAIN) for kind, peer in peers.items()}
         for kind, service in services.items():
             move.step(f"{kind} hosts with its old certificate", functools.partial(running.host, peers[kind], service))
@@ -292,7 +354,7 @@ def moving(report, _, name, work):
 def leave(move, ziti, new, target):
     """`overkeep export --openziti` writes what `ziti ops import` of a later release takes."""
     said = move.program("export", "--openziti", "--data", move.data)
-    for word in ("Identities to enroll again: ", "frank", "Identities to disable again: gone", "CAs to verify again: partner"):
+    for word in ("Identities to enroll again: ", "frank", "Identities to disable again: ", "CAs to verify again: partner"):
         expect(word in said, f"the report lacks {word!r}")
     file = move.work / "openziti.yaml"
     file.write_text(said)

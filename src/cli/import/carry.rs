@@ -9,15 +9,15 @@ use serde_json::Value as Json;
 
 use super::{
     network_file::{draft_with_ids, shipped_types},
-    source::{Credentials, DEFAULT, SourceKind, is, is_of_router, text},
+    source::{Credentials, SourceKind, is, is_of_router, records_of, text},
 };
 use crate::{
     change::{
         Change, Changes,
-        carried::{self, CarriedState},
+        carried::{self, CarriedState, Issuers},
     },
     cli::failure::Failure,
-    entity::{FactsExt, Id, Identity, enrollment::Method},
+    entity::{FactsExt, Id, Identity, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
     error::{Error, Result},
     http::{DeclaredKind, DeclaredKinds},
 };
@@ -26,6 +26,12 @@ use crate::{
 const MAX_LEFT_OUT: usize = 100;
 /// The maximum length of an id, in bytes.
 const MAX_ID: usize = 64;
+/// The maximum length of a line about a record that is left out, in characters.
+const MAX_LINE: usize = 400;
+const AUTHENTICATORS: &str = "authenticators";
+const ENROLLMENTS: &str = "enrollments";
+/// The member that names a credential or an enrollment in the report.
+const CREDENTIAL_OF: &str = "identityId";
 /// Kinds that restrict access. Without one of their records, more would be allowed than before.
 pub(super) const RESTRICTING: [&str; 1] = ["posture-checks"];
 
@@ -42,8 +48,8 @@ pub(super) struct Network {
 
 impl Network {
     pub(super) fn new(kinds: Vec<SourceKind>, credentials: Credentials, declared: DeclaredKinds, user: (String, String)) -> Self {
-        let identities = kinds.iter().filter(|kind| kind.path == "identities").flat_map(|kind| &kind.records);
-        let names = identities.map(|record| (text(record, "id").to_owned(), text(record, "name").to_owned())).collect();
+        let names =
+            records_of(&kinds, "identities").map(|record| (text(record, "id").to_owned(), text(record, "name").to_owned())).collect();
         Self { kinds, credentials, declared, user, names }
     }
 }
@@ -71,7 +77,12 @@ type Place = (String, String);
 /// One line: too many records break rules, one of them restricts access, or the file cannot be written.
 pub(super) fn carry(changes: &Changes, mut network: Network) -> std::result::Result<Carried, Failure> {
     let (mut left_out, mut reasons) = (BTreeSet::<Place>::new(), Vec::new());
-    network.kinds.iter_mut().try_for_each(|kind| without_bad_ids(kind, &mut reasons))?;
+    for kind in &mut network.kinds {
+        without_bad_ids(&kind.path, "name", &mut kind.records, &mut reasons)?;
+    }
+    let Credentials { authenticators, enrollments, .. } = &mut network.credentials;
+    without_bad_ids(AUTHENTICATORS, CREDENTIAL_OF, authenticators, &mut reasons)?;
+    without_bad_ids(ENROLLMENTS, CREDENTIAL_OF, enrollments, &mut reasons)?;
     let network = Arc::new(network);
     let shipped = Arc::new(shipped_types()?);
     loop {
@@ -87,34 +98,48 @@ pub(super) fn carry(changes: &Changes, mut network: Network) -> std::result::Res
         let found = at.lock().unwrap_or_else(PoisonError::into_inner).take();
         let is_rule = !matches!(reason, Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } | Error::Busy { .. });
         let Some(((kind, id), name)) = found.filter(|_| is_rule) else { return Err(Failure::of(reason)) };
-        let line = format!("{kind} {name}: {reason}");
-        must_not_restrict(&kind, &id, &line)?;
-        if reasons.len() >= MAX_LEFT_OUT || !left_out.insert((kind, id)) {
-            return Err(Failure::of(format!("more than {MAX_LEFT_OUT} records break rules, the last is {line}; nothing was imported")));
+        leave_out(&kind, &id, &name, &reason.to_string(), &mut reasons)?;
+        if !left_out.insert((kind, id)) {
+            return Err(Failure::of(reason));
         }
-        reasons.push(line);
     }
 }
 
-/// Removes records whose id is missing, occurs twice, or is not a valid id.
-fn without_bad_ids(kind: &mut SourceKind, reasons: &mut Vec<String>) -> std::result::Result<(), Failure> {
-    let (mut seen, mut bad) = (BTreeSet::new(), Vec::new());
-    kind.records.retain(|record| {
-        let id = text(record, "id");
+/// Removes records whose id is missing, occurs twice, or is not a valid id. `named` is the member that names a record in the report.
+fn without_bad_ids(kind: &str, named: &str, records: &mut Vec<Json>, reasons: &mut Vec<String>) -> std::result::Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    let mut good = Vec::with_capacity(records.len());
+    for record in records.drain(..) {
+        let id = text(&record, "id");
         let is_id = (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-        let is_good = is_id && seen.insert(id.to_owned());
-        bad.extend((!is_good).then(|| format!("{} {}: its id {id:?} is not valid, or occurs twice", kind.path, text(record, "name"))));
-        is_good
-    });
-    bad.iter().try_for_each(|line| must_not_restrict(&kind.path, "", line))?;
-    reasons.append(&mut bad);
+        if is_id && seen.insert(id.to_owned()) {
+            good.push(record);
+        } else {
+            leave_out(kind, "", text(&record, named), &format!("its id {id:?} is not valid, or occurs twice"), reasons)?;
+        }
+    }
+    *records = good;
+    Ok(())
+}
+
+/// Notes a record that is left out.
+///
+/// # Errors
+/// One line: too many records are left out, or this one restricts access.
+fn leave_out(kind: &str, id: &str, name: &str, reason: &str, reasons: &mut Vec<String>) -> std::result::Result<(), Failure> {
+    let line: String = format!("{kind} {name}: {reason}").chars().take(MAX_LINE).collect();
+    must_not_restrict(kind, id, &line)?;
+    if reasons.len() >= MAX_LEFT_OUT {
+        return Err(Failure::of(format!("more than {MAX_LEFT_OUT} records break rules, the last is {line}; nothing was imported")));
+    }
+    reasons.push(line);
     Ok(())
 }
 
 /// The error if the record that is left out restricts access: a posture check, or the default auth policy, instead of which that of this release
 /// would hold.
 fn must_not_restrict(kind: &str, id: &str, line: &str) -> std::result::Result<(), Failure> {
-    if RESTRICTING.contains(&kind) || (kind == "auth-policies" && id == DEFAULT) {
+    if RESTRICTING.contains(&kind) || (kind == "auth-policies" && id == DEFAULT_AUTH_POLICY) {
         return Err(Failure::of(format!("{line}; without it, more would be allowed than before: nothing was imported")));
     }
     Ok(())
@@ -159,10 +184,6 @@ impl Job {
         is_wanted
     }
 
-    fn of<'n>(&'n self, path: &'n str) -> impl Iterator<Item = &'n Json> {
-        self.network.kinds.iter().filter(move |kind| kind.path == path).flat_map(|kind| &kind.records)
-    }
-
     fn name_of<'n>(&'n self, identity: &'n str) -> &'n str {
         self.network.names.get(identity).map_or(identity, String::as_str)
     }
@@ -173,7 +194,7 @@ impl Job {
         if is(record, "isSystem") || (path == "identities" && is_of_router(record)) {
             return Ok(false);
         }
-        if path == "auth-policies" && id == DEFAULT {
+        if path == "auth-policies" && id == DEFAULT_AUTH_POLICY {
             (of.replace)(change, id, (of.whole)(draft_with_ids(kind, record))?)?;
             return Ok(true);
         }
@@ -214,7 +235,7 @@ impl Job {
     }
 
     fn states(&self, change: &Change<'_, '_>) -> Result<()> {
-        for record in self.of("identities") {
+        for record in records_of(&self.network.kinds, "identities") {
             let id = text(record, "id");
             // The identity of a router is there if the router has a tunneler.
             let is_there = !is_of_router(record) || change.find(&Id::<Identity>::from_text(id))?.is_some();
@@ -235,10 +256,11 @@ impl Job {
 
     fn authenticators(&self, change: &Change<'_, '_>, carried: &mut Carried) -> Result<()> {
         let (user, password) = &self.network.user;
+        let issuers = Issuers::read(change)?;
         for record in &self.network.credentials.authenticators {
             let (id, identity, username) = (text(record, "id"), text(record, "identityId"), text(record, "username"));
             let is_lost = self.left_out.contains(&("identities".to_owned(), identity.to_owned()));
-            if is_lost || !self.begin("authenticators", record, "identityId") {
+            if is_lost || !self.begin(AUTHENTICATORS, record, CREDENTIAL_OF) {
                 continue;
             }
             let name = self.name_of(identity);
@@ -248,7 +270,7 @@ impl Job {
                     carried::enroll(change, identity, Method::Updb, None, Some(username))?;
                     carried.enrolled.push(format!("{name} (password, user name {username})"));
                 }
-                "cert" if carried::certificate(change, id, identity, text(record, "fingerprint"), text(record, "certPem"))? => {
+                "cert" if carried::certificate(change, &issuers, id, identity, text(record, "fingerprint"), text(record, "certPem"))? => {
                     carried.certificates += 1;
                 }
                 "cert" => {
@@ -266,7 +288,7 @@ impl Job {
             let (identity, ca, username) = (text(record, "identityId"), text(record, "caId"), text(record, "username"));
             let is_lost = self.left_out.contains(&("identities".to_owned(), identity.to_owned()));
             let is_over = text(record, "expiresAt").parse().is_ok_and(|end: crate::clock::Timestamp| end < change.now());
-            if identity.is_empty() || is_lost || is_over || !self.begin("enrollments", record, "identityId") {
+            if identity.is_empty() || is_lost || is_over || !self.begin(ENROLLMENTS, record, CREDENTIAL_OF) {
                 continue;
             }
             let method = match text(record, "method") {

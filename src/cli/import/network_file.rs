@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::source::{DEFAULT, SourceKind, is_given, text};
+use super::source::{SourceKind, is_given, records_of, text};
 use crate::{
     cli::{api::output, failure::Failure},
     clock::Clock,
-    entity::builtin,
+    entity::{builtin, identity::DEFAULT_AUTH_POLICY},
 };
 
 /// Members with free data, in which ids are not replaced.
@@ -23,7 +23,8 @@ pub(crate) fn network(kinds: &[SourceKind]) -> Result<Map<String, Json>, Failure
     let all: BTreeMap<String, String> =
         kinds.iter().flat_map(|kind| &kind.records).map(|record| (text(record, "id").into(), text(record, "name").into())).collect();
     let known = shipped_types()?;
-    let names = all.iter().filter(|(id, _)| *id != DEFAULT).map(|(id, name)| (id.clone(), name.clone())).collect();
+    // Other members may have this id as a text that is no id.
+    let names = all.iter().filter(|(id, _)| *id != DEFAULT_AUTH_POLICY).map(|(id, name)| (id.clone(), name.clone())).collect();
     let mut network = Map::new();
     for kind in kinds {
         let is_shipped = |record: &Json| kind.path == "config-types" && known.iter().any(|name| name == text(record, "name"));
@@ -91,7 +92,7 @@ pub(super) fn report(kinds: &[SourceKind], missing: &[String]) -> Vec<String> {
         ("transit-routers", "Transit routers to enroll again"),
         ("cas", "CAs to verify again (overkeep verify ca)"),
     ] {
-        let records = kinds.iter().filter(|kind| kind.path == path).flat_map(|kind| &kind.records).filter(|record| !is_given(record));
+        let records = records_of(kinds, path).filter(|record| !is_given(record));
         told(what, records.filter_map(|record| record.get("name")?.as_str()).collect());
     }
     told("Kinds that the other controller does not list", missing.iter().map(String::as_str).collect());

@@ -1,16 +1,16 @@
 //! A new data file with the network of another controller. It appears under its name only when it is complete.
 
-use std::{collections::BTreeSet, ffi::OsString, fs, path::PathBuf};
+use std::{collections::BTreeSet, ffi::OsString, fs, io, path::PathBuf};
 
 use clap::Args;
 
 use super::{
     carry::{self, Carried, Network},
     network_file::names_line,
-    source::{Credentials, SourceKind, is, text},
+    source::{Credentials, SourceKind, is, records_of, text},
 };
 use crate::{
-    admin_socket::{AdminContext, Command, Outcome},
+    admin_socket::{Command, Outcome},
     cli::{
         admin::ControllerFlags,
         api::output,
@@ -20,7 +20,7 @@ use crate::{
     config::{Address, Config},
     controller,
     http::Interfaces,
-    store::{Progress, beside, sync_directory},
+    store::{Progress, ReservedName, beside},
 };
 
 /// The suffix of the file while it is incomplete.
@@ -48,6 +48,8 @@ pub(super) struct NewFileFlags {
 /// A data file to be written.
 pub(super) struct NewFile {
     path: PathBuf,
+    /// Held until the complete file has the name, so that no other program creates one meanwhile.
+    reserved: ReservedName,
     incomplete: PathBuf,
     config: Config,
     advertised: Address,
@@ -69,8 +71,13 @@ impl NewFile {
         if path.symlink_metadata().is_ok() {
             return Err(Failure::of(format!("--into: {} exists already", path.display())));
         }
-        if incomplete.symlink_metadata().is_ok() {
-            return Err(Failure::of(format!("--into: {} is from an import that runs or was interrupted; delete it", incomplete.display())));
+        let reserved = ReservedName::take(&path).map_err(|error| Failure::of(format!("--into: {error}")))?;
+        // No import to this name runs: what is there was left by one that was interrupted.
+        match fs::remove_file(&incomplete) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::of(format!("--into: {}: {error}", incomplete.display())));
+            }
+            _ => {}
         }
         let config = ControllerFlags::with_passphrase(config, &incomplete, passphrase_file).config(environment)?;
         let advertised = match advertise.or_else(|| config.advertise.first().cloned()) {
@@ -78,7 +85,7 @@ impl NewFile {
             None => host.parse().map_err(|error| Failure::Flag(format!("--from: {error}; give --advertise")))?,
         };
         let adopted = authority.command()?;
-        Ok(Some(Self { path, incomplete, config, advertised, adopted }))
+        Ok(Some(Self { path, reserved, incomplete, config, advertised, adopted }))
     }
 
     /// Writes the file. The user who read the other controller keeps this password.
@@ -96,50 +103,32 @@ impl NewFile {
             return Err(Failure::of(format!("the other controller does not list {kind}; without them, more would be allowed than before")));
         }
         let mut lines = notes(&kinds, &credentials, missing);
-        // If this fails, the file may be that of another import, which is not ours to remove.
-        let context = controller::new_file(&self.config, self.advertised.clone()).map_err(Failure::of)?;
-        let written = self.fill(&context, user, password, kinds, credentials);
-        let (carried, authority) = match written {
-            Ok(written) => written,
-            Err(failure) => {
-                drop(fs::remove_file(&self.incomplete));
-                return Err(failure);
-            }
-        };
+        let Self { path, reserved, incomplete, config, advertised, adopted } = self;
+        let written = fill(&config, advertised, adopted, (user, password), kinds, credentials).and_then(|written| {
+            reserved.give_to(&incomplete).map_err(|error| Failure::of(format!("--into: {}: {error}", path.display())))?;
+            Ok(written)
+        });
+        let (carried, authority) = written.inspect_err(|_| drop(fs::remove_file(&incomplete)))?;
         let mut report = report(&carried);
         report.extend(authority);
         report.append(&mut lines);
-        report.push(format!("{} is complete; start it with overkeep run --data {0}", self.path.display()));
+        report.push(format!("{} is complete; start it with overkeep run --data {0}", path.display()));
         Ok(if carried.left_out.is_empty() { Outcome::Done(report) } else { Outcome::Problems(report) })
     }
+}
 
-    fn fill(
-        &self,
-        context: &AdminContext,
-        user: String,
-        password: &str,
-        kinds: Vec<SourceKind>,
-        credentials: Credentials,
-    ) -> Result<(Carried, Vec<String>), Failure> {
-        let filled = self.fill_in(context, user, password, kinds, credentials);
-        context.store.close();
-        let filled = filled?;
-        // A hard link, unlike a rename, never replaces a file that was made meanwhile.
-        fs::hard_link(&self.incomplete, &self.path).map_err(|error| Failure::of(format!("--into: {}: {error}", self.path.display())))?;
-        let placed = fs::remove_file(&self.incomplete).and_then(|()| sync_directory(&self.path));
-        placed.map_err(|error| Failure::of(format!("--into: {}: {error}", self.incomplete.display())))?;
-        Ok(filled)
-    }
-
-    fn fill_in(
-        &self,
-        context: &AdminContext,
-        user: String,
-        password: &str,
-        kinds: Vec<SourceKind>,
-        credentials: Credentials,
-    ) -> Result<(Carried, Vec<String>), Failure> {
-        let authority = match self.adopted.clone().map(|command| context.act(command, &Progress::default().into())) {
+/// Writes the file of a configuration, complete and closed. Returns what was carried, and the lines about the adopted authority.
+fn fill(
+    config: &Config,
+    advertised: Address,
+    adopted: Option<Command>,
+    (user, password): (String, &str),
+    kinds: Vec<SourceKind>,
+    credentials: Credentials,
+) -> Result<(Carried, Vec<String>), Failure> {
+    let context = controller::new_file(config, advertised).map_err(Failure::of)?;
+    let filled = || {
+        let authority = match adopted.map(|command| context.act(command, &Progress::default().into())) {
             Some(outcome) => match outcome.map_err(Failure::of)? {
                 Outcome::Done(lines) | Outcome::Problems(lines) => lines,
             },
@@ -148,9 +137,12 @@ impl NewFile {
         let declared = Interfaces::new().map_err(Failure::of)?.declared();
         let password = context.passwords.hash_now(password).map_err(Failure::of)?;
         let carried = carry::carry(&context.changes, Network::new(kinds, credentials, declared, (user, password)))?;
-        controller::complete(context).map_err(Failure::of)?;
+        controller::complete(&context).map_err(Failure::of)?;
         Ok((carried, authority))
-    }
+    };
+    let filled = filled();
+    context.store.close();
+    filled
 }
 
 fn report(carried: &Carried) -> Vec<String> {
@@ -165,10 +157,10 @@ fn report(carried: &Carried) -> Vec<String> {
 
 /// Lines about what an import never carries, with the names of the records.
 fn notes(kinds: &[SourceKind], credentials: &Credentials, missing: &[String]) -> Vec<String> {
-    let identities = || kinds.iter().filter(|kind| kind.path == "identities").flat_map(|kind| &kind.records);
-    let second: Vec<&str> = identities().filter(|record| is(record, "isMfaEnabled")).map(|record| text(record, "name")).collect();
-    let unproven = kinds.iter().filter(|kind| kind.path == "cas").flat_map(|kind| &kind.records).filter(|record| !is(record, "isVerified"));
-    let unproven: Vec<&str> = unproven.map(|record| text(record, "name")).collect();
+    let second: Vec<&str> =
+        records_of(kinds, "identities").filter(|record| is(record, "isMfaEnabled")).map(|record| text(record, "name")).collect();
+    let unproven: Vec<&str> =
+        records_of(kinds, "cas").filter(|record| !is(record, "isVerified")).map(|record| text(record, "name")).collect();
     // Terminators of these two bindings are left out: their hosts create them again when they connect.
     let fixed = credentials.terminators.iter().filter(|record| text(record, "binding") != "edge" && text(record, "binding") != "tunnel");
     let fixed: Vec<String> = fixed
@@ -178,7 +170,7 @@ fn notes(kinds: &[SourceKind], credentials: &Credentials, missing: &[String]) ->
         })
         .collect();
     let mut roles = BTreeSet::new();
-    for policy in kinds.iter().filter(|kind| kind.path == "edge-router-policies").flat_map(|kind| &kind.records) {
+    for policy in records_of(kinds, "edge-router-policies") {
         let named = policy.get("edgeRouterRoles").and_then(serde_json::Value::as_array).into_iter().flatten();
         roles.extend(named.filter_map(|role| role.as_str()?.strip_prefix('#')));
     }

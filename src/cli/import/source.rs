@@ -4,14 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value as Json};
 
-use crate::cli::{
-    api::{self, grammar::Grammar, request::Request, transport::Transport},
-    failure::Failure,
+use crate::{
+    cli::{
+        api::{self, grammar::Grammar, request::Request, transport::Transport},
+        failure::Failure,
+    },
+    entity::identity::DEFAULT_AUTH_POLICY,
 };
 
 const BASE: &str = "/edge/management/v1";
-/// The id of the default auth policy. Other members may have the same text as a value that is no id.
-pub(super) const DEFAULT: &str = "default";
 
 /// A kind of network files: its path, its members, and the records of the other controller.
 pub(crate) struct SourceKind {
@@ -57,7 +58,7 @@ pub(crate) fn records(source: &Transport, grammar: &Grammar) -> Result<(Vec<Sour
 pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<Credentials, Failure> {
     let all = |path: &str| Ok::<_, Failure>(list(source, path)?.unwrap_or_default());
     let mut overrides = HashMap::new();
-    for identity in kinds.iter().filter(|kind| kind.path == "identities").flat_map(|kind| &kind.records) {
+    for identity in records_of(kinds, "identities") {
         let id = text(identity, "id");
         let configs = list(source, &format!("identities/{}/service-configs", encoded(id)))?.unwrap_or_default();
         let pair = |one: &Json| {
@@ -114,6 +115,11 @@ fn kinds(grammar: &Grammar) -> Result<Vec<SourceKind>, Failure> {
     Ok(schema.iter().filter_map(kind).collect())
 }
 
+/// The records of a kind, by its path.
+pub(crate) fn records_of<'k>(kinds: &'k [SourceKind], path: &str) -> impl Iterator<Item = &'k Json> {
+    kinds.iter().filter(move |kind| kind.path == path).flat_map(|kind| &kind.records)
+}
+
 /// A member that is a text; empty if it is missing.
 pub(crate) fn text<'r>(record: &'r Json, member: &str) -> &'r str {
     record.get(member).and_then(Json::as_str).unwrap_or_default()
@@ -131,5 +137,5 @@ pub(super) fn is_of_router(record: &Json) -> bool {
 
 /// Whether a controller makes the record by itself: the first administrator, identities and policies of routers, the default auth policy.
 pub(crate) fn is_given(record: &Json) -> bool {
-    is(record, "isDefaultAdmin") || is(record, "isSystem") || is_of_router(record) || text(record, "id") == DEFAULT
+    is(record, "isDefaultAdmin") || is(record, "isSystem") || is_of_router(record) || text(record, "id") == DEFAULT_AUTH_POLICY
 }

@@ -189,13 +189,13 @@ fn regular(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
 }
 
 /// The path under which a new file is prepared.
-pub(crate) fn unnamed(path: &Path) -> PathBuf {
+fn unnamed(path: &Path) -> PathBuf {
     beside(path, ".new")
 }
 
 /// Creates the file in which a new data file is prepared, and locks it as long as the result lives. A file that another start left
 /// incomplete is removed; a file that another process is preparing is not.
-pub(crate) fn reserve(path: &Path) -> Result<File, OpenError> {
+fn reserve(path: &Path) -> Result<File, OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     clear(&unnamed(path)).map_err(|error| if let OpenError::Locked(_) = error { OpenError::Locked(path.into()) } else { error })?;
     let file = create_private(&unnamed(path)).map_err(refused)?;
@@ -209,6 +209,38 @@ pub(crate) fn reserve(path: &Path) -> Result<File, OpenError> {
         return Err(OpenError::Locked(path.into()));
     }
     Ok(file)
+}
+
+/// The name of a data file that does not exist. As long as this lives, no other process creates the file.
+pub(crate) struct ReservedName {
+    path: PathBuf,
+    /// Holds the lock.
+    _unnamed: File,
+}
+
+impl ReservedName {
+    /// Reserves a name, as [`reserve`].
+    ///
+    /// # Errors
+    /// The file exists, or another process prepares it.
+    pub(crate) fn take(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self { path: path.into(), _unnamed: reserve(path)? })
+    }
+
+    /// Gives the name to a complete file in the same directory.
+    ///
+    /// # Errors
+    /// The file cannot be renamed.
+    pub(crate) fn give_to(self, complete: &Path) -> io::Result<()> {
+        std::fs::rename(complete, &self.path)?;
+        sync_directory(&self.path)
+    }
+}
+
+impl Drop for ReservedName {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(unnamed(&self.path)));
+    }
 }
 
 /// Creates the file at a path that must not exist, and returns its metadata.
