@@ -173,8 +173,8 @@ impl Found<'_> {
     }
 }
 
-/// What expires within this time is logged and counted by the metrics.
-const HORIZON: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// What expires within this time is logged, counted by the metrics and found by the doctor.
+pub(crate) const HORIZON: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The interval between two reads, and between two log lines.
 const READ_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const LOG_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);

@@ -147,6 +147,22 @@ fn findings_of_network_are_served() {
 }
 
 #[test]
+fn doctor_fetches_no_plain_keys() {
+    let server = TestServer::with(Clock::system(), |config| config.key_sets.allow_http = true);
+    let signer = json!({
+        "name": fresh("plain"), "issuer": fresh("https://idp.test"), "audience": "a", "enabled": true, "jwksEndpoint": "http://idp.invalid/keys"
+    });
+    server.admin.post("/external-jwt-signers", signer).expect(201);
+    let detail = |server: &TestServer| {
+        let served = server.admin.get("/overkeep/v1/doctor?network=true").expect(200);
+        of(served.data().as_array().unwrap(), "key sets")["detail"].as_str().unwrap().to_owned()
+    };
+    assert!(!detail(&server).contains("allow-http"));
+    let server = server.restarted(|_| ());
+    assert!(detail(&server).contains("must be an https address; key-sets.allow-http"), "{}", detail(&server));
+}
+
+#[test]
 fn last_hour_counts_logins() {
     let server = TestServer::start();
     let (_, alice) = server.user(&fresh("alice"), json!({}));

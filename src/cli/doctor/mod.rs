@@ -1,6 +1,6 @@
 //! `overkeep doctor`: checks what the controller of this host needs, and names a remedy for each problem. The command changes nothing.
 
-mod network;
+mod running;
 
 use std::ffi::OsString;
 
@@ -14,8 +14,11 @@ use super::{
 use crate::{
     admin_socket::{Outcome, socket},
     config::Config,
-    maintenance::doctor::{self, Finding},
+    maintenance::doctor::{self, Finding, network},
 };
+
+/// The check whether a controller runs.
+const CONTROLLER: &str = "controller";
 
 /// Check what a controller on this host needs: files, disk, clock, limits, snapshots, ports, advertised addresses, certificates, key sets.
 /// Without a configuration file and variables, a running controller is checked with the configuration that it runs with.
@@ -36,14 +39,7 @@ impl Doctor {
     /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
-        let controller = Transport::Host(socket::beside(&config.data));
-        // Without a configuration, the checks use that of the running controller.
-        let is_unconfigured = config == Config { data: config.data.clone(), ..Config::default() };
-        let running = is_unconfigured.then(|| network::running_findings(&controller)).flatten();
-        let findings = match running {
-            Some(findings) => findings,
-            None => doctor::findings(&config).into_iter().chain(network::findings(&config, &controller)).collect(),
-        };
+        let findings = all_findings(&config);
         let is_good = findings.iter().all(|finding| finding.healthy);
         let lines = match self.output.as_str() {
             "json" => vec![serde_json::to_string_pretty(&findings).map_err(Failure::of)?],
@@ -51,6 +47,32 @@ impl Doctor {
         };
         Ok(if is_good { Outcome::Done(lines) } else { Outcome::Problems(lines) })
     }
+}
+
+/// The findings about the controller of a data file. A running controller makes those about its records. It makes all of them if the
+/// configuration names nothing but the data file.
+fn all_findings(config: &Config) -> Vec<Finding> {
+    let controller = Transport::Host(socket::beside(&config.data));
+    let Some(authorities) = running::authorities(&controller) else {
+        let data = config.data.display();
+        let detail = format!("no controller answers beside {data}; addresses, certificates and key sets were not checked");
+        let mend = "start the controller with overkeep run, or run this command as the user of the controller";
+        let stopped = Finding::bad(CONTROLLER, detail, mend);
+        return doctor::findings(config).into_iter().chain([stopped]).chain(network::address_findings(config, None)).collect();
+    };
+    let made = running::findings(&controller);
+    let is_configured = *config != Config { data: config.data.clone(), ..Config::default() };
+    if let (false, Ok(made)) = (is_configured, &made) {
+        let answers = Finding::good(CONTROLLER, "it answers, and is checked with the configuration that it runs with");
+        return made.iter().cloned().chain([answers]).collect();
+    }
+    let answers = match &made {
+        Ok(_) => Finding::good(CONTROLLER, format!("it answers beside {}", config.data.display())),
+        Err(reason) => Finding::bad(CONTROLLER, format!("it answers, and could not check its records: {reason}"), "run this command again"),
+    };
+    let of_records = made.unwrap_or_default().into_iter().filter(|finding| network::RECORD_CHECKS.contains(&&*finding.check));
+    let own = doctor::findings(config).into_iter().chain([answers]).chain(network::address_findings(config, Some(&authorities)));
+    own.chain(of_records).collect()
 }
 
 /// The lines about a finding, for people.

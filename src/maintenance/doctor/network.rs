@@ -11,6 +11,7 @@ use rustls::pki_types::CertificateDer;
 use super::Finding;
 use crate::{
     config::{Address, Config},
+    entity::endpoint::Endpoint,
     outbound::Client,
 };
 
@@ -23,30 +24,39 @@ const MAX_ANSWER: u64 = 1 << 20;
 /// Names in one finding.
 const SHOWN: usize = 5;
 
-/// What the checks know of a running controller.
-pub(crate) struct ControllerFacts {
-    /// The authorities that its clients trust.
-    pub authorities: Vec<CertificateDer<'static>>,
-    /// Kinds and names of what ends within 30 days or has ended, without enrollments.
-    pub ending: Result<Vec<String>, String>,
-    /// Names of the enabled signers with a key set, and its URL.
-    pub signers: Result<Vec<(String, String)>, String>,
-}
+/// The checks of [`record_findings`].
+pub(crate) const RECORD_CHECKS: [&str; 2] = [CERTIFICATES, KEY_SETS];
+const CERTIFICATES: &str = "certificates";
+const KEY_SETS: &str = "key sets";
 
-/// The findings of all network checks. `controller` is what is known of the controller that runs with this configuration; `None` if none
-/// runs.
-pub(crate) fn findings(config: &Config, controller: Option<&ControllerFacts>) -> Vec<Finding> {
+/// The findings about ports and advertised addresses. `authorities` are those that clients of the controller trust that runs with this
+/// configuration; `None` if none runs.
+pub(crate) fn address_findings(config: &Config, authorities: Option<&[CertificateDer<'_>]>) -> Vec<Finding> {
     let own = [config.router.listen.filter(|_| config.router.enabled), config.routers.listen, config.metrics.listen];
     let addresses = config.listen.addresses().iter().copied().chain(own.into_iter().flatten()).filter(|address| address.port() != 0);
-    let mut found: Vec<Finding> = addresses.map(|address| port(address, controller.is_some())).collect();
-    let Some(ControllerFacts { authorities, ending, signers }) = controller else { return found };
+    let mut found: Vec<Finding> = addresses.map(|address| port(address, authorities.is_some())).collect();
+    let Some(authorities) = authorities else { return found };
     let addresses: Vec<SocketAddr> = config.listen.addresses().iter().copied().filter(|address| address.port() != 0).collect();
     let advertised = if config.advertise.is_empty() && addresses.is_empty() { Vec::new() } else { config.advertised(&addresses) };
-    let authorities = config.tls.certificate.is_none().then_some(authorities.as_slice());
+    let authorities = config.tls.certificate.is_none().then_some(authorities);
     found.extend(advertised.iter().map(|address| served(address, authorities)));
-    found.push(certificates(ending));
-    found.push(key_sets(signers));
     found
+}
+
+/// What the controller knows of its records.
+pub(crate) struct RecordFacts {
+    /// Kinds and names of what ends within 30 days or has ended, without enrollments.
+    pub ending: Vec<String>,
+    /// Names of the enabled signers with a key set, and its URL.
+    pub signers: Vec<(String, String)>,
+}
+
+/// The findings about certificates that end, and about the key sets of signers. `facts` is an error if the records cannot be read.
+pub(crate) fn record_findings(config: &Config, facts: Result<&RecordFacts, &str>) -> Vec<Finding> {
+    match facts {
+        Ok(RecordFacts { ending, signers }) => vec![certificates(ending), key_sets(signers, config.key_sets.allow_http)],
+        Err(error) => RECORD_CHECKS.map(|check| Finding::bad(check, error, "overkeep check")).into(),
+    }
 }
 
 /// A port that the controller listens on, or would listen on.
@@ -81,7 +91,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 /// Whether an advertised address leads to this controller, and the certificate there has the name of the address. `authorities` are those
 /// of the controller's own certificate; `None` if the controller serves a certificate of another issuer.
-pub(crate) fn served(address: &Address, authorities: Option<&[CertificateDer<'_>]>) -> Finding {
+fn served(address: &Address, authorities: Option<&[CertificateDer<'_>]>) -> Finding {
     const CHECK: &str = "advertised address";
     let resolved = (address.host(), address.port()).to_socket_addrs().map(|found| found.map(|at| at.ip().to_string()).collect::<Vec<_>>());
     let resolved = match resolved {
@@ -109,31 +119,27 @@ pub(crate) fn served(address: &Address, authorities: Option<&[CertificateDer<'_>
 }
 
 /// Certificates that end within 30 days.
-pub(crate) fn certificates(ending: &Result<Vec<String>, String>) -> Finding {
-    const CHECK: &str = "certificates";
-    match ending {
-        Ok(ending) if ending.is_empty() => Finding::good(CHECK, "none ends within 30 days"),
-        Ok(ending) => {
-            let first: Vec<&str> = ending.iter().take(SHOWN).map(String::as_str).collect();
-            let told = format!("{} end within 30 days or have ended: {}", ending.len(), first.join(", "));
-            Finding::bad(CHECK, told, "overkeep expiring lists them; enroll again what does not renew itself")
-        }
-        Err(error) => Finding::bad(CHECK, error, "overkeep check"),
+fn certificates(ending: &[String]) -> Finding {
+    if ending.is_empty() {
+        return Finding::good(CERTIFICATES, "none ends within 30 days");
     }
+    let first: Vec<&str> = ending.iter().take(SHOWN).map(String::as_str).collect();
+    let told = format!("{} end within 30 days or have ended: {}", ending.len(), first.join(", "));
+    Finding::bad(CERTIFICATES, told, "overkeep expiring lists them; enroll again what does not renew itself")
 }
 
-/// Whether the key sets of the signers can be fetched from this host.
-pub(crate) fn key_sets(signers: &Result<Vec<(String, String)>, String>) -> Finding {
-    const CHECK: &str = "key sets";
-    let signers = match signers {
-        Ok(signers) => signers,
-        Err(error) => return Finding::bad(CHECK, error, "overkeep check"),
-    };
+/// Whether the key sets of the signers can be fetched from this host. `allow_http`: whether http is allowed from other hosts.
+fn key_sets(signers: &[(String, String)], allow_http: bool) -> Finding {
     let (mut reached, mut failed, until) = (0_usize, Vec::new(), Instant::now() + PATIENCE_WITH_KEY_SETS);
     let client = Client::of_system(PATIENCE);
     for (name, endpoint) in signers {
         if Instant::now() > until {
             failed.push(format!("{name}: not checked, as the others took too long"));
+            continue;
+        }
+        let admitted = Endpoint::read(endpoint).ok_or("is not an http or https URL").and_then(|read| read.admit(allow_http));
+        if let Err(reason) = admitted {
+            failed.push(format!("{name}: {reason}"));
             continue;
         }
         match client.as_ref().map_err(Clone::clone).and_then(|client| client.get(endpoint, MAX_ANSWER)).map(|answer| answer.status) {
@@ -143,9 +149,9 @@ pub(crate) fn key_sets(signers: &Result<Vec<(String, String)>, String>) -> Findi
         }
     }
     if failed.is_empty() {
-        return Finding::good(CHECK, format!("{reached} can be fetched"));
+        return Finding::good(KEY_SETS, format!("{reached} can be fetched"));
     }
     failed.truncate(SHOWN);
     let mend = "the jwksEndpoint must be reachable from this host, with a certificate of an authority that the system trusts";
-    Finding::bad(CHECK, failed.join("; "), mend)
+    Finding::bad(KEY_SETS, failed.join("; "), mend)
 }

@@ -1,26 +1,22 @@
 //! Findings: problems of this controller on its host and in its network, each with its remedy.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::network::BooleanText;
 use crate::{
+    config::Config,
     entity::ExternalJwtSigner,
     error::{Error, Result},
-    expiring::{ExpiringKind, expiring},
+    expiring::{ExpiringKind, HORIZON, expiring},
     http::{answer::Shown, call::Call, extractor::Query},
     maintenance::doctor::{
         self, Finding,
-        network::{self, ControllerFacts},
+        network::{self, RecordFacts},
     },
     store::Progress,
 };
-
-/// Certificates and other items that end within this time are findings.
-const AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// Seconds in `retry-after` while the network is being checked for another caller.
 const RETRY: u32 = 10;
@@ -35,7 +31,10 @@ pub(crate) struct Checks {
 
 /// GET /doctor
 pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks>) -> Result<Shown<Vec<Finding>>> {
-    let config = call.config.clone();
+    let mut config = Config::clone(&call.config);
+    // With the port that the system chose, if the configuration lets it choose one.
+    config.advertise = call.addresses.iter().filter_map(|address| address.parse().ok()).collect();
+    let authorities = call.keystore.trusted_der(call.now.seconds());
     let with_network = if network == Some(BooleanText::True) {
         let permit = call.network_checks.clone().try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy { retry_after: RETRY })?;
@@ -46,17 +45,19 @@ pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks
     // The thread holds the permit: it goes on if the caller is dropped.
     let found = spawn_blocking(move || {
         let mut found = doctor::findings(&config);
-        found.extend(with_network.iter().flat_map(|(facts, _permit)| network::findings(&config, Some(facts))));
+        if let Some((facts, _permit)) = with_network {
+            found.extend(network::address_findings(&config, Some(&authorities)));
+            found.extend(network::record_findings(&config, facts.as_ref().map_err(String::as_str)));
+        }
         found
     });
     found.await.map(Shown).map_err(|e| Error::Internal(format!("the checks of the host did not complete: {e}")))
 }
 
-/// The facts about this controller that the checks need. What cannot be read becomes a finding.
-async fn facts_of(call: &Call) -> ControllerFacts {
+/// What the checks need of the records. The error becomes a finding.
+async fn facts_of(call: &Call) -> std::result::Result<RecordFacts, String> {
     let keystore = call.keystore.clone();
-    let authorities = keystore.trusted_der(call.now.seconds());
-    let before = call.now.plus(AHEAD);
+    let before = call.now.plus(HORIZON);
     let read = call.store.scan(move |tx| {
         let ending = expiring(tx, &keystore, None, before, &Progress::default())?;
         let mut signers = Vec::new();
@@ -67,12 +68,8 @@ async fn facts_of(call: &Call) -> ControllerFacts {
         })?;
         Ok((ending, signers))
     });
-    match read.await {
-        Ok((ending, signers)) => {
-            let ending = ending.into_iter().filter(|item| item.kind != ExpiringKind::Enrollment);
-            let ending = ending.map(|item| format!("{} {}", item.kind.as_str(), item.name)).collect();
-            ControllerFacts { authorities, ending: Ok(ending), signers: Ok(signers) }
-        }
-        Err(error) => ControllerFacts { authorities, ending: Err(error.to_string()), signers: Err(error.to_string()) },
-    }
+    let (ending, signers) = read.await.map_err(|error| error.to_string())?;
+    // Enrollments are left out because they are meant to end within hours.
+    let ending = ending.into_iter().filter(|item| item.kind != ExpiringKind::Enrollment);
+    Ok(RecordFacts { ending: ending.map(|item| format!("{} {}", item.kind.as_str(), item.name)).collect(), signers })
 }
