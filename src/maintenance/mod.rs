@@ -27,7 +27,7 @@ pub(crate) use upgrade::{record_release, upgrade};
 
 use std::{
     path::{Path, PathBuf, absolute},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+    sync::{Arc, Mutex, MutexGuard, TryLockError},
     time::Duration,
 };
 
@@ -183,8 +183,4 @@ fn new_snapshot(store: &Reader, to: &Path, progress: &Progress) -> Result<Manife
         Ok(true) => Err(Error::Storage(format!("{}: the name is taken; choose a file that does not exist", to.display()))),
         Err(reason) => Err(Error::Storage(format!("{}: {reason}", to.display()))),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

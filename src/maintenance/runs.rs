@@ -6,11 +6,12 @@
 use std::{
     fmt::{Debug, Display},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     thread::{self, JoinHandle},
 };
 
-use super::lock;
+use parking_lot::{Mutex, MutexGuard};
+
 use crate::{
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
@@ -86,7 +87,7 @@ impl<W: Clone + Debug, T: Clone, E: Clone + Display> Runs<W, T, E> {
 
     /// The state of the last or current run; `None` before the first.
     pub(super) fn state(&self) -> Option<RunState<W, T, E>> {
-        lock(&self.0.run).as_ref().map(|Run { work, started_at, end, progress, .. }| RunState {
+        self.0.run.lock().as_ref().map(|Run { work, started_at, end, progress, .. }| RunState {
             work: work.clone(),
             started_at: *started_at,
             end: end.clone(),
@@ -96,12 +97,12 @@ impl<W: Clone + Debug, T: Clone, E: Clone + Display> Runs<W, T, E> {
 
     /// Whether a run is in progress.
     pub(super) fn is_running(&self) -> bool {
-        lock(&self.0.run).as_ref().is_some_and(|run| run.end.is_none())
+        self.0.run.lock().as_ref().is_some_and(|run| run.end.is_none())
     }
 
     /// Cancels the current run and waits for its end.
     pub(super) fn stop(&self) {
-        let thread = lock(&self.0.run).as_mut().and_then(|run| {
+        let thread = self.0.run.lock().as_mut().and_then(|run| {
             run.progress.stop();
             run.thread.take()
         });
@@ -114,7 +115,7 @@ impl<W: Clone + Debug, T: Clone, E: Clone + Display> Runs<W, T, E> {
 impl<W: Debug, T: Clone, E: Clone + Display> Inner<W, T, E> {
     /// The place of the next run, if none is in progress.
     fn free(&self) -> Result<MutexGuard<'_, Option<Run<W, T, E>>>> {
-        let run = lock(&self.run);
+        let run = self.run.lock();
         if run.as_ref().is_some_and(|run| run.end.is_none()) {
             return Err(Error::Refused(Refusal::RateLimited));
         }
@@ -123,7 +124,7 @@ impl<W: Debug, T: Clone, E: Clone + Display> Inner<W, T, E> {
 
     fn carry_out(&self, progress: &Arc<Progress>, task: impl FnOnce(&Arc<Progress>) -> Result<T, E>) -> Result<T, E> {
         let result = catch_unwind(AssertUnwindSafe(|| task(progress))).unwrap_or_else(|_| Err(self.panicked.clone()));
-        if let Some(run) = lock(&self.run).as_mut() {
+        if let Some(run) = self.run.lock().as_mut() {
             if let Err(error) = &result {
                 tracing::error!(%error, work = ?run.work, "{} failed", self.name);
             }
