@@ -13,11 +13,11 @@ from controller import expect, free_port, tail  # noqa: E402
 COMMAND = 120               # seconds: one block of a page
 
 STAND_INS = {
-    # Everything that the day runs is noted, with status 3 (findings, or changes in a plan) as documented.
+    # Everything that the day runs is noted. The status 3 of a plan says that there are changes, which the pages apply next.
     "overkeep": '''printf '%s\\n' "$*" >> "$HOST/ran"
 status=0
 "$ROOT/usr/bin/overkeep" "$@" || status=$?
-case $1:$status in plan:3 | doctor:3 | expiring:3) exit 0 ;; *) exit $status ;; esac''',
+case $1:$status in plan:3) exit 0 ;; *) exit $status ;; esac''',
     "dpkg": 'exec /usr/bin/dpkg --root="$ROOT" --force-depends "$@"',
     "editor": 'mv "$HOST/controller.toml" "$1"',
     "sudo": 'shift 2; exec "$@"',
@@ -26,17 +26,20 @@ case $1:$status in plan:3 | doctor:3 | expiring:3) exit 0 ;; *) exit $status ;; 
 start)
     line=$(sed -n 's/^ExecStart=//p' "$ROOT/lib/systemd/system/overkeep.service" | sed "s| /| $ROOT/|g; s|^|$ROOT|")
     cd "$ROOT/var/lib/overkeep"
+    printf '%s\\n' "${line#*/overkeep }" >> "$HOST/ran"
     env -u OVERKEEP_DATA setsid $line >> "$HOST/log" 2>&1 < /dev/null &
     echo $! > "$HOST/pid"
     for _ in $(seq 600); do
         [ -S overkeep.redb.sock ] && "$ROOT/usr/bin/overkeep" show version --data overkeep.redb > /dev/null 2>&1 && exit
-        kill -0 "$(cat "$HOST/pid")" 2> /dev/null || break
+        kill -0 "$(cat "$HOST/pid")" 2> /dev/null || { rm "$HOST/pid"; break; }
         sleep 0.1
     done
     exit 1 ;;
 stop)
-    kill "$(cat "$HOST/pid")"
-    while kill -0 "$(cat "$HOST/pid")" 2> /dev/null; do sleep 0.1; done ;;
+    pid=$(cat "$HOST/pid")
+    kill "$pid"
+    while kill -0 "$pid" 2> /dev/null; do sleep 0.1; done
+    rm "$HOST/pid" ;;
 esac''',
 }
 
@@ -78,7 +81,7 @@ class Host:
             path.chmod(0o755)
         shutil.copy(package, self.work / "dist")
         (place / "controller.toml").write_text(
-            f'listen = "127.0.0.1:{self.port}"\n[passwords]\ncost = 10\n[metrics]\nlisten = "127.0.0.1:{self.metrics}"\n'
+            f'listen = "127.0.0.1:{self.port}"\n[http]\nmax-connections = 1000\n[passwords]\ncost = 10\n[metrics]\nlisten = "127.0.0.1:{self.metrics}"\n'
             f'[snapshots]\ndirectory = "{place}/snapshots"\n')
         self.environment = {"PATH": f"{place}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(place / "home"), "HOST": str(place), "ROOT": str(self.root),
                             "OVERKEEP_DATA": str(self.data), "LC_ALL": "C.UTF-8"}
