@@ -1,9 +1,6 @@
 //! A circuit: two ends, the sessions that they depend on, and counters. A circuit has no task of its own.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -13,7 +10,8 @@ use super::{
     channel::Channel,
     circuit_side::CircuitSide,
     fair_queues::QueueId,
-    info::{ChannelEndInfo, CircuitInfo, EndInfo},
+    info::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
+    traffic::Traffic,
 };
 use crate::{
     clock::Timestamp,
@@ -41,10 +39,7 @@ pub(crate) struct Circuit {
     host: OnceLock<HostEnd>,
     state: Mutex<State>,
     closed: Notify,
-    /// Bytes received from the client and from the host.
-    bytes: [AtomicU64; 2],
-    /// The byte counts and rates at the last measurement.
-    rates: Mutex<[Rate; 2]>,
+    pub traffic: Traffic,
 }
 
 /// The session and service that a circuit's client side depends on.
@@ -70,12 +65,6 @@ enum State {
     Closed,
 }
 
-#[derive(Default, Clone, Copy)]
-struct Rate {
-    bytes: u64,
-    per_second: u64,
-}
-
 impl Circuit {
     pub(crate) fn new(id: Arc<str>, since: Timestamp, client: End, request: i32) -> Self {
         Self {
@@ -87,8 +76,7 @@ impl Circuit {
             host: OnceLock::new(),
             state: Mutex::new(State::Pending),
             closed: Notify::new(),
-            bytes: Default::default(),
-            rates: Mutex::default(),
+            traffic: Traffic::default(),
         }
     }
 
@@ -148,38 +136,17 @@ impl Circuit {
         }
     }
 
-    /// Counts data bytes received from a side.
-    pub(crate) fn count(&self, from: CircuitSide, bytes: usize) {
-        let [client, host] = &self.bytes;
-        let counter = if from == CircuitSide::Client { client } else { host };
-        counter.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    /// Updates the rates; the last measurement was `seconds` ago.
-    pub(crate) fn measure(&self, seconds: u64) {
-        let mut rates = self.rates.lock();
-        for (rate, bytes) in rates.iter_mut().zip(&self.bytes) {
-            let bytes = bytes.load(Ordering::Relaxed);
-            *rate = Rate { bytes, per_second: (bytes - rate.bytes) / seconds.max(1) };
-        }
-    }
-
     /// The circuit as administrators see it, at this router; `None` until the host has answered, and if it goes over other routers.
     pub(crate) fn info(&self, router: &str) -> Option<CircuitInfo> {
         let (host, basis) = self.host.get().zip(self.basis.get())?;
         let binding = host.binding.as_ref()?;
-        let [client_rate, host_rate] = *self.rates.lock();
-        let [client_bytes, host_bytes] = self.bytes.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
-        let end = |end: &End, session: &Id<Session>, bytes, rate: Rate| EndInfo {
+        let [from_client, from_host] = self.traffic.info();
+        let end = |end: &End, session: &Id<Session>, sent: SentInfo| EndInfo {
             identity_id: end.channel.identity.to_string(),
             api_session_id: end.channel.api_session.to_string(),
             session_id: session.to_string(),
-            channel: Some(ChannelEndInfo {
-                channel_id: end.channel.number.to_string(),
-                connection: end.connection,
-                bytes,
-                bytes_per_second: rate.per_second,
-            }),
+            channel: Some(ChannelEndInfo { channel_id: end.channel.number.to_string(), connection: end.connection }),
+            sent: Some(sent),
         };
         Some(CircuitInfo {
             id: self.id.to_string(),
@@ -188,8 +155,8 @@ impl Circuit {
             since: self.since,
             routers: vec![router.to_owned()],
             links: Vec::new(),
-            client: end(&self.client, &basis.session, client_bytes, client_rate),
-            host: Some(end(&host.end, &binding.session, host_bytes, host_rate)),
+            client: end(&self.client, &basis.session, from_client),
+            host: Some(end(&host.end, &binding.session, from_host)),
         })
     }
 }

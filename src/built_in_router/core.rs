@@ -19,7 +19,7 @@ use super::{
     counters::Counters,
     elsewhere::Elsewhere,
     fair_queues::QueueBounds,
-    links::{endpoint::Endpoints, link::Links},
+    links::{by_circuit::ByCircuit, endpoint::Endpoint, link::Links, transit::Transit},
     message::{self, Failure},
     numbers::Numbers,
     registry::Registry,
@@ -106,9 +106,10 @@ pub(crate) struct Core {
     /// Notified when a circuit or a channel has ended.
     pub ended: Notify,
     pub numbers: Numbers,
-    /// The links to routers elsewhere, and the ends of circuits over them.
+    /// The links to routers elsewhere, the ends of circuits over them, and the circuits from one to another.
     pub links: Links,
-    pub endpoints: Endpoints,
+    pub endpoints: ByCircuit<Endpoint>,
+    pub transits: ByCircuit<Transit>,
     /// The routers elsewhere; set when the built-in router joins their network.
     pub elsewhere: OnceLock<Box<dyn Elsewhere>>,
 }
@@ -134,7 +135,8 @@ impl Core {
             ended: Notify::new(),
             numbers: Numbers::default(),
             links: Links::default(),
-            endpoints: Endpoints::default(),
+            endpoints: ByCircuit::default(),
+            transits: ByCircuit::default(),
             elsewhere: OnceLock::new(),
             parts,
         }

@@ -198,7 +198,7 @@ async fn dial_elsewhere(
     let host_end = HostEnd { end, binding: None, has_sdk_flow_control: false };
     let established = core.registry.establish(circuit, host_end, || client.channel.outbox.push(client.queue, connected.empty()));
     if established.is_err() {
-        core.endpoints.remove(&endpoint);
+        core.endpoints.remove(&endpoint.circuit, &endpoint);
         elsewhere.circuit_ended(&circuit.id, false);
         return Err(ended());
     }

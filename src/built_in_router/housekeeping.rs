@@ -25,7 +25,8 @@ pub(crate) async fn run(core: Arc<Core>) {
     for round in 0_u32.. {
         ticks.tick().await;
         let open = core.registry.everything();
-        open.circuits.iter().for_each(|circuit| circuit.measure(MEASURE.as_secs()));
+        open.circuits.iter().for_each(|circuit| circuit.traffic.measure(MEASURE.as_secs()));
+        core.transits.all().iter().for_each(|transit| transit.traffic.measure(MEASURE.as_secs()));
         if round % ACTIVE == 0 {
             keep_active(&core, &open);
         }

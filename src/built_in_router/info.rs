@@ -49,6 +49,8 @@ pub struct EndInfo {
     pub session_id: String,
     /// `None` at routers other than the built-in one.
     pub channel: Option<ChannelEndInfo>,
+    /// `None` if the data do not pass the built-in router.
+    pub sent: Option<SentInfo>,
 }
 
 /// The end of a circuit on a channel of the built-in router.
@@ -57,6 +59,11 @@ pub struct ChannelEndInfo {
     pub channel_id: String,
     /// The connection id on its channel.
     pub connection: u32,
+}
+
+/// The data that one end of a circuit has sent, as counted by the built-in router.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SentInfo {
     /// Data bytes received from this end.
     pub bytes: u64,
     /// Data bytes received per second, over the last measurement interval.

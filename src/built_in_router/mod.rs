@@ -45,6 +45,7 @@ mod shares;
 mod terminator_records;
 mod terminators;
 mod trace;
+mod traffic;
 mod writer;
 
 use std::{
@@ -70,7 +71,7 @@ pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
 pub(crate) use self::elsewhere::{Answer, DialElsewhere, Elsewhere};
 pub use self::hello::Peer;
-pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, UNMEASURED};
+pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED};
 pub use self::links::message as link_message;
 pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
 pub(crate) use self::message::{Failure, Reason, Retry};
@@ -193,6 +194,14 @@ impl Router {
         }
     }
 
+    /// Forwards a circuit between the links to the next router on the way to the client and on the way to the host.
+    ///
+    /// # Errors
+    /// A link is not open, or the router starts nothing new.
+    pub(crate) fn pass_through(&self, circuit: &str, links: [&str; 2]) -> Result<(), RouteError> {
+        links::transit::route(self.core().ok_or(RouteError::Link)?, circuit, links)
+    }
+
     /// Removes a circuit over a link: at once if `now`, else after what is on the way has had time to arrive.
     pub(crate) fn unroute(&self, circuit: &str, now: bool) {
         if let Some(inner) = self.0.as_deref() {
@@ -260,6 +269,13 @@ impl Router {
     pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
         let core = self.core()?;
         core.registry.circuit(id)?.info(core.parts.id.as_str())
+    }
+
+    /// What the client and the host of a circuit over a link have sent; `None` if it has no end here and does not pass through.
+    pub(crate) fn traffic_over_links(&self, circuit: &str) -> Option<[SentInfo; 2]> {
+        let core = self.core()?;
+        let end = core.registry.circuit(circuit).map(|circuit| circuit.traffic.info());
+        end.or_else(|| Some(core.transits.find(circuit)?.traffic.info()))
     }
 
     /// Ends a circuit at both ends. Returns whether it existed.

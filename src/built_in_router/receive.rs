@@ -150,7 +150,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             return self.skip(missing).await;
         };
         fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
-        circuit.count(side, frame.body().len());
+        circuit.traffic.count(side, frame.body().len());
         self.core.counters.relayed(side, frame.body().len());
         self.relayed += frame.len();
         reservation.fill(frame);

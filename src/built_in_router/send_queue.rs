@@ -94,10 +94,7 @@ impl SendQueue {
         let mut inner = self.inner.lock();
         let FairQueues { queues, bytes: in_channel, waiting, .. } = &mut *inner;
         let queue = queues.get_mut(&id).filter(|queue| !queue.is_finished).ok_or(Gone)?;
-        let free = self.budget.free();
-        let left = self.room.channel.min(free / 2).saturating_sub(*in_channel);
-        let limit = self.room.queue.min(left / 2).min(free / 8);
-        let fits = queue.bytes + bytes <= limit || (queue.bytes == 0 && (bytes <= left || *in_channel == 0));
+        let (fits, limit) = self.fits(queue, *in_channel, bytes, self.room.queue);
         if fits && self.budget.try_take(bytes) {
             queue.bytes += bytes;
             queue.waiter = None;
@@ -117,6 +114,32 @@ impl SendQueue {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a queue has room for a message, and the maximum bytes in it at present. `room` is its maximum if nothing else is queued.
+    fn fits(&self, queue: &Queue, in_channel: usize, bytes: usize, room: usize) -> (bool, usize) {
+        let free = self.budget.free();
+        let left = self.room.channel.min(free / 2).saturating_sub(in_channel);
+        let limit = room.min(left / 2).min(free / 8);
+        (queue.bytes + bytes <= limit || (queue.bytes == 0 && (bytes <= left || in_channel == 0)), limit)
+    }
+
+    /// Appends a message if its queue has room for it now; `room` is the maximum bytes of the queue. Returns whether it was appended.
+    pub(crate) fn offer(&self, id: QueueId, frame: Frame, room: usize) -> bool {
+        let bytes = frame.len() + OVERHEAD;
+        {
+            let mut inner = self.inner.lock();
+            let FairQueues { queues, bytes: in_channel, .. } = &mut *inner;
+            let Some(queue) = queues.get_mut(&id).filter(|queue| !queue.is_finished) else { return false };
+            if !self.fits(queue, *in_channel, bytes, room).0 || !self.budget.try_take(bytes) {
+                return false;
+            }
+            queue.bytes += bytes;
+            inner.count(bytes);
+            inner.append(id, frame);
+        }
+        self.writer.notify_one();
+        true
     }
 
     /// Appends a message regardless of the limits. Each circuit sends few of them.

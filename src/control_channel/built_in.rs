@@ -57,8 +57,7 @@ pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &ru
         address: None,
         link: RouterLink { version, ..RouterLink::default() },
         listeners: vec![listener],
-        // Circuits begin and end at it, and none passes through it.
-        weight: (record.map_or(0, |record| record.spec.cost), true),
+        weight: record.map_or((0, false), |record| (record.spec.cost, record.spec.no_traversal)),
     }));
     drop(core.built_in.set(router.clone()));
     core.registry.admit(&connection);
@@ -127,9 +126,14 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
         };
         dial::result(&result_core, &result_connection, builder.body(circuit.as_bytes()));
     };
-    let found = core.circuits.find(&route.circuit_id);
-    let link = route.forwards.iter().find(|forward| forward.destination_type() == DestinationType::Link);
-    let (Some(found), Some(link)) = (found, link) else { return done(Err(RouteError::Link)) };
+    let to_links = route.forwards.iter().filter(|forward| forward.destination_type() == DestinationType::Link);
+    let links: Vec<&str> = to_links.map(|forward| forward.destination.as_str()).collect();
+    let link = match links[..] {
+        [link] => link.to_owned(),
+        [to_host, to_client] => return done(router.pass_through(&route.circuit_id, [to_client, to_host]).map(|()| Answer::new())),
+        _ => return done(Err(RouteError::Link)),
+    };
+    let Some(found) = core.circuits.find(&route.circuit_id) else { return done(Err(RouteError::Link)) };
     let host = match route.egress {
         Some(egress) if egress.binding == EDGE => Some(RouteToHost {
             terminator: egress.destination,
@@ -142,7 +146,7 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
         }
         None => None,
     };
-    router.route(Route { circuit: route.circuit_id, link: link.destination.clone(), host }, done);
+    router.route(Route { circuit: route.circuit_id, link, host }, done);
 }
 
 /// The routers elsewhere, as the built-in router sees them.

@@ -111,6 +111,7 @@ impl Circuit {
             api_session_id: api_session.to_string(),
             session_id: session.to_string(),
             channel: None,
+            sent: None,
         };
         Some(CircuitInfo {
             id: self.id.clone(),

@@ -61,9 +61,10 @@ use tokio::{
 
 pub(crate) use self::core::Parts;
 use self::core::Times;
-use self::{core::Core, inspect::Inspection};
+use self::{circuit::Circuit, core::Core, inspect::Inspection};
 use crate::{
     built_in_router::{Basis, CircuitInfo, LinkInfo, PendingReviews, Router},
+    entity::EdgeRouter,
     store::CommitFeed,
 };
 
@@ -147,12 +148,13 @@ impl Control {
     /// # Errors
     /// The first one of `each`.
     pub(crate) fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
-        self.0.core.circuits.all().iter().filter_map(|circuit| circuit.info()).try_for_each(each)
+        let core = &self.0.core;
+        core.circuits.all().iter().filter_map(|circuit| shown_circuit(core, circuit)).try_for_each(each)
     }
 
     /// An open circuit.
     pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
-        self.0.core.circuits.find(id)?.info()
+        shown_circuit(&self.0.core, self.0.core.circuits.find(id)?.as_ref())
     }
 
     /// Ends a circuit at all its routers. Returns whether it existed.
@@ -198,6 +200,17 @@ impl Control {
             runtime.shutdown_timeout(STOP_TIMEOUT);
         }
     }
+}
+
+/// A circuit with what its ends have sent, if that passes the built-in router; `None` until it was established.
+fn shown_circuit(core: &Core, circuit: &Circuit) -> Option<CircuitInfo> {
+    let mut info = circuit.info()?;
+    let passes = info.routers.iter().any(|router| router == EdgeRouter::BUILT_IN);
+    if let Some([client, host]) = core.built_in.get().filter(|_| passes).and_then(|router| router.traffic_over_links(&info.id)) {
+        info.client.sent = Some(client);
+        info.host.iter_mut().for_each(|end| end.sent = Some(host));
+    }
+    Some(info)
 }
 
 fn shown(core: &Core, link: links::Link) -> LinkInfo {

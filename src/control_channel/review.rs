@@ -26,12 +26,11 @@ pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
     ends::follow(core, event);
     sync::on_commit(core, event);
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
-        // No circuit passes through the built-in router, and it has no connection.
-        let weight = new.map(|router| (router.spec.cost, router.spec.no_traversal || router.is_built_in()));
+        // The built-in router has no connection.
         if !old.is_built_in() {
             close_if_changed(core, old, new, new.is_some_and(|router| !router.spec.disabled));
         }
-        set_weight(core, old.id.as_str(), weight);
+        set_weight(core, old.id.as_str(), new.map(|router| (router.spec.cost, router.spec.no_traversal)));
     }
     if let Some((Some(old), new)) = event.of::<TransitRouter>() {
         set_weight(core, old.id.as_str(), new.map(|router| (router.spec.cost, router.spec.no_traversal)));

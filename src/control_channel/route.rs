@@ -128,13 +128,13 @@ fn forwards(path: &Path, place: usize, [ingress, egress]: &[String; 2]) -> Vec<f
 }
 
 impl Core {
-    /// Tells the routers of a circuit to remove it. The built-in router passes the end on over its link, and the others are told a moment
+    /// Tells the routers of a circuit to remove it. An end at the built-in router is passed on over its link, and the others are told a moment
     /// later, so that the SDK there learns of it at once: a router of version 1.1 that removes a circuit leaves it waiting for half a
     /// minute.
     pub(crate) fn unroute_all(&self, circuit: &Circuit, now: bool) {
         let path = circuit.path();
         let is_here = |router: &String| router == EdgeRouter::BUILT_IN;
-        let has_time = now && path.routers.iter().any(is_here);
+        let has_time = now && path.ends_at(EdgeRouter::BUILT_IN);
         for router in &path.routers {
             let later = if has_time && !is_here(router) { self.registry.find(router).zip(Handle::try_current().ok()) } else { None };
             match later {

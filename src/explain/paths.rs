@@ -51,11 +51,8 @@ pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts:
     Ok(Some(obstacle.with_remedy(format!("{remedy}, so that {} can reach a host of {}", case.identity.spec.name, case.service.spec.name))))
 }
 
-/// Whether a path may lead through a router. None leads through the built-in router.
+/// Whether a path may lead through a router.
 fn may_pass(tx: &Read<'_>, id: &str) -> Result<bool> {
-    if id == EdgeRouter::BUILT_IN {
-        return Ok(false);
-    }
     if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(id))? {
         return Ok(!router.spec.no_traversal);
     }

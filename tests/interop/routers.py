@@ -37,16 +37,16 @@ def configuration(**values):
 class GoRouter:
     """A router with its own folder."""
 
-    def __init__(self, running, name, version="1.1.15"):
+    def __init__(self, running, name, version="1.1.15", accepts_links=True):
         self.running, self.name, self.version, self.process = running, name, version, None
         self.folder = running.work / name
         self.folder.mkdir()
         self.port = free_port()
         self.id = running.admin.create("/edge-routers", name=name, isTunnelerEnabled=False)
-        link = free_port()
-        # The version 1.1.15 gets the configuration in the documentation, the other one that which Overkeep prints.
+        link = free_port() if accepts_links else 0
+        # The version 1.1.15 with links gets the configuration in the documentation, the others that which Overkeep prints.
         text = configuration(folder=self.folder, controller=running.admin.address, name="localhost", port=self.port, link=link) \
-            if version == "1.1.15" else self.printed("--advertise", f"localhost:{self.port}", "--link-port", str(link))
+            if version == "1.1.15" and accepts_links else self.printed("--advertise", f"localhost:{self.port}", "--link-port", str(link))
         (self.folder / "router.yml").write_text(text)
 
     def printed(self, *flags):
@@ -308,13 +308,21 @@ def restarts(report, running, router, name):
     report.judge(f"{name} it is enrolled anew", re_enrolled)
 
 
-def with_routers(function, *versions):
-    """A test with two Go routers and no built-in router: the client may use the first one, the host the second one."""
+def only_services(running):
+    """Every service may use every router, and no identity may use any yet."""
+    for kind in ("edge-router-policies", "service-edge-router-policies"):
+        for policy in running.admin.get(f"/{kind}"):
+            running.admin.raw("DELETE", f"/{kind}/{policy['id']}")
+    running.admin.create("/service-edge-router-policies", name="services", serviceRoles=["#all"], semantic="AnyOf", edgeRouterRoles=["#all"])
+
+
+def with_routers(function, *versions, is_inside=False):
+    """A test with two Go routers: the client may use the first one, the host the second one. They link to each other; with `is_inside` only to
+    the built-in router."""
     def test(report, _, name, work):
-        with network(report.binary, work, OVERKEEP_ROUTER_ENABLED="false") as running:
-            running.admin.create("/service-edge-router-policies", name="services", serviceRoles=["#all"], semantic="AnyOf",
-                                 edgeRouterRoles=["#all"])
-            routers = [GoRouter(running, where, version) for where, version in zip(("near", "far"), versions)]
+        with network(report.binary, work, OVERKEEP_ROUTER_ENABLED=str(is_inside).lower()) as running:
+            only_services(running)
+            routers = [GoRouter(running, where, version, accepts_links=not is_inside) for where, version in zip(("near", "far"), versions)]
             try:
                 for router in routers:
                     report.judge(f"{name} {router.name} {router.version} enrolls", router.enroll)
@@ -332,15 +340,15 @@ def links(running):
     return [link for link in found if link["state"] == "Connected"]
 
 
-def crosses(report, running, routers, name):
-    """Client and host use different routers."""
-    report.judge(f"{name} there is a link", lambda: until(lambda: links(running), ONLINE, "there is no link"))
+def crosses(report, running, routers, name, middle=()):
+    """Client and host use different routers, with links between them or to the router in the middle."""
+    path = [routers[0].id, *middle, routers[1].id]
+
+    def linked():
+        return len(links(running)) == len(path) - 1
+    report.judge(f"{name} there is a link", lambda: until(linked, ONLINE, "there is no link"))
     running.service("service")
-    members = [running.join("go0", who) for who in ("dialer", "host")]
-    for router, member in zip(routers, members):
-        running.admin.create("/edge-router-policies", name=member.name, identityRoles=[f"@{running.identity(member.name)['id']}"],
-                             semantic="AnyOf", edgeRouterRoles=[f"@{router.id}"])
-    dialer, host = members
+    dialer, host = (joins(running, who, router.id) for who, router in zip(("dialer", "host"), routers))
     report.judge(f"{name} the service is hosted", functools.partial(running.host, host, "service"))
     for what, (size, chunk) in SIZES.items():
         report.judge(f"{name} {what}", functools.partial(dialer.carry, "service", size, chunk))
@@ -353,10 +361,12 @@ def crosses(report, running, routers, name):
         dialer.ask("echo", name="open", bytes=100_000)
         circuits = running.see("circuits")
         paths = [([router["id"] for router in circuit["routers"]], len(circuit["links"])) for circuit in circuits]
-        expect(paths == [([router.id for router in routers], 1)], f"the circuit is listed as {circuits}")
+        expect(paths == [(path, len(path) - 1)], f"the circuit is listed as {circuits}")
+        sent = [circuits[0][end].get("sentBytes", 0) for end in ("client", "host")]
+        expect(all(100_000 <= count < 400_000 for count in sent) if middle else sent == [0, 0], f"bytes are shown as {sent}")
         for link in links(running):
             running.admin.raw("DELETE", f"/fabric/v1/links/{link['id']}")
-        until(lambda: links(running), ONLINE, "the link does not come back")
+        until(linked, ONLINE, "the link does not come back")
         dialer.ask("echo", name="open", bytes=100_000)
     report.judge(f"{name} a circuit outlives its link", link_closed)
 
@@ -364,7 +374,7 @@ def crosses(report, running, routers, name):
         dialer.ask("open", name="again", service="service")
         routers[1].end(signal.SIGKILL)
         dialer.ask("ended", name="again", millis=CLOSED[routers[0].version] * 1000)
-        until(lambda: not links(running), SOON, "the link stays")
+        until(lambda: not linked(), SOON, "the link stays")
         routers[1].begin()
         until(lambda: carried(dialer), ONLINE, "nothing is carried after the router was started anew")
     report.judge(f"{name} the router of the host is killed and started", router_killed)
@@ -374,11 +384,7 @@ def with_router_inside(function, version="1.1.15"):
     """A test with the built-in router and one Go router, which links to it."""
     def test(report, _, name, work):
         with network(report.binary, work) as running:
-            for kind in ("edge-router-policies", "service-edge-router-policies"):
-                for policy in running.admin.get(f"/{kind}"):
-                    running.admin.raw("DELETE", f"/{kind}/{policy['id']}")
-            running.admin.create("/service-edge-router-policies", name="services", serviceRoles=["#all"], semantic="AnyOf",
-                                 edgeRouterRoles=["#all"])
+            only_services(running)
             router = GoRouter(running, "far", version)
             try:
                 report.judge(f"{name} enrolls", router.enroll)
@@ -483,6 +489,8 @@ TESTS = {
     "router-link": with_routers(crosses, "1.1.15", "1.1.15"),
     "router-inside-link": with_router_inside(inside),
     "router-inside-link-later": with_router_inside(inside, "1.7.2"),
+    "router-through": with_routers(functools.partial(crosses, middle=["built-in"]), "1.1.15", "1.7.2", is_inside=True),
+    "router-through-back": with_routers(functools.partial(crosses, middle=["built-in"]), "1.7.2", "1.1.15", is_inside=True),
     "router-versions": with_routers(crosses, "1.1.15", "1.7.2"),
     "router-versions-back": with_routers(crosses, "1.7.2", "1.1.15"),
 }

@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     link::{Introduction, Link, LinkConnection, Purpose},
-    message::{Acknowledgement, NotOfCircuit, Payload, key, kind},
+    message::{self, NotOfCircuit, key, kind},
 };
 use crate::{
     built_in_router::{
@@ -186,7 +186,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         let stall = self.core.times.stall;
         loop {
             let outcome = match timeout(SILENCE, read::whole(&mut self.stream, limits, stall)).await {
-                Ok(Ok(frame)) => self.take(&frame),
+                Ok(Ok(frame)) => self.take(frame),
                 Ok(Err(stop)) => return stop.into(),
                 Err(_) => return End::Silence,
             };
@@ -196,7 +196,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         }
     }
 
-    fn take(&self, frame: &Frame) -> Result<(), End> {
+    fn take(&self, frame: Frame) -> Result<(), End> {
         if let Some(clock) = frame.u64(common::HEARTBEAT) {
             self.connection.outbox.control(Builder::new(content::HEARTBEAT).u64(common::HEARTBEAT_ECHO, clock).empty());
         }
@@ -207,21 +207,22 @@ impl<S: AsyncRead + Unpin> Reader<S> {
             }
         }
         match frame.content_type() {
-            kind::PAYLOAD => {
-                let (circuit, payload) = Payload::decode(frame)?;
-                // A link carries only the circuits that use it.
-                if let Some(endpoint) = self.core.endpoints.find(circuit).filter(|endpoint| endpoint.is_over(&self.link.router)) {
-                    endpoint.receive(payload);
-                }
-            }
-            kind::ACKNOWLEDGEMENT => {
-                let (circuit, acknowledgement) = Acknowledgement::decode(frame)?;
-                if let Some(endpoint) = self.core.endpoints.find(circuit).filter(|endpoint| endpoint.is_over(&self.link.router)) {
-                    endpoint.acknowledged(&acknowledgement);
-                }
-            }
-            content::LATENCY | content::PING => drop(self.connection.outbox.control(success(frame))),
+            kind::PAYLOAD | kind::ACKNOWLEDGEMENT | kind::CONTROL => self.of_circuit(frame)?,
+            content::LATENCY | content::PING => drop(self.connection.outbox.control(success(&frame))),
             other => tracing::trace!(link = self.link.id, content_type = other, "a message of an unsupported type is ignored"),
+        }
+        Ok(())
+    }
+
+    /// Handles a message of a circuit. A link carries only the circuits that use it.
+    fn of_circuit(&self, frame: Frame) -> Result<(), NotOfCircuit> {
+        let circuit = message::circuit(&frame)?;
+        if let Some(endpoint) = self.core.endpoints.find(circuit) {
+            if endpoint.is_over(&self.link.router) {
+                endpoint.take(&frame)?;
+            }
+        } else if let Some(transit) = self.core.transits.find(circuit) {
+            transit.forward(&self.core, &self.link, frame);
         }
         Ok(())
     }

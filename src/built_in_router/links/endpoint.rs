@@ -5,7 +5,6 @@
 //! only this endpoint has, so that the circuit has the same limits and the same memory budget as a circuit between two SDKs.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -18,11 +17,14 @@ use tokio::sync::Notify;
 
 use super::{
     link::{Link, LinkConnection},
-    message::{Acknowledgement, Payload, flag},
+    message::{Acknowledgement, NotOfCircuit, Payload, flag, kind},
     receive_buffer::{Arrival, ReceiveBuffer},
     send_window::SendWindow,
 };
-use crate::built_in_router::{budget::Budget, channel::Channel, fair_queues::QueueId};
+use crate::{
+    built_in_router::{budget::Budget, channel::Channel, fair_queues::QueueId},
+    frame::Frame,
+};
 
 /// The payloads of one circuit that wait for delivery take at most this fraction of the free memory budget.
 const PART: usize = 8;
@@ -115,9 +117,22 @@ impl Endpoint {
         self.way.lock().queue.clone()
     }
 
+    /// Handles a message that has arrived over a link to the next router.
+    ///
+    /// # Errors
+    /// The message is malformed.
+    pub(crate) fn take(&self, frame: &Frame) -> Result<(), NotOfCircuit> {
+        match frame.content_type() {
+            kind::PAYLOAD => self.receive(Payload::decode(frame)?.1),
+            kind::ACKNOWLEDGEMENT => self.acknowledged(&Acknowledgement::decode(frame)?.1),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Stores a payload that has arrived, and acknowledges it. A payload without room is dropped and not acknowledged: its sender sends it
     /// again.
-    pub(crate) fn receive(&self, payload: Payload) {
+    fn receive(&self, payload: Payload) {
         if payload.is_from_host() == self.is_of_host || self.is_stopped() {
             return;
         }
@@ -167,7 +182,7 @@ impl Endpoint {
     }
 
     /// Handles an acknowledgement that has arrived.
-    pub(crate) fn acknowledged(&self, acknowledgement: &Acknowledgement) {
+    fn acknowledged(&self, acknowledgement: &Acknowledgement) {
         if acknowledgement.is_from_host() == self.is_of_host {
             return;
         }
@@ -262,35 +277,5 @@ impl Drop for Endpoint {
         self.budget.give_back(self.buffer.lock().clear());
         self.channel.outbox.close();
         self.way.lock().leave();
-    }
-}
-
-/// The endpoints by circuit.
-#[derive(Default)]
-pub(crate) struct Endpoints(Mutex<HashMap<Arc<str>, Arc<Endpoint>>>);
-
-impl Endpoints {
-    /// Adds an endpoint. Returns false if the circuit has one.
-    pub(crate) fn add(&self, endpoint: &Arc<Endpoint>) -> bool {
-        let mut endpoints = self.0.lock();
-        let is_new = !endpoints.contains_key(&endpoint.circuit);
-        if is_new {
-            endpoints.insert(endpoint.circuit.clone(), endpoint.clone());
-        }
-        is_new
-    }
-
-    pub(crate) fn find(&self, circuit: &str) -> Option<Arc<Endpoint>> {
-        self.0.lock().get(circuit).cloned()
-    }
-
-    /// Removes an endpoint. Returns whether it was there.
-    pub(crate) fn remove(&self, endpoint: &Arc<Endpoint>) -> bool {
-        let mut endpoints = self.0.lock();
-        let is_current = endpoints.get(&endpoint.circuit).is_some_and(|known| Arc::ptr_eq(known, endpoint));
-        if is_current {
-            endpoints.remove(&endpoint.circuit);
-        }
-        is_current
     }
 }

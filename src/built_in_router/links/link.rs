@@ -84,13 +84,15 @@ impl Link {
         self.connections.lock().first()?.clone()
     }
 
+    /// The connection for acknowledgements; `None` before the link is open.
+    pub(crate) fn acknowledgements(&self) -> Option<Arc<LinkConnection>> {
+        let [payloads, acknowledgements] = &*self.connections.lock();
+        acknowledgements.as_ref().or(payloads.as_ref()).cloned()
+    }
+
     /// Sends an acknowledgement. It is dropped if too many messages wait: the other router then sends the payload again.
     pub(crate) fn acknowledge(&self, frame: Frame) {
-        let connection = {
-            let [payloads, acknowledgements] = &*self.connections.lock();
-            acknowledgements.as_ref().or(payloads.as_ref()).cloned()
-        };
-        if let Some(connection) = connection {
+        if let Some(connection) = self.acknowledgements() {
             connection.outbox.control(frame);
         }
     }

@@ -8,6 +8,8 @@ use crate::frame::{Builder, Frame};
 pub mod kind {
     pub const PAYLOAD: i32 = 1100;
     pub const ACKNOWLEDGEMENT: i32 = 1101;
+    /// A trace route or its answer.
+    pub const CONTROL: i32 = 1102;
 }
 
 /// Header keys of links.
@@ -57,6 +59,26 @@ pub enum NotOfCircuit {
     Acknowledged(usize),
 }
 
+/// The circuit of a payload, an acknowledgement or a control message.
+///
+/// # Errors
+/// The message is none of these, or malformed.
+pub fn circuit(frame: &Frame) -> Result<&str, NotOfCircuit> {
+    let named = frame.text(key::CIRCUIT).ok_or(NotOfCircuit::Circuit);
+    match frame.content_type() {
+        kind::PAYLOAD => sequence(frame).and(named),
+        kind::ACKNOWLEDGEMENT if !frame.body().len().is_multiple_of(4) => Err(NotOfCircuit::Acknowledged(frame.body().len())),
+        kind::ACKNOWLEDGEMENT => named,
+        // After a byte for its type.
+        _ => frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok()).ok_or(NotOfCircuit::Circuit),
+    }
+}
+
+fn sequence(frame: &Frame) -> Result<u32, NotOfCircuit> {
+    let sequence = frame.u64(key::SEQUENCE).filter(|sequence| *sequence <= MAX_SEQUENCE);
+    sequence.and_then(|sequence| u32::try_from(sequence).ok()).ok_or(NotOfCircuit::Sequence)
+}
+
 /// Data of a circuit, or its start or end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
@@ -79,11 +101,10 @@ impl Payload {
     /// # Errors
     /// The message is no payload of a circuit.
     pub fn decode(frame: &Frame) -> Result<(&str, Self), NotOfCircuit> {
-        let circuit = frame.text(key::CIRCUIT).ok_or(NotOfCircuit::Circuit)?;
-        let sequence = frame.u64(key::SEQUENCE).filter(|sequence| *sequence <= MAX_SEQUENCE);
+        let circuit = circuit(frame)?;
         let bytes = |key| frame.header(key).map(Bytes::copy_from_slice);
         let payload = Self {
-            sequence: sequence.and_then(|sequence| u32::try_from(sequence).ok()).ok_or(NotOfCircuit::Sequence)?,
+            sequence: sequence(frame)?,
             flags: frame.u32(key::FLAGS).unwrap_or_default(),
             clock: clock(frame),
             uuid: bytes(key::UUID),
@@ -135,11 +156,8 @@ impl Acknowledgement {
     /// # Errors
     /// The message is no acknowledgement of a circuit.
     pub fn decode(frame: &Frame) -> Result<(&str, Self), NotOfCircuit> {
-        let circuit = frame.text(key::CIRCUIT).ok_or(NotOfCircuit::Circuit)?;
-        let (sequences, rest) = frame.body().as_chunks();
-        if !rest.is_empty() {
-            return Err(NotOfCircuit::Acknowledged(frame.body().len()));
-        }
+        let circuit = circuit(frame)?;
+        let (sequences, _) = frame.body().as_chunks();
         let acknowledgement = Self {
             flags: frame.u32(key::FLAGS).unwrap_or_default(),
             buffered: frame.u32(key::BUFFERED).unwrap_or(u32::MAX),

@@ -52,7 +52,7 @@ fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<Endpoint>) {
     core.end_circuit(circuit, Some(remote_side(endpoint)), |connection| {
         message::ended(connection, "the other end has closed the connection")
     });
-    if core.endpoints.remove(endpoint)
+    if core.endpoints.remove(&endpoint.circuit, endpoint)
         && let Some(elsewhere) = core.elsewhere.get()
     {
         elsewhere.circuit_ended(&endpoint.circuit, endpoint.is_of_host);
@@ -209,7 +209,7 @@ async fn deliver(core: Arc<Core>, circuit: Arc<Circuit>, endpoint: Arc<Endpoint>
             .optional(UUID, payload.uuid.as_ref())
             .body(&payload.data);
         let Ok(reserved) = room(&core, end, frame.len(), &waiter).await else { return };
-        circuit.count(from, payload.data.len());
+        circuit.traffic.count(from, payload.data.len());
         core.counters.relayed(from, payload.data.len());
         reserved.fill(frame);
         endpoint.delivered();

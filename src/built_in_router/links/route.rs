@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 
-use super::{endpoint::Endpoint, link::Link, relay};
+use super::{endpoint::Endpoint, link::Link, relay, transit};
 use crate::{
     built_in_router::{
         channel::{Channel, Login},
@@ -71,7 +71,7 @@ pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<Dialling>, Rou
     }
     let other = route.host.as_ref().map_or_else(|| Id::from_text(""), |host| host.client.clone());
     let endpoint = endpoint(core, &route.circuit, route.host.is_some(), link, other);
-    core.endpoints.add(&endpoint);
+    core.endpoints.add(&endpoint.circuit, &endpoint);
     // The endpoint of a client is taken by its dial in progress.
     Ok(route.host.map(|host| Dialling { endpoint, host }))
 }
@@ -98,7 +98,7 @@ pub(crate) async fn dial(core: &Arc<Core>, dialling: Dialling) -> Result<Answer,
     let Dialling { endpoint, host } = dialling;
     let outcome = to_host(core, &endpoint, &host).await;
     if outcome.is_err() {
-        core.endpoints.remove(&endpoint);
+        core.endpoints.remove(&endpoint.circuit, &endpoint);
     }
     outcome
 }
@@ -155,7 +155,7 @@ fn connect(host: &RouteToHost) -> Frame {
 
 /// Ends a circuit that the controller has ended: at once if `now`, else after the data on the way was delivered.
 pub(crate) fn unroute(core: &Arc<Core>, id: &str, now: bool) {
-    let Some(endpoint) = core.endpoints.find(id) else { return };
+    let Some(endpoint) = core.endpoints.find(id) else { return transit::unroute(core, id, now) };
     if now || !endpoint.is_running() {
         return end(core, &endpoint);
     }
@@ -183,6 +183,6 @@ fn end(core: &Core, endpoint: &Arc<Endpoint>) {
         circuit.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));
     }
     if !endpoint.is_running() {
-        core.endpoints.remove(endpoint);
+        core.endpoints.remove(&endpoint.circuit, endpoint);
     }
 }

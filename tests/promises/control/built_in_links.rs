@@ -2,26 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use overkeep::testing::{
-    built_in_router::link_message::{Acknowledgement, Payload, flag, key, kind},
+    built_in_router::link_message::{flag, key, kind},
     control_channel::message::{
         content,
         edge::CreateTerminatorResult,
         fabric::{self, DestinationType},
     },
-    frame::{Builder, Frame, HEAD, Head, Limits, content as common, key as common_key},
+    frame::{Builder, Frame, content as common},
 };
-use prost::Message;
 use serde_json::Value as Json;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::timeout,
-};
-use tokio_rustls::client::TlsStream;
+use tokio::io::AsyncWriteExt;
 
-use super::mock::{Enrolled, MockRouter, PATIENCE, run, soon};
+use super::{
+    mock::{Enrolled, MockRouter, run, soon},
+    mock_link::{MockLink, report},
+};
 use crate::{
     harness::{Base, TestServer},
     router::{
@@ -30,83 +26,7 @@ use crate::{
     },
 };
 
-const LIMITS: Limits = Limits { headers: 1 << 16, body: 1 << 24 };
 const LINK: &str = "link";
-
-/// A connection of a link, for payloads and acknowledgements.
-struct MockLink {
-    stream: TlsStream<TcpStream>,
-}
-
-impl MockLink {
-    fn hello(link: &str, router: &str) -> Frame {
-        let hello = Builder::new(common::HELLO).text(common_key::CONNECTION_ID, "group").text(key::ROUTER, router).u32(key::ITERATION, 1);
-        let mut hello = hello.body(link.as_bytes());
-        hello.set_sequence(-1);
-        hello
-    }
-
-    async fn try_open(server: &TestServer, router: &Enrolled, hello: Frame) -> Result<Self, String> {
-        let mut link = Self { stream: router.tls(server.bound(), "ziti-link").await };
-        link.send(&hello).await;
-        let answer = link.next().await.ok_or("the connection was closed")?;
-        assert_eq!((answer.content_type(), answer.reply_for()), (common::RESULT, None), "a reply to -1");
-        if answer.is_set(common_key::SUCCESS) { Ok(link) } else { Err(String::from_utf8_lossy(answer.body()).into_owned()) }
-    }
-
-    async fn send(&mut self, frame: &Frame) {
-        self.stream.write_all(frame.as_bytes()).await.unwrap();
-    }
-
-    /// The next message; none if the connection has ended.
-    async fn next(&mut self) -> Option<Frame> {
-        let read = async {
-            let mut head = [0; HEAD];
-            self.stream.read_exact(&mut head).await.ok()?;
-            let mut bytes = BytesMut::from(&head[..]);
-            bytes.resize(Head::decode(&head, LIMITS).unwrap().size(), 0);
-            self.stream.read_exact(&mut bytes[HEAD..]).await.ok()?;
-            Some(Frame::decode(bytes, LIMITS).unwrap())
-        };
-        timeout(PATIENCE, read).await.expect("a message in time")
-    }
-
-    async fn next_of(&mut self, content_type: i32) -> Frame {
-        loop {
-            let frame = self.next().await.expect("the link is open");
-            if frame.content_type() == content_type {
-                return frame;
-            }
-        }
-    }
-
-    /// The next payload, which is not acknowledged.
-    async fn payload(&mut self) -> Payload {
-        Payload::decode(&self.next_of(kind::PAYLOAD).await).unwrap().1
-    }
-
-    /// The next payload that was not received before, acknowledged.
-    async fn take(&mut self, circuit: &str, known: &mut u32) -> Payload {
-        loop {
-            let payload = self.payload().await;
-            let from_host = if payload.is_from_host() { 0 } else { flag::FROM_HOST };
-            let acknowledgement =
-                Acknowledgement { flags: from_host, buffered: 0, clock: payload.clock, sequences: vec![payload.sequence] };
-            self.send(&acknowledgement.encode(circuit)).await;
-            if payload.sequence == *known {
-                *known += 1;
-                return payload;
-            }
-        }
-    }
-
-    /// Sends a payload.
-    async fn give(&mut self, circuit: &str, sequence: u32, flags: u32, data: &[u8]) {
-        let data = data.to_vec().into();
-        let payload = Payload { sequence, flags, clock: 0, uuid: None, data_flags: None, data };
-        self.send(&payload.encode(circuit, 1)).await;
-    }
-}
 
 /// The built-in router, a simulated one, and a link between them.
 struct Linked {
@@ -125,15 +45,7 @@ impl Linked {
         }
         let mut router = far.online(&scene.server).await;
         let link = MockLink::try_open(&scene.server, &far, MockLink::hello(LINK, &far.id)).await.unwrap();
-        let reported = fabric::RouterLink {
-            id: LINK.into(),
-            destination_router_id: "built-in".into(),
-            protocol: "tls".into(),
-            iteration: 1,
-            ..Default::default()
-        };
-        let report = fabric::RouterLinks { links: vec![reported], full_refresh: false };
-        router.send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
+        report(&mut router, LINK, "built-in").await;
         assert!(soon(|| links(&scene.server).len() == 1).await);
         Self { scene, far, router, link }
     }

@@ -231,8 +231,8 @@ fn circuits_are_listed_and_ended() {
         assert_eq!((shown.len(), circuit.service_id.as_str()), (1, scene.service.as_str()));
         let ends = [&circuit.client, circuit.host.as_ref().unwrap()];
         assert_eq!(ends.map(|end| end.identity_id.as_str()), [scene.client.id.as_str(), scene.host.id.as_str()]);
-        let ends = ends.map(|end| end.channel.as_ref().unwrap());
-        assert_eq!(ends.map(|end| (end.connection, end.bytes)), [(client.id, 5), (host.id, 3)]);
+        let sent = ends.map(|end| (end.channel.as_ref().unwrap().connection, end.sent.unwrap().bytes));
+        assert_eq!(sent, [(client.id, 5), (host.id, 3)]);
         assert_eq!((circuit.routers.len(), circuit.links.len()), (1, 0));
         assert_eq!(router.circuit(&circuit.id).as_ref(), Some(circuit));
         assert!(router.close_circuit(&circuit.id) && !router.close_circuit(&circuit.id));

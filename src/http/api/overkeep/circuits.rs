@@ -1,11 +1,11 @@
-//! Circuits: who dialed which service, who hosts it, over which routers, and at the built-in router the traffic in each direction.
+//! Circuits: who dialed which service, who hosts it, over which routers, and the traffic in each direction where it crosses the built-in router.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::names::{Named, Names};
 use crate::{
-    built_in_router::{ChannelEndInfo, CircuitInfo, EndInfo},
+    built_in_router::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
     clock::Timestamp,
     entity::Id,
     error::{Error, Result},
@@ -57,9 +57,11 @@ pub(crate) struct End {
     session_id: String,
     #[serde(flatten)]
     channel: Option<ChannelEnd>,
+    #[serde(flatten)]
+    sent: Option<Sent>,
 }
 
-/// The end on a channel of the built-in router; absent at other routers, which do not report it.
+/// The end on a channel of the built-in router; absent at other routers.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitChannelEnd")]
@@ -68,7 +70,15 @@ pub(crate) struct ChannelEnd {
     channel_id: String,
     /// The connection id on its channel.
     connection: u32,
-    /// Data bytes received from this end.
+}
+
+/// The traffic of an end; absent if the circuit does not cross the built-in router, since other routers do not report it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "CircuitTraffic")]
+pub(crate) struct Sent {
+    /// Data bytes that the built-in router has received from this end. Where the circuit only passes through it, this includes data that a
+    /// router has sent again.
     sent_bytes: u64,
     /// Data bytes received per second, over the last 10 seconds.
     sent_bytes_per_second: u64,
@@ -83,17 +93,21 @@ const NAMES: &[Name<Circuit>] = &[
     Name("client.id", Type::Text, |c| c.client.identity.id.as_str().into()),
     Name("client.name", Type::Text, |c| c.client.identity.name.as_str().into()),
     Name("client.channelId", Type::Text, |c| of_channel(Some(&c.client), |end| end.channel_id.as_str().into())),
-    Name("client.sentBytes", Type::Number, |c| of_channel(Some(&c.client), |end| number(end.sent_bytes))),
-    Name("client.sentBytesPerSecond", Type::Number, |c| of_channel(Some(&c.client), |end| number(end.sent_bytes_per_second))),
+    Name("client.sentBytes", Type::Number, |c| sent_by(Some(&c.client), |sent| number(sent.sent_bytes))),
+    Name("client.sentBytesPerSecond", Type::Number, |c| sent_by(Some(&c.client), |sent| number(sent.sent_bytes_per_second))),
     Name("host.id", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.id.as_str().into())),
     Name("host.name", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.name.as_str().into())),
     Name("host.channelId", Type::Text, |c| of_channel(c.host.as_ref(), |end| end.channel_id.as_str().into())),
-    Name("host.sentBytes", Type::Number, |c| of_channel(c.host.as_ref(), |end| number(end.sent_bytes))),
-    Name("host.sentBytesPerSecond", Type::Number, |c| of_channel(c.host.as_ref(), |end| number(end.sent_bytes_per_second))),
+    Name("host.sentBytes", Type::Number, |c| sent_by(c.host.as_ref(), |sent| number(sent.sent_bytes))),
+    Name("host.sentBytesPerSecond", Type::Number, |c| sent_by(c.host.as_ref(), |sent| number(sent.sent_bytes_per_second))),
 ];
 
 fn of_channel<'e>(end: Option<&'e End>, value: impl FnOnce(&'e ChannelEnd) -> Value<'e>) -> Value<'e> {
     end.and_then(|end| end.channel.as_ref()).map_or(Value::Null, value)
+}
+
+fn sent_by<'e>(end: Option<&'e End>, value: impl FnOnce(&'e Sent) -> Value<'e>) -> Value<'e> {
+    end.and_then(|end| end.sent.as_ref()).map_or(Value::Null, value)
 }
 
 impl Entry for Circuit {
@@ -124,10 +138,8 @@ impl End {
             identity: names.identity(info.identity_id)?,
             api_session_id: info.api_session_id,
             session_id: info.session_id,
-            channel: info.channel.map(|end| {
-                let ChannelEndInfo { channel_id, connection, bytes, bytes_per_second } = end;
-                ChannelEnd { channel_id, connection, sent_bytes: bytes, sent_bytes_per_second: bytes_per_second }
-            }),
+            channel: info.channel.map(|ChannelEndInfo { channel_id, connection }| ChannelEnd { channel_id, connection }),
+            sent: info.sent.map(|SentInfo { bytes, bytes_per_second }| Sent { sent_bytes: bytes, sent_bytes_per_second: bytes_per_second }),
         })
     }
 }
