@@ -104,6 +104,7 @@ impl Control {
         let removing = core.clone();
         handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
         handle.spawn(ends::reduce_failures(core.clone()));
+        handle.spawn(reroute::improve_paths(core.clone()));
         Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle })))
     }
 
@@ -192,6 +193,12 @@ impl Control {
         let _guard = self.0.handle.enter();
         link_reports::gone(core, &link, CLOSED);
         true
+    }
+
+    /// Moves a few circuits to cheaper paths now, instead of within a minute.
+    pub(crate) fn improve_paths(&self) {
+        let _guard = self.0.handle.enter();
+        reroute::improve(&self.0.core);
     }
 
     /// Stops its threads and closes all connections. Blocks.

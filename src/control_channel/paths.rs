@@ -42,6 +42,13 @@ pub(crate) struct Node {
     pub is_end_only: bool,
 }
 
+impl Node {
+    /// What a path pays for entering it.
+    pub(crate) fn entry_cost(&self) -> u32 {
+        self.cost.max(MIN_ROUTER_COST)
+    }
+}
+
 /// A usable link, in either direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edge {
@@ -92,7 +99,7 @@ impl Graph {
             }
             for (next, link, of_link) in self.edges.get(place).into_iter().flatten() {
                 let Some(node) = self.nodes.get(*next) else { continue };
-                let total = cost.saturating_add(*of_link).saturating_add(node.cost.max(MIN_ROUTER_COST));
+                let total = cost.saturating_add(*of_link).saturating_add(node.entry_cost());
                 let Some(known) = best.get_mut(*next) else { continue };
                 if known.as_ref().is_none_or(|(known, _)| total < *known) {
                     *known = Some((total, Some((place, link.clone()))));

@@ -1,17 +1,26 @@
-//! Circuits whose path has lost a link or a router: they get another path, or end.
+//! Circuits that get another path: because theirs has lost a link or a router, or because another one has become clearly cheaper.
 
-use std::{sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, interval, sleep};
 
 use super::{
     circuit::Circuit,
     core::Core,
+    paths::Path,
     route::{self, REROUTE},
 };
 
 /// The interval between two searches for another path.
 const AGAIN: Duration = Duration::from_millis(100);
+/// The interval between two searches for cheaper paths.
+const IMPROVE: Duration = Duration::from_secs(60);
+/// At most one of so many circuits moves to a cheaper path at a time.
+const PART: usize = 50;
+/// At most this many circuits move to a cheaper path at a time.
+const MAX_IMPROVED: usize = 4;
+/// A path must cost at least this much less: latencies vary, and a circuit that moves has to send some data again.
+const MIN_SAVING: u32 = 15;
 
 /// Reroutes circuits that are established. A dial in progress gives up its attempt.
 pub(crate) fn begin(core: &Arc<Core>, circuits: Vec<Arc<Circuit>>, reason: &str) {
@@ -52,5 +61,47 @@ async fn reroute(core: Arc<Core>, circuit: Arc<Circuit>, reason: String) {
             return;
         }
         sleep(AGAIN).await;
+    }
+}
+
+/// Moves circuits to cheaper paths periodically. Never ends.
+pub(crate) async fn improve_paths(core: Arc<Core>) {
+    let mut ticks = interval(IMPROVE);
+    loop {
+        ticks.tick().await;
+        improve(&core);
+    }
+}
+
+/// Moves a few circuits to cheaper paths, beginning with those whose path costs most.
+pub(crate) fn improve(core: &Arc<Core>) {
+    let mut open: Vec<_> = core.circuits.all().into_iter().filter(|circuit| circuit.is_open()).collect();
+    let count = open.len().div_ceil(PART).min(MAX_IMPROVED);
+    open.sort_by_cached_key(|circuit| Reverse(core.cost_of(&circuit.path())));
+    let improved = open.into_iter().filter_map(|circuit| {
+        let (before, present) = (circuit.path(), core.cost_of(&circuit.path())?);
+        let path = core.paths_from(&circuit.router).get(before.routers.last()?)?.clone();
+        (path.cost.saturating_add(MIN_SAVING) <= present).then_some((circuit, path))
+    });
+    for (circuit, path) in improved.take(count) {
+        if circuit.begin_reroute() {
+            tokio::spawn(move_to(core.clone(), circuit, path));
+        }
+    }
+}
+
+/// Moves a circuit to a path, and back if that fails.
+async fn move_to(core: Arc<Core>, circuit: Arc<Circuit>, path: Arc<Path>) {
+    let Some(before) = core.circuits.set_path(&circuit, &path) else { return };
+    let is_moved = route::ask(&core, &circuit, &path, REROUTE, None, &[]).await.is_ok();
+    let (kept, left) = if is_moved { (&path, &before) } else { (&before, &path) };
+    let stands = is_moved
+        || (core.circuits.set_path(&circuit, &before).is_some() && route::ask(&core, &circuit, &before, REROUTE, None, &[]).await.is_ok());
+    left.routers.iter().filter(|router| !kept.has_router(router)).for_each(|router| core.unroute(&circuit, router, false));
+    tracing::debug!(circuit = %circuit.id, path = ?kept.routers, is_moved, "a cheaper path was tried");
+    circuit.end_reroute();
+    // A router or link may have been lost meanwhile.
+    if !stands || core.cost_of(kept).is_none() {
+        begin(&core, vec![circuit], "its path was lost while it moved to a cheaper one");
     }
 }

@@ -68,7 +68,11 @@ pub(crate) async fn send(
     outcome
 }
 
-async fn ask(
+/// Sends a route and waits until all routers have answered it. Returns the answer of the last one.
+///
+/// # Errors
+/// A router is not connected, does not answer in time, or refuses.
+pub(crate) async fn ask(
     core: &Core,
     circuit: &Arc<Circuit>,
     path: &Path,

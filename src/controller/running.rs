@@ -134,6 +134,7 @@ impl Controller {
             tracing::warn!(%error, "the access audit failed");
         }
         self.expiry.run_once(&Progress::default());
+        self.control.improve_paths();
     }
 
     /// The authorities that clients of this controller should trust.

@@ -4,7 +4,7 @@ use overkeep::testing::{
     control_channel::message::{
         content,
         fabric::{self, DestinationType, FaultSubject, PeerState},
-        key,
+        key, metrics,
     },
     frame::{Builder, Frame, content as common, key as common_key},
     pki::Certificate,
@@ -187,6 +187,63 @@ fn a_lost_link_reroutes_circuits() {
         }
         let (code, text) = near.refused(&far_scene.scene.dial_token(), &far_scene.scene.client.fingerprint()).await;
         assert!(code == 1 && text.contains("no path from router"), "{text}");
+    });
+}
+
+/// Reports the latency of a link as one of its routers has measured it.
+async fn measure(router: &mut MockRouter, link: &str, millis: f64) {
+    let value = Some(metrics::Histogram { mean: millis * 1e6, ..Default::default() });
+    let latency = metrics::HistogramEntry { key: Some(format!("link.{link}.latency")), value };
+    let report = metrics::Metrics { histograms: vec![latency], ..Default::default() };
+    router.send(Builder::new(content::METRICS).body(&report.encode_to_vec())).await;
+    router.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+}
+
+/// Receives a route of a reroute and answers it.
+async fn reroute(router: &mut MockRouter, is_accepted: bool) -> fabric::Route {
+    let frame = router.next_of(content::ROUTE).await;
+    let route = fabric::Route::decode(frame.body()).unwrap();
+    assert!(route.attempt == REROUTE && route.egress.is_none());
+    let result = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, REROUTE);
+    let result = if is_accepted { result.flag(key::ROUTE_SUCCESS, true) } else { result };
+    router.send(result.body(route.circuit_id.as_bytes())).await;
+    route
+}
+
+#[test]
+fn circuits_move_to_cheaper_paths() {
+    let far_scene = Far::new();
+    let server = &far_scene.scene.server;
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1", "link-2"]).await;
+        for (link, millis) in [("link-1", 10.0), ("link-2", 100.0)] {
+            measure(&mut near, link, millis).await;
+            measure(&mut far, link, millis).await;
+        }
+        let circuits = [far_scene.circuit(&mut near, &mut far).await, far_scene.circuit(&mut near, &mut far).await];
+        let ids = circuits.map(|[route, _]| (link_of(&route), route.circuit_id));
+        assert!(ids.iter().all(|(link, _)| link == "link-1"));
+        // Cheaper by 14, which is too little.
+        measure(&mut near, "link-2", 7.0).await;
+        measure(&mut far, "link-2", 0.0).await;
+        server.run_due_jobs();
+        near.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        // Cheaper by 15. Only one of two circuits moves at a time. A router refuses, so it stays.
+        measure(&mut near, "link-2", 5.0).await;
+        server.run_due_jobs();
+        let tried = [reroute(&mut near, true).await, reroute(&mut far, false).await];
+        let back = [reroute(&mut near, true).await, reroute(&mut far, true).await];
+        assert!(tried.iter().all(|route| link_of(route) == "link-2") && back.iter().all(|route| link_of(route) == "link-1"));
+        let path = |circuit: &str| server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).expect(200).data()["links"].clone();
+        assert!(soon(|| path(&tried[0].circuit_id) == json!(["link-1"])).await);
+        let mut moved = Vec::new();
+        while moved.len() < 2 {
+            server.run_due_jobs();
+            let routes = [reroute(&mut near, true).await, reroute(&mut far, true).await];
+            assert!(routes.iter().all(|route| link_of(route) == "link-2" && !moved.contains(&route.circuit_id)));
+            moved.push(routes[0].circuit_id.clone());
+        }
+        assert!(soon(|| moved.iter().all(|circuit| path(circuit) == json!(["link-2"]))).await);
     });
 }
 
