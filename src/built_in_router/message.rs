@@ -58,6 +58,7 @@ pub mod key {
     pub const TRACE_HOP_TYPE: i32 = 1017;
     pub const TRACE_HOP_ID: i32 = 1018;
     pub const TRACE_REQUEST: i32 = 1019;
+    pub const TRACE_ERROR: i32 = 1020;
     pub const LISTENER: i32 = 1021;
     /// Flag. In a Bind: the SDK waits for BindSuccess; in the router's answer to a hello: the router sends it.
     pub const BIND_SUCCESS: i32 = 1024;

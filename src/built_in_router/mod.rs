@@ -199,7 +199,7 @@ impl Router {
     /// # Errors
     /// A link is not open, or the router starts nothing new.
     pub(crate) fn pass_through(&self, circuit: &str, links: [&str; 2]) -> Result<(), RouteError> {
-        links::transit::route(self.core().ok_or(RouteError::Link)?, circuit, links)
+        links::route::pass_through(self.core().ok_or(RouteError::Link)?, circuit, links)
     }
 
     /// Removes a circuit over a link: at once if `now`, else after what is on the way has had time to arrive.

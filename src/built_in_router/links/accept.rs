@@ -13,6 +13,7 @@ use tokio::{
 use super::{
     link::{Introduction, Link, LinkConnection, Purpose},
     message::{self, NotOfCircuit, key, kind},
+    relay,
 };
 use crate::{
     built_in_router::{
@@ -203,7 +204,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         if let Some(clock) = frame.u64(common::HEARTBEAT_ECHO) {
             let latency = nanos(self.began).checked_sub(clock).map(Duration::from_nanos);
             if let (Some(latency), Some(elsewhere)) = (latency, self.core.elsewhere.get()) {
-                elsewhere.link_measured(&self.link.id, latency);
+                elsewhere.link_measured(&self.link.id, self.link.measured(latency));
             }
         }
         match frame.content_type() {
@@ -218,11 +219,15 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     fn of_circuit(&self, frame: Frame) -> Result<(), NotOfCircuit> {
         let circuit = message::circuit(&frame)?;
         if let Some(endpoint) = self.core.endpoints.find(circuit) {
-            if endpoint.is_over(&self.link.router) {
-                endpoint.take(&frame)?;
+            match frame.content_type() {
+                _ if !endpoint.is_over(&self.link.router) => {}
+                kind::CONTROL => relay::trace(&self.core, &endpoint, frame),
+                _ => endpoint.take(&frame)?,
             }
-        } else if let Some(transit) = self.core.transits.find(circuit) {
-            transit.forward(&self.core, &self.link, frame);
+        } else if let Some(transit) = self.core.transits.find(circuit)
+            && let Some((from, bytes)) = transit.forward(&self.link, frame, self.core.parts.id.as_str())
+        {
+            self.core.counters.relayed(from, bytes);
         }
         Ok(())
     }

@@ -30,6 +30,8 @@ use crate::{
 const PART: usize = 8;
 /// Maximum payloads that are sent again at a time.
 const MAX_AGAIN: usize = 64;
+/// With more bytes in the queue of a circuit, trace routes are dropped.
+pub(crate) const MAX_TRACES: usize = 64 << 10;
 /// With more bytes waiting for a link, nothing is sent again over it.
 const CONGESTED: usize = 1 << 20;
 
@@ -128,6 +130,13 @@ impl Endpoint {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Sends a trace route or its answer, which may be lost.
+    pub(crate) fn send_trace(&self, frame: Frame) {
+        if let Some((connection, queue)) = self.way() {
+            connection.outbox.offer(queue, frame, MAX_TRACES);
+        }
     }
 
     /// Stores a payload that has arrived, and acknowledges it. A payload without room is dropped and not acknowledged: its sender sends it

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -76,9 +77,18 @@ pub(crate) struct Link {
     pub iteration: u32,
     group: Vec<u8>,
     connections: Mutex<[Option<Arc<LinkConnection>>; 2]>,
+    /// The mean of the measured latencies, in which later ones count more.
+    latency: Mutex<Option<Duration>>,
 }
 
 impl Link {
+    /// Takes a latency that was measured. Returns the mean.
+    pub(crate) fn measured(&self, sample: Duration) -> Duration {
+        let mut latency = self.latency.lock();
+        let mean = latency.map_or(sample, |mean| (mean * 7 + sample) / 8);
+        *latency.insert(mean)
+    }
+
     /// The connection for payloads; `None` before it is open.
     pub(crate) fn payloads(&self) -> Option<Arc<LinkConnection>> {
         self.connections.lock().first()?.clone()
@@ -145,7 +155,7 @@ impl Links {
         } else if links.values().filter(|link| link.router == router).count() >= MAX_LINKS {
             return Err("the router has too many links");
         }
-        let link = Arc::new(Link { id: id.clone(), router, iteration, group, connections: Mutex::default() });
+        let link = Arc::new(Link { id: id.clone(), router, iteration, group, connections: Mutex::default(), latency: Mutex::default() });
         link.add(purpose, connection);
         links.insert(id, link.clone());
         Ok((link, known))

@@ -20,6 +20,18 @@ pub mod key {
     pub const CONNECTION_TYPE: i32 = 1;
     /// u32, in a hello.
     pub const ITERATION: i32 = 5;
+    /// u32, in a control message: the hops that a trace route has left.
+    pub const TRACE_HOPS: i32 = 20;
+    /// Text, in the answer: what kind of node answers.
+    pub const TRACE_HOP_TYPE: i32 = 21;
+    /// Text, in the answer.
+    pub const TRACE_HOP_ID: i32 = 22;
+    /// u64; the clock of the SDK that asks.
+    pub const TRACE_TIME: i32 = 23;
+    /// u32; identifies the request for the SDK that asks.
+    pub const TRACE_REQUEST: i32 = 24;
+    /// Text, in the answer.
+    pub const TRACE_ERROR: i32 = 25;
     /// The headers of a payload have this key and those after it, up to [`CIRCUIT`].
     pub const PAYLOAD_HEADERS: i32 = 2000;
     /// 16 bytes; the UUID of a data message.

@@ -9,7 +9,8 @@ use tokio::{
 };
 
 use super::{
-    endpoint::Endpoint,
+    control,
+    endpoint::{Endpoint, MAX_TRACES},
     message::{Payload, flag},
 };
 use crate::{
@@ -56,6 +57,19 @@ fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<Endpoint>) {
         && let Some(elsewhere) = core.elsewhere.get()
     {
         elsewhere.circuit_ended(&endpoint.circuit, endpoint.is_of_host);
+    }
+}
+
+/// Answers a trace route that has arrived over a link, or passes it or its answer on to the SDK.
+pub(crate) fn trace(core: &Core, endpoint: &Endpoint, mut frame: Frame) {
+    if let Some(answer) = control::count_hop(&mut frame, "xgress/edge", core.parts.id.as_str()) {
+        return endpoint.send_trace(answer);
+    }
+    let circuit = core.registry.circuit(&endpoint.circuit);
+    if let Some(end) = circuit.as_ref().and_then(|circuit| circuit.end(remote_side(endpoint).other()))
+        && let Some(trace) = control::to_sdk(end.connection, &frame)
+    {
+        end.channel.outbox.offer(end.queue, trace, MAX_TRACES);
     }
 }
 
@@ -137,8 +151,8 @@ impl Sender<'_> {
                     }
                 }
                 kind::STATE_CLOSED => return true,
-                // Other messages have no meaning for the other end and are not passed on.
-                _ => {}
+                // Messages that are no trace routes either have no meaning for the other end.
+                _ => control::to_link(&self.endpoint.circuit, &frame).into_iter().for_each(|trace| self.endpoint.send_trace(trace)),
             }
         }
         self.endpoint.channel.outbox.written(left);

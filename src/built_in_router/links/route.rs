@@ -2,9 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::{endpoint::Endpoint, link::Link, relay, transit};
+use super::{
+    endpoint::Endpoint,
+    link::Link,
+    relay,
+    transit::{Transit, Way},
+};
 use crate::{
     built_in_router::{
         channel::{Channel, Login},
@@ -23,6 +28,8 @@ use crate::{
 
 /// A circuit that the controller has ended ends at this router after this time without a message.
 const QUIET: Duration = Duration::from_secs(5);
+/// A circuit that passes through is removed at the latest after this time.
+const MAX_CLOSING: Duration = Duration::from_secs(30);
 
 /// A route to or from an SDK at this router.
 pub(crate) struct Route {
@@ -155,7 +162,7 @@ fn connect(host: &RouteToHost) -> Frame {
 
 /// Ends a circuit that the controller has ended: at once if `now`, else after the data on the way was delivered.
 pub(crate) fn unroute(core: &Arc<Core>, id: &str, now: bool) {
-    let Some(endpoint) = core.endpoints.find(id) else { return transit::unroute(core, id, now) };
+    let Some(endpoint) = core.endpoints.find(id) else { return unroute_passing(core, id, now) };
     if now || !endpoint.is_running() {
         return end(core, &endpoint);
     }
@@ -171,6 +178,47 @@ pub(crate) fn unroute(core: &Arc<Core>, id: &str, now: bool) {
                 return end(&core, &endpoint);
             }
         }
+    });
+}
+
+/// Forwards a circuit between the links to the next router on the way to the client and on the way to the host.
+///
+/// # Errors
+/// A link is not open, or the router starts nothing new.
+pub(crate) fn pass_through(core: &Core, circuit: &str, [to_client, to_host]: [&str; 2]) -> Result<(), RouteError> {
+    if let Some(refusal) = core.refusal() {
+        return Err(RouteError::Failed(refusal.text));
+    }
+    let way = |link| core.links.find(link).and_then(Way::over).ok_or(RouteError::Link);
+    let ways = [way(to_client)?, way(to_host)?];
+    if let Some(transit) = core.transits.find(circuit) {
+        transit.move_to(ways);
+    } else {
+        let transit = Arc::new(Transit::new(circuit.into(), ways));
+        core.transits.add(&transit.circuit, &transit);
+    }
+    Ok(())
+}
+
+/// Removes a circuit that passes through: at once if `now`, else after the data on the way was forwarded.
+fn unroute_passing(core: &Arc<Core>, id: &str, now: bool) {
+    let Some(transit) = core.transits.find(id) else { return };
+    if now {
+        transit.discard();
+        core.transits.remove(id, &transit);
+        return;
+    }
+    let core = core.clone();
+    tokio::spawn(async move {
+        let end = Instant::now() + MAX_CLOSING;
+        loop {
+            let before = transit.arrived();
+            sleep(QUIET).await;
+            if transit.arrived() == before || Instant::now() >= end {
+                break;
+            }
+        }
+        core.transits.remove(&transit.circuit, &transit);
     });
 }
 

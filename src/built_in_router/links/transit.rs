@@ -3,24 +3,20 @@
 //! This router only forwards: the ends of the circuit number, acknowledge and repeat. Forwarding never waits. A message without room in its
 //! queue is dropped, and its sender sends it again.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep};
 
 use super::{
+    control,
     link::{Link, LinkConnection},
     message::kind,
-    route::RouteError,
 };
 use crate::{
-    built_in_router::{circuit_side::CircuitSide, core::Core, fair_queues::QueueId, traffic::Traffic},
+    built_in_router::{circuit_side::CircuitSide, fair_queues::QueueId, traffic::Traffic},
     frame::{Builder, Frame},
 };
 
@@ -30,14 +26,10 @@ const MAX_PAYLOADS: usize = 4 << 20;
 const MAX_ACKNOWLEDGEMENTS: usize = 128 << 10;
 /// Headers with lower keys belong to the connection and not to the circuit; heartbeats are among them.
 const FIRST_KEY: i32 = 20;
-/// A circuit that has ended at its ends is removed here after this time without a message.
-const QUIET: Duration = Duration::from_secs(5);
-/// It is removed at the latest after this time.
-const MAX_CLOSING: Duration = Duration::from_secs(30);
 
 /// A circuit that passes through this router.
 pub(crate) struct Transit {
-    circuit: Arc<str>,
+    pub circuit: Arc<str>,
     /// The ways to the client and to the host.
     ways: Mutex<[Way; 2]>,
     pub traffic: Traffic,
@@ -46,7 +38,7 @@ pub(crate) struct Transit {
 }
 
 /// The link to the next router of a circuit.
-struct Way {
+pub(crate) struct Way {
     link: Arc<Link>,
     payloads: Place,
     acknowledgements: Place,
@@ -63,6 +55,10 @@ impl Place {
         let queue = connection.outbox.open();
         Self { connection, queue }
     }
+
+    fn offer(&self, frame: Frame, room: usize) -> bool {
+        self.connection.outbox.offer(self.queue, frame, room)
+    }
 }
 
 impl Drop for Place {
@@ -73,7 +69,7 @@ impl Drop for Place {
 
 impl Way {
     /// `None` if the link is not open.
-    fn over(link: Arc<Link>) -> Option<Self> {
+    pub(crate) fn over(link: Arc<Link>) -> Option<Self> {
         let [payloads, acknowledgements] = [link.payloads()?, link.acknowledgements()?].map(Place::on);
         Some(Self { link, payloads, acknowledgements })
     }
@@ -85,25 +81,54 @@ impl Way {
 }
 
 impl Transit {
-    /// Forwards a message that has arrived over a link, if it is a link to a neighbour on the circuit's path. Counts the data of payloads.
-    pub(crate) fn forward(&self, core: &Core, link: &Link, frame: Frame) {
+    /// `ways` lead to the client and to the host.
+    pub(crate) fn new(circuit: Arc<str>, ways: [Way; 2]) -> Self {
+        Self { circuit, ways: Mutex::new(ways), traffic: Traffic::default(), arrived: AtomicU64::new(0) }
+    }
+
+    /// Continues over other links.
+    pub(crate) fn move_to(&self, ways: [Way; 2]) {
+        *self.ways.lock() = ways;
+    }
+
+    /// Drops what waits.
+    pub(crate) fn discard(&self) {
+        self.ways.lock().iter().for_each(Way::discard);
+    }
+
+    /// How many messages have arrived.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
+    }
+
+    /// Forwards a message that has arrived over a link, if that leads to a neighbour on the path of the circuit. Trace routes that end at
+    /// this router are answered with its id, `router`. Returns the side that has sent forwarded data, and their bytes.
+    pub(crate) fn forward(&self, link: &Link, mut frame: Frame, router: &str) -> Option<(CircuitSide, usize)> {
         let [to_client, to_host] = &*self.ways.lock();
-        let (from, way) = match &link.router {
-            router if *router == to_client.link.router => (CircuitSide::Client, to_host),
-            router if *router == to_host.link.router => (CircuitSide::Host, to_client),
-            _ => return,
+        let (from, back, on) = match &link.router {
+            router if *router == to_client.link.router => (CircuitSide::Client, to_client, to_host),
+            router if *router == to_host.link.router => (CircuitSide::Host, to_host, to_client),
+            _ => return None,
         };
         self.arrived.fetch_add(1, Ordering::Relaxed);
-        let (place, room) = if frame.content_type() == kind::ACKNOWLEDGEMENT {
-            (&way.acknowledgements, MAX_ACKNOWLEDGEMENTS)
-        } else {
-            (&way.payloads, MAX_PAYLOADS)
-        };
-        let data = if frame.content_type() == kind::PAYLOAD { frame.body().len() } else { 0 };
-        if place.connection.outbox.offer(place.queue, passed_on(frame), room) {
-            self.traffic.count(from, data);
-            core.counters.relayed(from, data);
+        match frame.content_type() {
+            kind::PAYLOAD => {
+                let data = frame.body().len();
+                if on.payloads.offer(passed_on(frame), MAX_PAYLOADS) {
+                    self.traffic.count(from, data);
+                    return Some((from, data));
+                }
+            }
+            kind::ACKNOWLEDGEMENT => {
+                on.acknowledgements.offer(passed_on(frame), MAX_ACKNOWLEDGEMENTS);
+            }
+            _ => {
+                let answer = control::count_hop(&mut frame, "forwarder", router);
+                let (way, frame) = answer.map_or_else(|| (on, passed_on(frame)), |answer| (back, answer));
+                way.payloads.offer(frame, MAX_PAYLOADS);
+            }
         }
+        None
     }
 }
 
@@ -114,46 +139,4 @@ fn passed_on(frame: Frame) -> Frame {
     }
     let headers = frame.headers().filter(|(key, _)| *key >= FIRST_KEY);
     headers.fold(Builder::new(frame.content_type()), |builder, (key, value)| builder.bytes(key, value)).body(frame.body())
-}
-
-/// Forwards a circuit between the links to the next router on the way to the client and on the way to the host.
-///
-/// # Errors
-/// A link is not open, or the router starts nothing new.
-pub(crate) fn route(core: &Core, circuit: &str, [to_client, to_host]: [&str; 2]) -> Result<(), RouteError> {
-    if let Some(refusal) = core.refusal() {
-        return Err(RouteError::Failed(refusal.text));
-    }
-    let way = |link| core.links.find(link).and_then(Way::over).ok_or(RouteError::Link);
-    let ways = [way(to_client)?, way(to_host)?];
-    if let Some(transit) = core.transits.find(circuit) {
-        *transit.ways.lock() = ways;
-        return Ok(());
-    }
-    let circuit: Arc<str> = circuit.into();
-    let (ways, traffic, arrived) = (Mutex::new(ways), Traffic::default(), AtomicU64::new(0));
-    core.transits.add(&circuit, &Arc::new(Transit { circuit: circuit.clone(), ways, traffic, arrived }));
-    Ok(())
-}
-
-/// Removes a circuit: at once if `now`, else after what is on the way was forwarded.
-pub(crate) fn unroute(core: &Arc<Core>, circuit: &str, now: bool) {
-    let Some(transit) = core.transits.find(circuit) else { return };
-    if now {
-        transit.ways.lock().iter().for_each(Way::discard);
-        core.transits.remove(circuit, &transit);
-        return;
-    }
-    let core = core.clone();
-    tokio::spawn(async move {
-        let (end, arrived) = (Instant::now() + MAX_CLOSING, || transit.arrived.load(Ordering::Relaxed));
-        loop {
-            let before = arrived();
-            sleep(QUIET).await;
-            if arrived() == before || Instant::now() >= end {
-                break;
-            }
-        }
-        core.transits.remove(&transit.circuit, &transit);
-    });
 }

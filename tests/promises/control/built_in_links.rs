@@ -16,17 +16,19 @@ use tokio::io::AsyncWriteExt;
 
 use super::{
     mock::{Enrolled, MockRouter, run, soon},
-    mock_link::{MockLink, report},
+    mock_link::{MockLink, content_of, report, trace, trace_answer},
 };
 use crate::{
     harness::{Base, TestServer},
     router::{
         scene::Scene,
-        sdk::{Event, Options},
+        sdk::{self, Event, Options},
     },
 };
 
 const LINK: &str = "link";
+/// The header with the hops of a trace route of an SDK.
+const HOPS: i32 = 1016;
 
 /// The built-in router, a simulated one, and a link between them.
 struct Linked {
@@ -104,6 +106,15 @@ fn client_here_reaches_host_there() {
         for data in [b"a", b"b", b"c", b"d"] {
             assert_eq!(client.data().await, data);
         }
+        let asked = Builder::new(sdk::kind::TRACE_ROUTE).u32(sdk::key::CONNECTION, client.id).u32(HOPS, 2).u64(1015, 12345).empty();
+        let (answered, ()) = tokio::join!(client.sdk.ask(asked), async {
+            let arrived = link.next_of(kind::CONTROL).await;
+            let request = arrived.u32(key::TRACE_REQUEST).unwrap();
+            assert_eq!((arrived.u32(key::TRACE_HOPS), arrived.body()), (Some(1), format!("\u{1}{circuit}").as_bytes()));
+            link.send(&trace_answer(circuit, request, ("xgress/edge", "far"))).await;
+        });
+        let answered = answered.unwrap();
+        assert_eq!((answered.text(1017), answered.text(1018), answered.u64(1015)), (Some("xgress/edge"), Some("far"), Some(12345)));
         // Payloads that claim to come from the client, and those of other circuits, change nothing.
         link.give(circuit, 4, 0, b"x").await;
         link.give("another", 4, flag::FROM_HOST, b"x").await;
@@ -133,6 +144,15 @@ fn client_there_reaches_host_here() {
         assert_eq!(host.data().await, b"ping");
         let first = link.take(circuit, &mut known).await;
         assert_eq!((&first.data[..], first.is_from_host()), (&b"early"[..], true));
+        link.send(&trace(circuit, 1)).await;
+        let node = ("xgress/edge", "built-in");
+        assert_eq!(content_of(&link.next_of(kind::CONTROL).await), content_of(&trace_answer(circuit, 7, node)));
+        link.send(&trace(circuit, 2)).await;
+        let request = host.message().await.unwrap();
+        assert_eq!((request.content_type(), request.u32(HOPS)), (sdk::kind::TRACE_ROUTE, Some(1)));
+        let of_host = Builder::new(sdk::kind::TRACE_ROUTE_RESPONSE).u32(sdk::key::CONNECTION, host.id).u32(HOPS, 0).text(1017, "sdk");
+        host.sdk.send(of_host.u64(1015, 12345).text(1018, "id").u32(1019, request.u32(1019).unwrap()).empty()).await.unwrap();
+        assert_eq!(content_of(&link.next_of(kind::CONTROL).await), content_of(&trace_answer(circuit, 7, ("sdk", "id"))));
         // The end of the right ends both sides at once.
         let began = Instant::now();
         linked.scene.server.admin.delete(&format!("/service-policies/{}", linked.scene.dial)).expect(200);

@@ -1,5 +1,7 @@
 //! A link of a simulated router to the built-in router.
 
+use std::collections::BTreeMap;
+
 use bytes::BytesMut;
 use overkeep::testing::{
     built_in_router::link_message::{Acknowledgement, Payload, flag, key, kind},
@@ -105,4 +107,21 @@ impl MockLink {
         let payload = Payload { sequence, flags, clock: 0, uuid: None, data_flags: None, data };
         self.send(&payload.encode(circuit, 1)).await;
     }
+}
+
+/// A trace route on a link.
+pub fn trace(circuit: &str, hops: u32) -> Frame {
+    let builder = Builder::new(kind::CONTROL).u32(key::TRACE_HOPS, hops).u64(key::TRACE_TIME, 12345).u32(key::TRACE_REQUEST, 7);
+    builder.body(format!("\u{1}{circuit}").as_bytes())
+}
+
+/// The answer to a trace route.
+pub fn trace_answer(circuit: &str, request: u32, node: (&str, &str)) -> Frame {
+    let builder = Builder::new(kind::CONTROL).u32(key::TRACE_HOPS, 0).u64(key::TRACE_TIME, 12345).text(key::TRACE_HOP_TYPE, node.0);
+    builder.text(key::TRACE_HOP_ID, node.1).u32(key::TRACE_REQUEST, request).body(format!("\u{2}{circuit}").as_bytes())
+}
+
+/// The headers of a message, by key, and its body.
+pub fn content_of(frame: &Frame) -> (BTreeMap<i32, Vec<u8>>, Vec<u8>) {
+    (frame.headers().map(|(key, value)| (key, value.to_vec())).collect(), frame.body().to_vec())
 }

@@ -7,13 +7,13 @@ use overkeep::testing::{
         edge::CreateTerminatorResult,
         fabric::{self, FaultSubject},
     },
-    frame::{Builder, Frame, content as common, key as common_key},
+    frame::{Builder, content as common, key as common_key},
 };
 use serde_json::{Value as Json, json};
 
 use super::{
     mock::{Enrolled, MockRouter, run, soon},
-    mock_link::{MockLink, report},
+    mock_link::{MockLink, content_of, report, trace, trace_answer},
 };
 use crate::{harness::Base, router::scene::Scene};
 
@@ -85,10 +85,6 @@ impl Far {
     }
 }
 
-fn headers(frame: &Frame) -> Vec<(i32, Vec<u8>)> {
-    frame.headers().map(|(key, value)| (key, value.to_vec())).collect()
-}
-
 #[test]
 fn circuits_pass_through_built_in_router() {
     run(async {
@@ -102,7 +98,7 @@ fn circuits_pass_through_built_in_router() {
         net.near.link.send(&sent.u64(common_key::HEARTBEAT, 5).u64(common_key::HEARTBEAT_ECHO, 6).body(b"ping")).await;
         let arrived = net.far.link.next_of(kind::PAYLOAD).await;
         let expected = Builder::new(kind::PAYLOAD).text(key::CIRCUIT, &circuit).u64(key::SEQUENCE, 7).u16(key::CLOCK, 9).u32(2005, 1);
-        assert_eq!((headers(&arrived), arrived.body()), (headers(&expected.empty()), &b"ping"[..]));
+        assert_eq!(content_of(&arrived), content_of(&expected.body(b"ping")));
         let acknowledgement = Acknowledgement { flags: flag::FROM_HOST, buffered: 3, clock: 9, sequences: vec![7] };
         net.far.link.send(&acknowledgement.encode(&circuit)).await;
         let arrived = net.near.link.next_of(kind::ACKNOWLEDGEMENT).await;
@@ -121,6 +117,22 @@ fn circuits_pass_through_built_in_router() {
         net.near.link.send(&Builder::new(common::PING).empty()).await;
         net.near.link.next_of(common::RESULT).await;
         assert!(soon(|| net.queued() == 0).await);
+    });
+}
+
+#[test]
+fn trace_routes_name_built_in_router() {
+    run(async {
+        let mut net = Far::new().await;
+        let circuit = net.circuit().await;
+        net.near.link.send(&trace(&circuit, 1)).await;
+        let arrived = net.near.link.next_of(kind::CONTROL).await;
+        assert_eq!(content_of(&arrived), content_of(&trace_answer(&circuit, 7, ("forwarder", "built-in"))));
+        net.near.link.send(&trace(&circuit, 2)).await;
+        assert_eq!(content_of(&net.far.link.next_of(kind::CONTROL).await), content_of(&trace(&circuit, 1)));
+        let of_far = trace_answer(&circuit, 7, ("xgress/edge", "far"));
+        net.far.link.send(&of_far).await;
+        assert_eq!(content_of(&net.near.link.next_of(kind::CONTROL).await), content_of(&of_far));
     });
 }
 
