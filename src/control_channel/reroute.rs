@@ -95,9 +95,13 @@ async fn move_to(core: Arc<Core>, circuit: Arc<Circuit>, path: Arc<Path>) {
     let Some(before) = core.circuits.set_path(&circuit, &path) else { return };
     let is_moved = route::ask(&core, &circuit, &path, REROUTE, None, &[]).await.is_ok();
     let (kept, left) = if is_moved { (&path, &before) } else { (&before, &path) };
-    let stands = is_moved
-        || (core.circuits.set_path(&circuit, &before).is_some() && route::ask(&core, &circuit, &before, REROUTE, None, &[]).await.is_ok());
-    left.routers.iter().filter(|router| !kept.has_router(router)).for_each(|router| core.unroute(&circuit, router, false));
+    let is_open = core.circuits.set_path(&circuit, kept).is_some();
+    left.routers.iter().filter(|router| !kept.has_router(router)).for_each(|router| core.unroute(&circuit, router, !is_open));
+    if !is_open {
+        // It has ended meanwhile, when it had the other path.
+        return kept.routers.iter().for_each(|router| core.unroute(&circuit, router, true));
+    }
+    let stands = is_moved || route::ask(&core, &circuit, &before, REROUTE, None, &[]).await.is_ok();
     tracing::debug!(circuit = %circuit.id, path = ?kept.routers, is_moved, "a cheaper path was tried");
     circuit.end_reroute();
     // A router or link may have been lost meanwhile.

@@ -35,9 +35,9 @@ pub(crate) fn to_sdk(connection: u32, frame: &Frame) -> Option<Frame> {
         let builder = Builder::new(kind).u32(sdk::CONNECTION, connection).u32(sdk::TRACE_HOPS, hops);
         builder.optional(sdk::TRACE_TIME, frame.header(key::TRACE_TIME))
     };
-    match frame.body().first()? {
-        &REQUEST => Some(with_hops(sdk_kind::TRACE_ROUTE).u32(sdk::TRACE_REQUEST, request).empty()),
-        &ANSWER => {
+    match *frame.body().first()? {
+        REQUEST => Some(with_hops(sdk_kind::TRACE_ROUTE).u32(sdk::TRACE_REQUEST, request).empty()),
+        ANSWER => {
             let builder = with_hops(sdk_kind::TRACE_ROUTE_RESPONSE)
                 .optional(sdk::TRACE_HOP_TYPE, frame.header(key::TRACE_HOP_TYPE))
                 .optional(sdk::TRACE_HOP_ID, frame.header(key::TRACE_HOP_ID))
