@@ -128,8 +128,8 @@ async function tryDialog(page, opener, what) {
 
 /** The dialogs of all pages. */
 export async function dialogs(browser, ask, ids) {
-  // What cannot be deleted says so in its preview.
-  const page = await signedIn(browser, 1280, 'light', answer => [400, 409].includes(answer.status()) && answer.url().endsWith('?preview=true'));
+  // What cannot be deleted, or has nothing to remove, says so in its preview.
+  const page = await signedIn(browser, 1280, 'light', answer => [400, 404, 409].includes(answer.status()) && answer.url().endsWith('?preview=true'));
   await tryDialog(page, page.locator('.find'), 'the search for a page');
   await page.keyboard.press('Control+k');
   await page.keyboard.type('live');

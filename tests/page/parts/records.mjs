@@ -25,6 +25,22 @@ export async function refusals(browser, ask, ids) {
   await page.context().close();
 }
 
+/** An action shows who gains and who loses access before it is done. */
+export async function previewedAction(browser, ask, ids) {
+  const page = await signedIn(browser, 1280, 'light');
+  await open(page, `#/identities/${ids.dalia}`);
+  await page.getByRole('button', { name: 'Disable' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('spinbutton').fill('0');
+  await dialog.locator('.preview .lost').filter({ hasText: 'dalia' }).first().waitFor();
+  await check(page, 'an action with a preview', true);
+  expect(!(await ask('GET', `/identities/${ids.dalia}`)).disabled, 'a preview changes nothing');
+  await dialog.getByRole('button', { name: 'Disable' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect((await ask('GET', `/identities/${ids.dalia}`)).disabled, 'the action is done');
+  await page.context().close();
+}
+
 /** An action whose body is a list. */
 export async function actions(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light');

@@ -4,7 +4,7 @@ import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, get, list, literal } from './api.js';
 import { kind as kindBy, nameOf, referred, sentence } from './kinds.js';
 import { texts } from './texts.js';
-import { Dialog, Heading, Loading, Problem, Reference, Value, useLoad } from './parts.js';
+import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useLoad } from './parts.js';
 import { Member } from './member.js';
 import { Enrollment, RouterEnrollment } from './enrollment.js';
 import { Preview } from './preview.js';
@@ -41,12 +41,19 @@ function Action({ kind, record, action, onClose, onDone }) {
   const [draft, setDraft] = useState({});
   const [error, setError] = useState(null);
   const isText = action.media && action.media !== 'application/json';
+  const path = `${kind.path}/${encodeURIComponent(record.id)}/${action.verb}`;
+  const form = action.body && clean(draft, action.body);
+  const body = isText ? draft.text || '' : action.isList ? form.list || [] : form;
+  const isWaiting = (action.body?.required || []).some(member => form[member] === undefined || form[member] === '');
+  const now = JSON.stringify({ body });
+  const calm = useCalm(now, 350);
+  const [preview, wrong] = useLoad(async signal => (action.preview && !isWaiting
+    ? { of: calm, value: (await ask(action.method, `${path}?preview=true`, { body: JSON.parse(calm).body, signal })).data } : null), [calm]);
+  const answered = preview?.of === now;
   const submit = async event => {
     event.preventDefault();
-    const form = action.body && clean(draft, action.body);
-    const body = isText ? draft.text || '' : action.isList ? form.list || [] : form;
     try {
-      await ask(action.method, `${kind.path}/${encodeURIComponent(record.id)}/${action.verb}`, { body, media: action.media });
+      await ask(action.method, path, { body, media: action.media });
       onDone();
       onClose();
     } catch (reason) {
@@ -57,6 +64,7 @@ function Action({ kind, record, action, onClose, onDone }) {
     <form onSubmit=${submit}><p>${action.summary}</p><${Problem} error=${error} />
       ${isText ? html`<label>${texts.form.value}<textarea rows="8" onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
         : action.body?.properties && html`<${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} />`}
+      ${action.preview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered && !wrong} waiting=${isWaiting} />`}
       <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`}>${action.label}</button></div>
     </form>
   <//>`;

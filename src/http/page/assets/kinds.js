@@ -30,7 +30,8 @@ export async function load() {
 }
 
 const isList = operation => (operation.parameters || []).some(parameter => parameter.name === 'filter');
-const bodyOf = operation => operation?.requestBody?.content?.['application/json']?.schema;
+const JSON_MEDIA = 'application/json';
+const bodyOf = operation => operation?.requestBody?.content?.[JSON_MEDIA]?.schema;
 const answerOf = operation => Object.values(operation?.responses?.['200']?.content || {})[0]?.schema;
 const offers = (operation, name) => (operation?.parameters || []).some(parameter => parameter.name === name);
 
@@ -74,7 +75,10 @@ function actionOf(method, verb, operation) {
   const isList = body?.type === 'array';
   const form = isList ? { type: 'object', required: ['list'], properties: { list: body } } : body;
   const label = texts.detail.actions[`${method} ${verb}`] || (method === 'delete' ? texts.detail.takeBack(sentence(verb).toLowerCase()) : texts.detail.run(verb));
-  return { method: method.toUpperCase(), verb, label, summary: operation.summary, body: form, isList, media: Object.keys(operation.requestBody?.content || {})[0] };
+  const media = Object.keys(operation.requestBody?.content || {})[0];
+  // No preview of lists and texts: they are incomplete until they are sent, and no such operation changes access.
+  const preview = offers(operation, 'preview') && !isList && (!media || media === JSON_MEDIA);
+  return { method: method.toUpperCase(), verb, label, summary: operation.summary, body: form, isList, media, preview };
 }
 
 export const allKinds = () => [...kinds.values()];
