@@ -36,6 +36,12 @@ export async function traffic(browser, ask) {
     await page.locator('.chart').first().waitFor();
     // A step of the last hour takes ten seconds.
     await page.waitForFunction(() => /[KM]iB\/s/.test(document.querySelector('.legend .up strong')?.textContent));
+    // The arrow keys read the chart; its values and the time are told.
+    await page.locator('.chart').first().focus();
+    await page.keyboard.press('Home');
+    await page.locator('.chart path.at').waitFor({ state: 'attached' });
+    const told = await page.locator('.chart').first().getAttribute('aria-valuetext');
+    expect(/\d:\d\d:\d\d: Sent by the client .+B\/s, Sent by the host .+B\/s$/.test(told), `a chart tells ${told}`);
     await check(page, '#/live with traffic', true);
     await page.getByRole('button', { name: 'End the circuit to echo?' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();

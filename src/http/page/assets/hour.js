@@ -4,7 +4,7 @@ import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { get } from './api.js';
 import { texts } from './texts.js';
 import { Problem, bytes, useLoad } from './parts.js';
-import { Time } from './times.js';
+import { Time, timeText, useZone } from './times.js';
 
 const t = texts.live;
 const STEPS = 360;
@@ -28,6 +28,7 @@ const place = (index, length) => ((STEPS - length + index) / (STEPS - 1)) * WIDT
 /** A chart whose values are read with the pointer or the arrow keys; without them the newest values are shown. */
 function Chart({ title, show, series, times }) {
   const [chosen, setChosen] = useState(null);
+  const [zone] = useZone();
   const { length } = times;
   const at = Math.min(chosen ?? length - 1, length - 1);
   const top = Math.max(1, ...series.flatMap(({ values }) => values));
@@ -44,7 +45,7 @@ function Chart({ title, show, series, times }) {
     setChosen(Math.max(0, Math.min(length - 1, next)));
   };
   const release = () => setChosen(null);
-  const said = `${new Date(times[at]).toLocaleTimeString()}: ${series.map(({ label, values }) => `${label} ${show(values[at])}`).join(', ')}`;
+  const said = `${timeText(new Date(times[at]), zone)}: ${series.map(({ label, values }) => `${label} ${show(values[at])}`).join(', ')}`;
   return html`<section class="card"><h2>${title}</h2>
     <p class="legend">${series.map(({ label, values }, index) => html`<span class=${index ? 'down' : 'up'}>${label} <strong>${show(values[at])}</strong></span>`)}<span class="faint most">${t.most(show(top))}</span></p>
     <svg class="chart" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" tabindex="0" role="slider" aria-label=${title} aria-valuemin="0" aria-valuemax=${length - 1} aria-valuenow=${at} aria-valuetext=${said}

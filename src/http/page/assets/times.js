@@ -35,12 +35,15 @@ function ago(date) {
 
 const utc = date => date.toISOString().replace('T', ' ').replace(/(\.\d+)?Z$/, ' UTC');
 
+/** A time as text, in the zone that was chosen. */
+export const timeText = (date, zone) => (zone === 'utc' ? utc(date) : date.toLocaleString());
+
 /** A time. Without `exact` the zone of the viewer shows how long ago it was. */
 export function Time({ at, exact }) {
   const [zone] = useZone();
   const date = new Date(at);
   if (!at || Number.isNaN(date.getTime())) return html`<span class="faint">–</span>`;
-  const text = zone === 'utc' ? utc(date) : exact ? date.toLocaleString() : ago(date);
+  const text = zone === 'utc' || exact ? timeText(date, zone) : ago(date);
   return html`<time dateTime=${date.toISOString()} title=${`${date.toLocaleString()}\n${utc(date)}`}>${text}</time>`;
 }
 
