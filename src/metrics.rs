@@ -5,7 +5,7 @@
 //!
 //! Invariant: the values of labels come from tables of this program and never from a request, so that no client can add a series.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 
 pub(crate) use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
 use prometheus_client::{
@@ -80,6 +80,7 @@ pub struct Metrics {
     pub refusals: MethodCounter,
     pub(crate) router_events: Family<KindLabel, Counter>,
     pub(crate) router_bytes: Family<KindLabel, Counter>,
+    pub(crate) elsewhere_bytes: Family<KindLabel, Counter>,
     pub store: StoreMetrics,
     pub maintenance: MaintenanceMetrics,
     pub gauges: Gauges,
@@ -125,6 +126,12 @@ pub struct Gauges {
     pub expiring: Family<KindLabel, Gauge>,
     pub routers: Family<KindLabel, Gauge>,
     pub circuits: Gauge,
+    /// Circuits over routers elsewhere.
+    pub(crate) elsewhere_circuits: Gauge,
+    /// By whether they are usable.
+    pub(crate) links: Family<KindLabel, Gauge>,
+    /// The mean and the highest one, of the ends that have measured it.
+    pub(crate) link_latency: Family<KindLabel, Gauge<f64, AtomicU64>>,
     pub channels: Gauge,
     pub binds: Gauge,
     pub queued_bytes: Gauge,
@@ -145,6 +152,7 @@ impl Metrics {
             refusals,
             router_events: Family::default(),
             router_bytes: Family::default(),
+            elsewhere_bytes: Family::default(),
             store,
             maintenance,
             gauges: Gauges::default(),
@@ -168,6 +176,8 @@ impl Metrics {
         registry.register("router_events", "Events of the built-in router by kind", self.router_events.clone());
         let help = "Data forwarded by the built-in router, by direction";
         registry.register_with_unit("router_data", help, Unit::Bytes, self.router_bytes.clone());
+        let help = "Data reported by routers elsewhere, by where it came from";
+        registry.register_with_unit("routers_elsewhere_data", help, Unit::Bytes, self.elsewhere_bytes.clone());
         registry.register("store_queue_jobs", "Writes in the queue or in progress", self.store.queue.clone());
         let help = "Duration of a commit, with its writes and the flush to disk";
         registry.register_with_unit("store_commit_duration", help, Unit::Seconds, self.store.commit_duration.clone());
@@ -203,6 +213,8 @@ impl Gauges {
     fn register(&self, registry: &mut Registry) {
         let mut seconds = |name, help, gauge: &Gauge| registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
         seconds("start_timestamp", "Time when the controller was started", &self.started);
+        let help = "Latency of links between routers as measured by their ends: the mean and the highest one";
+        registry.register_with_unit("link_latency", help, Unit::Seconds, self.link_latency.clone());
         let help = "Time when the certificates of the controller expire, by role";
         registry.register_with_unit("certificate_end_timestamp", help, Unit::Seconds, self.certificates.clone());
         let mut bytes = |name, help, gauge: &Gauge| registry.register_with_unit(name, help, Unit::Bytes, gauge.clone());
@@ -215,9 +227,11 @@ impl Gauges {
         plain("store_writable", "1 if the store accepts writes", &self.writable);
         plain("data_file_in_place", "1 if the path of the data file still leads to the open file", &self.in_place);
         plain("router_circuits", "Open circuits of the built-in router", &self.circuits);
+        plain("routers_elsewhere_circuits", "Open circuits over routers elsewhere", &self.elsewhere_circuits);
         plain("router_channels", "Open channels of the built-in router", &self.channels);
         registry.register("router_binds", "Services hosted through the built-in router, by terminator", self.binds.clone());
         registry.register("expiring", "What expires within 30 days or has expired, by kind", self.expiring.clone());
+        registry.register("links", "Links between routers by state", self.links.clone());
         registry.register("edge_routers", "Edge routers by state", self.routers.clone());
     }
 }

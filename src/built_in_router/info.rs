@@ -49,7 +49,7 @@ pub struct EndInfo {
     pub session_id: String,
     /// `None` at routers other than the built-in one.
     pub channel: Option<ChannelEndInfo>,
-    /// `None` if the data do not pass the built-in router.
+    /// `None` if neither the built-in router has counted it nor another one has reported it.
     pub sent: Option<SentInfo>,
 }
 
@@ -61,13 +61,13 @@ pub struct ChannelEndInfo {
     pub connection: u32,
 }
 
-/// The data that one end of a circuit has sent, as counted by the built-in router.
+/// The data that one end of a circuit has sent, as counted by the built-in router or reported by its own router.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SentInfo {
     /// Data bytes received from this end.
     pub bytes: u64,
-    /// Data bytes received per second, over the last measurement interval.
-    pub bytes_per_second: u64,
+    /// Data bytes received per second, over the last measurement interval; `None` if its router has reported the bytes.
+    pub bytes_per_second: Option<u64>,
 }
 
 /// The latency that is assumed for an end of a link until that end has measured it.
@@ -91,6 +91,8 @@ pub struct LinkInfo {
     pub static_cost: u32,
     /// The latencies that the source and the destination have measured.
     pub measured: [Option<Duration>; 2],
+    /// The bytes that the source and the destination have sent.
+    pub sent_bytes: [Option<u64>; 2],
     /// The cost in a path, including latencies.
     pub cost: u32,
     /// How often it was established.

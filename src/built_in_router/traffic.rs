@@ -28,7 +28,7 @@ impl Traffic {
         let mut measured = self.measured.lock();
         for (before, bytes) in measured.iter_mut().zip(&self.bytes) {
             let bytes = bytes.load(Ordering::Relaxed);
-            *before = SentInfo { bytes, bytes_per_second: (bytes - before.bytes) / seconds.max(1) };
+            *before = SentInfo { bytes, bytes_per_second: Some((bytes - before.bytes) / seconds.max(1)) };
         }
     }
 
@@ -36,6 +36,7 @@ impl Traffic {
     pub(crate) fn info(&self) -> [SentInfo; 2] {
         let [client, host] = *self.measured.lock();
         let [from_client, from_host] = self.bytes.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
-        [SentInfo { bytes: from_client, ..client }, SentInfo { bytes: from_host, ..host }]
+        let sent = |bytes, before: SentInfo| SentInfo { bytes, bytes_per_second: before.bytes_per_second.or(Some(0)) };
+        [sent(from_client, client), sent(from_host, host)]
     }
 }

@@ -38,5 +38,6 @@ impl Core {
         reroute::begin(self, passing, reason);
         let hosted = self.hosted.of_router(router);
         hosted.iter().for_each(|hosted| self.end_hosted(hosted));
+        self.measurements.forget(router);
     }
 }

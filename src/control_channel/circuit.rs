@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{hosted_terminator::HostedTerminator, members::Members, paths::Path};
 use crate::{
-    built_in_router::{Basis, BasisIndex, CircuitInfo, EndInfo, Failure, Shares},
+    built_in_router::{Basis, BasisIndex, CircuitInfo, EndInfo, Failure, SentInfo, Shares},
     clock::Timestamp,
     config,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
@@ -44,6 +44,8 @@ struct State {
     /// Where it ends; none before it was established.
     end: Option<Established>,
     is_rerouting: bool,
+    /// Bytes from its client and from its host, as their routers report them.
+    bytes: [Option<u64>; 2],
 }
 
 /// The host's end of an established circuit.
@@ -106,12 +108,13 @@ impl Circuit {
     pub(crate) fn info(&self) -> Option<CircuitInfo> {
         let state = self.state.lock();
         let Established { since, terminator, host } = state.end.clone()?;
-        let end = |identity: &Id<Identity>, api_session: &Id<ApiSession>, session: &Id<Session>| EndInfo {
+        let [client_bytes, host_bytes] = state.bytes;
+        let end = |identity: &Id<Identity>, api_session: &Id<ApiSession>, session: &Id<Session>, bytes: Option<u64>| EndInfo {
             identity_id: identity.to_string(),
             api_session_id: api_session.to_string(),
             session_id: session.to_string(),
             channel: None,
-            sent: None,
+            sent: bytes.map(|bytes| SentInfo { bytes, bytes_per_second: None }),
         };
         Some(CircuitInfo {
             id: self.id.clone(),
@@ -120,9 +123,17 @@ impl Circuit {
             since,
             routers: state.path.routers.clone(),
             links: state.path.links.clone(),
-            client: end(&self.client, &self.api_session, &self.session.id),
-            host: host.map(|host| end(&host.identity, &host.api_session, &host.session)),
+            client: end(&self.client, &self.api_session, &self.session.id, client_bytes),
+            host: host.map(|host| end(&host.identity, &host.api_session, &host.session, host_bytes)),
         })
+    }
+
+    /// Adds to the bytes from its client and from its host what their routers report.
+    pub(crate) fn count_bytes(&self, more: [Option<u64>; 2]) {
+        let mut state = self.state.lock();
+        for (bytes, more) in state.bytes.iter_mut().zip(more) {
+            *bytes = more.map_or(*bytes, |more| Some(bytes.unwrap_or_default().saturating_add(more)));
+        }
     }
 
     /// Notes that it is being rerouted. Returns whether it was not before.
@@ -224,6 +235,11 @@ impl Circuits {
     /// The number of circuits over a link.
     pub(crate) fn count_of_link(&self, link: &str) -> usize {
         self.open.lock().by_link.count(link)
+    }
+
+    /// The number of circuits over a router.
+    pub(crate) fn count_of_router(&self, router: &str) -> usize {
+        self.open.lock().by_router.count(router)
     }
 
     /// The circuits over a link.

@@ -12,6 +12,7 @@ use super::{
     circuit::Circuits,
     hosted_terminator::HostedTerminators,
     links::{Links, Loss},
+    measurements::Measurements,
     paths::{Edge, Graph, Path, Paths},
     registry::Registry,
     sync_queue::Sync,
@@ -103,6 +104,7 @@ pub(crate) struct Core {
     pub circuits: Circuits,
     pub links: Links,
     pub paths: Paths,
+    pub measurements: Measurements,
     pub records: TerminatorRecords,
     pub numbers: Numbers,
     /// Set when the built-in router has become a member of the network.
@@ -121,6 +123,7 @@ impl Core {
             hosted: HostedTerminators::default(),
             links: Links::new(parts.rights.store.online().clone()),
             paths: Paths::default(),
+            measurements: Measurements::default(),
             numbers: Numbers::default(),
             built_in: OnceLock::new(),
             parts,

@@ -107,6 +107,11 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
     if hello.content_type() != common::HELLO {
         return Err("the first message must be a hello");
     }
+    let is_grouped = hello.header(common_key::IS_GROUPED).is_some();
+    if is_grouped && !hello.is_set(key::HELLO_IS_FIRST) {
+        // Routers open more connections only if the answer to their hello says that they may.
+        return Err("a router may have only one connection");
+    }
     let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
     let known = identify(core, hello, &leaf).map_err(|error| {
         tracing::warn!(%error, "a router cannot be looked up");
@@ -127,8 +132,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
         weight: known.weight,
     };
     let connection = Arc::new(RouterConnection::new(opened));
-    let is_reconnect =
-        hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && hello.header(common_key::IS_GROUPED).is_none();
+    let is_reconnect = hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && !is_grouped;
     core.registry.add(&connection, is_reconnect, core.online())?;
     core.paths.changed();
     // A change between the first look-up and the registration was not reported to this connection, so the record is read again.
@@ -146,6 +150,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
     } else {
         core.forget(&connection.router, "its router was started anew");
         core.circuits.take_ended(&connection.router);
+        core.measurements.started(&connection.router);
     }
     tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
     Ok(connection)

@@ -1,10 +1,6 @@
-//! What routers report about links: new ones, lost ones, latencies; and the certificates of the router at the other end.
+//! What routers report about links: new ones and lost ones; and the certificates of the router at the other end.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use prost::Message;
 
@@ -13,7 +9,7 @@ use super::{
     connection::RouterConnection,
     core::Core,
     links::{Link, Reported},
-    message::{content, fabric, fabric::FaultSubject, metrics},
+    message::{content, fabric, fabric::FaultSubject},
     reroute,
 };
 use crate::{
@@ -24,8 +20,6 @@ use crate::{
 
 /// Maximum links in one report.
 const MAX_LINKS: usize = 2000;
-/// A longer latency counts as this one.
-const MAX_LATENCY: Duration = Duration::from_secs(3600);
 
 /// Links that a router has dialled.
 pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
@@ -68,24 +62,6 @@ pub(crate) fn gone(core: &Arc<Core>, link: &Link, reason: &str) {
     tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
     core.paths.changed();
     reroute::begin(core, core.circuits.of_link(&link.id), reason);
-}
-
-/// Handles the latencies of links: the latency of a link is the mean time on the way plus the mean time in the queue.
-pub(crate) fn metrics(core: &Core, connection: &RouterConnection, frame: &Frame) {
-    let Some(measured) = body::<metrics::Metrics>(connection, frame) else { return };
-    let means = measured.histograms.iter().filter_map(|entry| Some((entry.key.as_deref()?, entry.value.as_ref()?.mean)));
-    let means: HashMap<&str, f64> = means.filter(|(name, _)| name.starts_with("link.")).collect();
-    let mean = |name: &str| means.get(name).and_then(|nanos| Duration::try_from_secs_f64(nanos / 1e9).ok());
-    let ids = means.keys().filter_map(|name| name.strip_prefix("link.")?.strip_suffix(".latency"));
-    let mut is_changed = false;
-    for id in ids.take(MAX_LINKS) {
-        let Some(latency) = mean(&format!("link.{id}.latency")) else { continue };
-        let latency = latency.saturating_add(mean(&format!("link.{id}.queue_time")).unwrap_or_default()).min(MAX_LATENCY);
-        is_changed |= core.links.measured(id, &connection.router, latency);
-    }
-    if is_changed {
-        core.paths.changed();
-    }
 }
 
 /// Answers whether certificates belong to a router. The router at the other end of a link asks this.

@@ -32,6 +32,8 @@ pub(crate) struct Link {
     pub since: Timestamp,
     /// As measured by the source and by the destination.
     pub measured: [Option<Duration>; 2],
+    /// The bytes that the source has sent and received, and those that the destination has.
+    counted: [[Option<u64>; 2]; 2],
 }
 
 impl Link {
@@ -44,6 +46,12 @@ impl Link {
     /// The router at the other end.
     pub(crate) fn other_end(&self, router: &str) -> &str {
         if self.source == router { &self.destination } else { &self.source }
+    }
+
+    /// The bytes that the source and the destination have sent, as the sender counts them, or else the receiver.
+    pub(crate) fn sent_bytes(&self) -> [Option<u64>; 2] {
+        let [[source_sent, source_received], [destination_sent, destination_received]] = self.counted;
+        [source_sent.or(destination_received), destination_sent.or(source_received)]
     }
 
     fn has_end(&self, router: &str) -> bool {
@@ -94,8 +102,8 @@ impl Links {
             None if links.values().filter(|link| link.source == source).count() >= MAX_LINKS => return Reported::Refused,
             None => {}
         }
-        let (source, measured) = (source.to_owned(), [None; 2]);
-        let link = Link { id: id.clone(), source, destination, protocol, iteration, since: now, measured };
+        let (source, measured, counted) = (source.to_owned(), [None; 2], [[None; 2]; 2]);
+        let link = Link { id: id.clone(), source, destination, protocol, iteration, since: now, measured, counted };
         self.online.link_opened(&id, [link.source.clone(), link.destination.clone()]);
         links.insert(id, link);
         Reported::Added
@@ -135,6 +143,14 @@ impl Links {
         let [source, destination] = &mut link.measured;
         *(if link.source == router { source } else { destination }) = Some(latency);
         link.cost() != before
+    }
+
+    /// Stores the bytes that the router at one end has sent and received.
+    pub(crate) fn counted(&self, id: &str, router: &str, sent_and_received: [Option<u64>; 2]) {
+        let mut links = self.links.lock();
+        let Some(link) = links.get_mut(id).filter(|link| link.has_end(router)) else { return };
+        let [source, destination] = &mut link.counted;
+        *(if link.source == router { source } else { destination }) = sent_and_received;
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<Link> {
@@ -187,5 +203,19 @@ mod tests {
         assert_eq!(links.find("l").unwrap().cost(), 4);
         assert!(!links.measured("l", "b", Duration::from_micros(2500)), "the same cost");
         assert!(!links.measured("l", "c", Duration::ZERO) && !links.measured("unknown", "a", Duration::ZERO));
+    }
+
+    #[test]
+    fn bytes_of_either_end_suffice() {
+        let links = Links::new(Online::default());
+        report(&links, "a", "l", "b", 1);
+        let counted = |router, bytes| {
+            links.counted("l", router, bytes);
+            links.find("l").unwrap().sent_bytes()
+        };
+        assert_eq!(counted("c", [Some(9), Some(9)]), [None, None], "no end of it");
+        assert_eq!(counted("a", [Some(1), Some(2)]), [Some(1), Some(2)]);
+        assert_eq!(counted("b", [Some(3), Some(4)]), [Some(1), Some(3)]);
+        assert_eq!(counted("a", [None, None]), [Some(4), Some(3)]);
     }
 }

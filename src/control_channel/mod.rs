@@ -6,7 +6,7 @@
 //! A connection begins with a hello ([`hello`]) and is then a [`RouterConnection`](connection::RouterConnection) in the [`registry`].
 //! `receive.rs` reads its messages and dispatches them: `sync.rs` reports API sessions to it, `bind.rs` creates terminators of SDKs that
 //! host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits and terminators without a right, `certificates.rs`
-//! renews its certificates.
+//! renews its certificates, `metrics_reports.rs` takes its metrics.
 //!
 //! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input
 //! is bounded in bytes and cannot make a task panic. Both identities of a listed circuit have the right to it at present.
@@ -28,8 +28,10 @@ mod hosted_terminator;
 mod inspect;
 mod link_reports;
 mod links;
+mod measurements;
 mod members;
 pub mod message;
+mod metrics_reports;
 mod outbox;
 mod paths;
 mod presence;
@@ -61,6 +63,7 @@ use tokio::{
 
 pub(crate) use self::core::Parts;
 use self::core::Times;
+pub(crate) use self::measurements::RouterTraffic;
 use self::{circuit::Circuit, core::Core, inspect::Inspection};
 use crate::{
     built_in_router::{Basis, CircuitInfo, LinkInfo, PendingReviews, Router},
@@ -144,6 +147,21 @@ impl Control {
         self.0.core.circuits.all().iter().map(|circuit| u64::from(circuit.is_open())).sum()
     }
 
+    /// What a router has moved since its start, as it reports, and the number of circuits over it. `None` if it has not reported.
+    pub(crate) fn traffic_of(&self, router: &str) -> Option<(RouterTraffic, usize)> {
+        Some((self.0.core.measurements.of(router)?, self.0.core.circuits.count_of_router(router)))
+    }
+
+    /// What all routers elsewhere have moved since the start of the controller, in bytes.
+    pub(crate) fn traffic(&self) -> RouterTraffic {
+        self.0.core.measurements.total()
+    }
+
+    /// The same in bytes per second, by the latest reports.
+    pub(crate) fn traffic_per_second(&self) -> RouterTraffic {
+        self.0.core.measurements.rate()
+    }
+
     /// Passes the open circuits to `each`, in no particular order.
     ///
     /// # Errors
@@ -221,6 +239,7 @@ fn shown_circuit(core: &Core, circuit: &Circuit) -> Option<CircuitInfo> {
 }
 
 fn shown(core: &Core, link: links::Link) -> LinkInfo {
+    let sent_bytes = link.sent_bytes();
     LinkInfo {
         is_usable: core.is_connected(&link.source) && core.is_connected(&link.destination),
         circuits: core.circuits.count_of_link(&link.id),
@@ -232,6 +251,7 @@ fn shown(core: &Core, link: links::Link) -> LinkInfo {
         since: link.since,
         static_cost: links::STATIC_COST,
         measured: link.measured,
+        sent_bytes,
         iteration: link.iteration,
     }
 }

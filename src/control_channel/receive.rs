@@ -11,7 +11,7 @@ use super::{
     core::Core,
     dial, fault, inspect, link_reports,
     message::{content, edge, key},
-    public_keys, sync, tunnel,
+    metrics_reports, public_keys, sync, tunnel,
 };
 use crate::{
     built_in_router::{Stop, read_message},
@@ -59,7 +59,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),
             content::VERIFY_ROUTER => self.blocking(frame, link_reports::verify),
             content::ROUTER_LINKS => link_reports::links(core, connection, &frame),
-            content::METRICS => link_reports::metrics(core, connection, &frame),
+            content::METRICS => metrics_reports::take(core, connection, &frame),
             content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
             content::CLIENT_HELLO => client_hello(core, connection, &frame),
             content::API_SESSION_HEARTBEAT => self.blocking(frame, sync::heartbeat),

@@ -175,11 +175,12 @@ impl Core {
     }
 
     /// The components that the gauges of the metrics are read from.
-    pub(super) fn metrics_sources(&self, router: &built_in_router::Router) -> Sources {
+    pub(super) fn metrics_sources(&self, router: &built_in_router::Router, control: &Control) -> Sources {
         Sources {
             metrics: self.metrics.clone(),
             store: self.store.clone(),
             router: router.clone(),
+            control: control.clone(),
             certificates: self.certificates.clone(),
             clock: self.clock.clone(),
         }

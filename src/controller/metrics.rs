@@ -13,6 +13,7 @@ use crate::{
     built_in_router::Router,
     change::Certificates,
     clock::Clock,
+    control_channel::Control,
     entity::{ApiSession, EdgeRouter, Facts, Session},
     http::{MetricsFormat, metrics_listener},
     metrics::{KindLabel, Metrics},
@@ -25,6 +26,7 @@ pub(super) struct Sources {
     pub metrics: Metrics,
     pub store: Store,
     pub router: Router,
+    pub control: Control,
     pub certificates: Arc<Certificates>,
     pub clock: Clock,
 }
@@ -58,6 +60,7 @@ impl Sources {
             gauges.certificates.get_or_create(&KindLabel { kind: role_name(role) }).set(certificate.not_after());
         }
         self.read_router();
+        self.read_elsewhere();
         if let Err(error) = self.read_records() {
             tracing::warn!(%error, "records could not be counted for the metrics");
         }
@@ -107,6 +110,26 @@ impl Sources {
         }
         for (kind, bytes) in [("from-clients", traffic.client_bytes), ("from-hosts", traffic.host_bytes)] {
             self.metrics.router_bytes.get_or_create(&KindLabel { kind }).inner().store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn read_elsewhere(&self) {
+        let (traffic, metrics) = (self.control.traffic(), &self.metrics);
+        for (kind, bytes) in
+            [("from-clients", traffic.from_clients), ("from-hosts", traffic.from_hosts), ("from-links", traffic.link_received)]
+        {
+            metrics.elsewhere_bytes.get_or_create(&KindLabel { kind }).inner().store(bytes, Ordering::Relaxed);
+        }
+        metrics.gauges.elsewhere_circuits.set(signed(self.control.circuit_count()));
+        let links = self.control.links();
+        let usable = links.iter().filter(|link| link.is_usable).count() as u64;
+        for (kind, count) in [("usable", usable), ("unusable", links.len() as u64 - usable)] {
+            metrics.gauges.links.get_or_create(&KindLabel { kind }).set(signed(count));
+        }
+        let latencies: Vec<f64> = links.iter().flat_map(|link| link.measured).flatten().map(|latency| latency.as_secs_f64()).collect();
+        let mean = latencies.iter().sum::<f64>() / latencies.len().max(1) as f64;
+        for (kind, latency) in [("mean", mean), ("highest", latencies.into_iter().fold(0.0, f64::max))] {
+            metrics.gauges.link_latency.get_or_create(&KindLabel { kind }).set(latency);
         }
     }
 }

@@ -79,7 +79,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let last_hour = Arc::new(LastHour::new(router.clone(), control.clone(), core.metrics.clone()));
     let trials = Trials::new(core.config.clone(), core.clock.clone(), drill);
     let state = Arc::new(core.app_state(&interfaces, &router, &control, &last_hour, &trials)?);
-    let (metrics_bound, metrics_server) = serve_metrics(sockets.metrics.take(), core.metrics_sources(&router))?.unzip();
+    let (metrics_bound, metrics_server) = serve_metrics(sockets.metrics.take(), core.metrics_sources(&router, &control))?.unzip();
     let reload = Reload::new(config.clone(), state.clone(), core.certificates.clone());
     let dispatcher = Arc::new(Dispatcher::new(state, interfaces));
     let commands = commands(config, core.admin_context(), dispatcher.clone());

@@ -1,7 +1,7 @@
-//! The last hour in memory: traffic of the built-in router, circuits, log-ins and refusals, in steps of ten seconds.
+//! The last hour in memory: traffic, circuits, log-ins and refusals, in steps of ten seconds.
 //!
 //! The page for administrators draws charts of these steps, so that no metrics server is needed. The list is empty when the process starts,
-//! and holds at most [`STEPS`] steps of a fixed size, about 20 KiB.
+//! and holds at most [`STEPS`] steps of a fixed size, about 30 KiB.
 
 use std::{
     collections::VecDeque,
@@ -33,10 +33,14 @@ const STEPS: usize = 360;
 pub struct Step {
     /// The end of the step.
     pub at: Timestamp,
-    /// Data bytes per second from clients to hosts.
+    /// Data bytes per second from clients to hosts through the built-in router.
     pub client_bytes_per_second: u64,
-    /// Data bytes per second from hosts to clients.
+    /// Data bytes per second from hosts to clients through the built-in router.
     pub host_bytes_per_second: u64,
+    /// Data bytes per second from clients at routers elsewhere, which report once a minute: the mean of the minute before the last report.
+    pub routers_elsewhere_client_bytes_per_second: u64,
+    /// The same from hosts at routers elsewhere.
+    pub routers_elsewhere_host_bytes_per_second: u64,
     /// Circuits, through any router.
     pub circuits: u64,
     /// Connections of SDKs to the built-in router.
@@ -82,7 +86,7 @@ impl LastHour {
 
     /// Adds the step that ends now.
     fn note(&self, at: Timestamp) {
-        let traffic = self.router.traffic();
+        let (traffic, elsewhere) = (self.router.traffic(), self.control.traffic_per_second());
         let now = Totals {
             client_bytes: traffic.client_bytes,
             host_bytes: traffic.host_bytes,
@@ -96,6 +100,8 @@ impl LastHour {
             at,
             client_bytes_per_second: now.client_bytes.saturating_sub(before.client_bytes) / seconds,
             host_bytes_per_second: now.host_bytes.saturating_sub(before.host_bytes) / seconds,
+            routers_elsewhere_client_bytes_per_second: elsewhere.from_clients,
+            routers_elsewhere_host_bytes_per_second: elsewhere.from_hosts,
             circuits: traffic.circuits + self.control.circuit_count(),
             channels: traffic.channels,
             logins: now.logins.saturating_sub(before.logins),

@@ -44,6 +44,19 @@ fn decoded(recorded: &Recorded) -> Frame {
     Frame::decode(BytesMut::from(&recorded.bytes[..]), LIMITS).unwrap()
 }
 
+/// The messages of recorded connections of routers of a version, one list for each connection, beginning with its hello.
+pub fn connections_of(version: &str) -> Vec<Vec<Frame>> {
+    let mut connections: Vec<Vec<Frame>> = Vec::new();
+    for frame in recorded().iter().filter(|recorded| recorded.is_of_router).map(decoded) {
+        match connections.last_mut() {
+            Some(connection) if frame.content_type() != 0 => connection.push(frame),
+            _ => connections.push(vec![frame]),
+        }
+    }
+    let is_of_version = |connection: &Vec<Frame>| connection[0].text(4).is_some_and(|text| text.starts_with(version));
+    connections.into_iter().filter(is_of_version).collect()
+}
+
 fn again<M: Message + Default>(body: &[u8]) -> Vec<u8> {
     M::decode(body).unwrap().encode_to_vec()
 }

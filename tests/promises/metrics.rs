@@ -30,14 +30,14 @@ fn ask(server: &TestServer, method: &str, path: &str, accept: &str) -> (u16, Str
     (answer.status().as_u16(), media, answer.body_mut().read_to_string().unwrap())
 }
 
-fn text(server: &TestServer) -> String {
+pub fn text(server: &TestServer) -> String {
     let (status, media, text) = ask(server, "GET", "/metrics", "*/*");
     assert_eq!((status, media.as_str()), (200, "text/plain; version=0.0.4; charset=utf-8"));
     text
 }
 
 /// The value of a series, by its name and labels as the text has them.
-fn value(text: &str, series: &str) -> Option<f64> {
+pub fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
 

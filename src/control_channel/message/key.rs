@@ -4,6 +4,8 @@
 pub const HELLO_LISTENERS: i32 = 10;
 /// Of the answer to a hello of a router before version 2: the bits of `capability` in `control_channel/hello.rs`, big endian.
 pub const CAPABILITIES: i32 = 12;
+/// Of a hello of version 2: whether its connection is the first one of its group. Earlier versions have other data under this number.
+pub const HELLO_IS_FIRST: i32 = 11;
 /// Of a hello of version 2: `ctrl_pb.Listeners`.
 pub const HELLO_LISTENERS_V2: i32 = 1000;
 /// The same bits for version 2.

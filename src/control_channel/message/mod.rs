@@ -12,6 +12,34 @@ pub mod metrics;
 pub mod model;
 pub mod tunnel;
 
+use std::iter;
+
+/// The members of an encoded message that have a length, each with its number. Nothing is copied, so that a message of many small members
+/// takes no more memory than its bytes. Ends at the first byte that begins no member.
+pub(crate) fn members(mut message: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    iter::from_fn(move || {
+        loop {
+            // The key of a member and a length have the same encoding.
+            let key = prost::decode_length_delimiter(&mut message).ok()?;
+            let length = match key & 7 {
+                0 => {
+                    prost::decode_length_delimiter(&mut message).ok()?;
+                    0
+                }
+                1 => 8,
+                2 => prost::decode_length_delimiter(&mut message).ok()?,
+                5 => 4,
+                _ => return None,
+            };
+            let (member, rest) = message.split_at_checked(length)?;
+            message = rest;
+            if key & 7 == 2 {
+                return Some((key >> 3, member));
+            }
+        }
+    })
+}
+
 /// An entry of `map<string, string>`.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct TextEntry {

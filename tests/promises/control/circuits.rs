@@ -35,7 +35,7 @@ impl Scene {
         Self::on(server())
     }
 
-    fn on(server: TestServer) -> Self {
+    pub fn on(server: TestServer) -> Self {
         let router = Enrolled::new(&server);
         let service = server.service(&fresh("service"), json!({ "encryptionRequired": false }));
         let (host, client) = (Member::new(&server, "host"), Member::new(&server, "client"));

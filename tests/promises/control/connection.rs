@@ -5,12 +5,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 use overkeep::testing::{
     clock::Clock,
     control_channel::message::{content, key},
-    frame::{Builder, content as common, key as common_key},
+    frame::{Builder, Frame, content as common, key as common_key},
 };
 use serde_json::json;
 
 use super::mock::{Enrolled, run, server, soon};
-use crate::harness::{Key, TestServer, fresh};
+use crate::{
+    control_messages::connections_of,
+    harness::{Base, Key, TestServer, fresh},
+};
 
 #[test]
 fn an_enrolled_router_is_shown_online() {
@@ -151,10 +154,15 @@ fn malformed_bytes_end_a_connection() {
     let server = server();
     let router = Enrolled::new(&server);
     run(async {
-        let too_long = [&[3, 6, 9, 12][..], &content::METRICS.to_le_bytes(), &[0; 8], &i32::MAX.to_le_bytes()].concat();
-        for bytes in [&b"no magic number and then some more"[..], &too_long] {
+        let message = |headers: u32, body: u32| {
+            [&[3, 6, 9, 12][..], &content::METRICS.to_le_bytes(), &[0; 4], &headers.to_le_bytes(), &body.to_le_bytes()].concat()
+        };
+        // 4 GiB, 2 GiB, and one byte more than is read.
+        let too_long =
+            [message(0, u32::MAX), message(u32::MAX, 0), message(0, 1 << 31), message(0, (4 << 20) + 1), message((64 << 10) + 1, 0)];
+        for bytes in too_long.into_iter().chain([b"no magic number and then some more".to_vec()]) {
             let mut connected = router.connect(&server).await;
-            connected.send_bytes(bytes).await;
+            connected.send_bytes(&bytes).await;
             assert!(connected.ends().await);
             assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
         }
@@ -169,22 +177,44 @@ fn malformed_bytes_end_a_connection() {
     });
 }
 
+/// A recorded hello in the name of another router.
+fn hello_of(recorded: &Frame, router: &str) -> Frame {
+    let start = Builder::new(recorded.content_type());
+    let mut hello = recorded.headers().fold(start, |builder, (key, value)| builder.bytes(key, value)).body(router.as_bytes());
+    hello.set_sequence(recorded.sequence());
+    hello
+}
+
 #[test]
-fn version_two_gets_own_keys() {
+fn version_two_connects_as_recorded() {
     let server = server();
     let router = Enrolled::new(&server);
+    let recorded = connections_of("v2.0.3|");
+    assert_eq!(recorded.iter().map(Vec::len).collect::<Vec<_>>(), [5, 1, 1], "two connections, and a second one of the same group");
     run(async {
-        let hello = Builder::new(common::HELLO)
-            .text(common_key::VERSION, "v2.0.3|local|2020-01-01 01:01:01|linux|amd64")
-            .text(common_key::CHANNEL_TYPE, "ctrl.default")
-            .flag(common_key::IS_GROUPED, true)
-            .flag(11, true)
-            .bytes(1002, &[2])
-            .body(router.id.as_bytes());
-        let connected = router.try_connect(&server, hello).await.unwrap();
-        let answer = connected.answer.as_ref().unwrap();
+        let mut connected = router.try_connect(&server, hello_of(&recorded[0][0], &router.id)).await.unwrap();
+        let answer = connected.answer.take().unwrap();
         assert!(answer.header(key::GROUP_SECRET).is_some_and(|secret| !secret.is_empty()));
+        // Bit 5, which is not among them, would have the router open more connections.
         assert_eq!(answer.header(key::CAPABILITIES_V2), Some(&[0b101_1110][..]));
         assert_eq!(answer.header(key::CAPABILITIES), None);
+        assert_eq!(answer.text(common_key::VERSION).unwrap().split('|').count(), 5);
+        assert!(connected.next_of(content::SERVER_HELLO).await.is_set(key::DATA_MODEL));
+        for frame in &recorded[0][1..] {
+            connected.send(frame.clone()).await;
+        }
+        connected.next_of(content::API_SESSION_ADDED).await;
+        let listeners = server.admin.at(Base::Fabric).get(&format!("/routers/{}", router.id)).expect(200);
+        assert_eq!(listeners.data()["listenerAddresses"], json!([{ "address": "tls:127.0.0.1:17472", "protocol": "tls" }]));
+        assert!(soon(|| router.shown(&server)["syncStatus"] == "SYNC_DONE").await);
+        let shown = router.shown(&server);
+        assert_eq!((&shown["versionInfo"]["version"], &shown["hostname"]), (&json!("v2.0.3"), &json!("127.0.0.1")));
+        assert_eq!(shown["supportedProtocols"], json!({ "tls": "tls://127.0.0.1:17471" }));
+        let second = router.try_connect(&server, hello_of(&recorded[2][0], &router.id)).await.err().expect("a refusal");
+        assert_eq!(second, "a router may have only one connection");
+        connected.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        drop(connected);
+        assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
+        router.try_connect(&server, hello_of(&recorded[1][0], &router.id)).await.unwrap();
     });
 }

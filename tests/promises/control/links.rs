@@ -58,7 +58,7 @@ impl Far {
         assert_eq!((&shown.data()["links"], &shown.data()["terminatorId"]), (&json!(["link-1"]), &json!("terminator")));
         let routers = shown.data()["routers"].as_array().unwrap().iter().map(|router| router["id"].as_str().unwrap());
         assert_eq!(routers.collect::<Vec<_>>(), [&self.scene.router.id, &self.far.id]);
-        assert!(shown.data()["client"].get("sentBytes").is_none(), "other routers do not report it");
+        assert!(shown.data()["client"].get("sentBytes").is_none(), "it is not reported yet");
         assert_eq!(fabric.get("/circuits").expect(200).data()[0]["path"]["links"][0]["id"], "link-1");
         let link = extensions.get("/links?filter=circuits%3D1%20and%20isUsable%3Dtrue").expect(200);
         assert_eq!((&link.data()[0]["id"], &link.data()[0]["destination"]["id"]), (&json!("link-1"), &json!(self.far.id)));
@@ -73,7 +73,7 @@ impl Far {
     }
 }
 
-async fn report(router: &mut MockRouter, ids: &[&str], destination: &str) {
+pub async fn report(router: &mut MockRouter, ids: &[&str], destination: &str) {
     let link = |id: &&str| fabric::RouterLink {
         id: (*id).into(),
         destination_router_id: destination.into(),

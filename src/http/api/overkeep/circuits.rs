@@ -1,4 +1,4 @@
-//! Circuits: who dialed which service, who hosts it, over which routers, and the traffic in each direction where it crosses the built-in router.
+//! Circuits: who dialed which service, who hosts it, over which routers, and the traffic in each direction.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -72,16 +72,18 @@ pub(crate) struct ChannelEnd {
     connection: u32,
 }
 
-/// The traffic of an end; absent if the circuit does not cross the built-in router, since other routers do not report it.
+/// The traffic of an end; absent if the circuit does not cross the built-in router and the router of the end has not reported it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitTraffic")]
 pub(crate) struct Sent {
     /// Data bytes that the built-in router has received from this end. Where the circuit only passes through it, this includes data that a
-    /// router has sent again.
+    /// router has sent again. Of a circuit that does not cross it: what the router of the end reports, once a minute and about two minutes
+    /// later.
     sent_bytes: u64,
-    /// Data bytes received per second, over the last 10 seconds.
-    sent_bytes_per_second: u64,
+    /// Data bytes received per second, over the last 10 seconds; absent if the bytes are those that a router reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_bytes_per_second: Option<u64>,
 }
 
 const NAMES: &[Name<Circuit>] = &[
@@ -94,12 +96,12 @@ const NAMES: &[Name<Circuit>] = &[
     Name("client.name", Type::Text, |c| c.client.identity.name.as_str().into()),
     Name("client.channelId", Type::Text, |c| of_channel(Some(&c.client), |end| end.channel_id.as_str().into())),
     Name("client.sentBytes", Type::Number, |c| sent_by(Some(&c.client), |sent| number(sent.sent_bytes))),
-    Name("client.sentBytesPerSecond", Type::Number, |c| sent_by(Some(&c.client), |sent| number(sent.sent_bytes_per_second))),
+    Name("client.sentBytesPerSecond", Type::Number, |c| sent_by(Some(&c.client), |sent| sent.sent_bytes_per_second.map_or(Value::Null, number))),
     Name("host.id", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.id.as_str().into())),
     Name("host.name", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.name.as_str().into())),
     Name("host.channelId", Type::Text, |c| of_channel(c.host.as_ref(), |end| end.channel_id.as_str().into())),
     Name("host.sentBytes", Type::Number, |c| sent_by(c.host.as_ref(), |sent| number(sent.sent_bytes))),
-    Name("host.sentBytesPerSecond", Type::Number, |c| sent_by(c.host.as_ref(), |sent| number(sent.sent_bytes_per_second))),
+    Name("host.sentBytesPerSecond", Type::Number, |c| sent_by(c.host.as_ref(), |sent| sent.sent_bytes_per_second.map_or(Value::Null, number))),
 ];
 
 fn of_channel<'e>(end: Option<&'e End>, value: impl FnOnce(&'e ChannelEnd) -> Value<'e>) -> Value<'e> {

@@ -48,6 +48,12 @@ pub(crate) struct Link {
     destination_latency_millis: Option<f64>,
     /// The cost in a path.
     cost: u32,
+    /// The bytes that the source has sent over it, as the router at either end reports once a minute; absent before that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_sent_bytes: Option<u64>,
+    /// The same for the destination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination_sent_bytes: Option<u64>,
     /// The number of open circuits over it.
     circuits: u64,
 }
@@ -69,6 +75,8 @@ impl Entry for Link {
         Name("sourceLatencyMillis", Type::Number, |link| millis(link.source_latency_millis)),
         Name("destinationLatencyMillis", Type::Number, |link| millis(link.destination_latency_millis)),
         Name("cost", Type::Number, |link| Value::Integer(link.cost.into())),
+        Name("sourceSentBytes", Type::Number, |link| link.source_sent_bytes.map_or(Value::Null, in_memory_list::number)),
+        Name("destinationSentBytes", Type::Number, |link| link.destination_sent_bytes.map_or(Value::Null, in_memory_list::number)),
         Name("circuits", Type::Number, |link| in_memory_list::number(link.circuits)),
     ];
     fn id(&self) -> &str {
@@ -80,6 +88,7 @@ impl Link {
     fn of(info: LinkInfo, names: &Names<'_>) -> Result<Self> {
         let millis = |latency: Option<Duration>| latency.map(|latency| latency.as_secs_f64() * 1000.0);
         let [source, destination] = info.measured.map(millis);
+        let [source_sent_bytes, destination_sent_bytes] = info.sent_bytes;
         Ok(Self {
             id: info.id,
             protocol: info.protocol,
@@ -90,6 +99,8 @@ impl Link {
             source_latency_millis: source,
             destination_latency_millis: destination,
             cost: info.cost,
+            source_sent_bytes,
+            destination_sent_bytes,
             circuits: info.circuits as u64,
         })
     }

@@ -7,6 +7,7 @@ use super::names::{Named, Names};
 use crate::{
     built_in_router::ChannelInfo,
     clock::Timestamp,
+    control_channel::Control,
     entity::{EdgeRouter, FactsExt, Id, RouterLink, TransitRouter},
     error::Result,
     http::{
@@ -38,6 +39,26 @@ pub(crate) struct Online {
     version: String,
     /// When it connected; `null` for the built-in router.
     since: Option<Timestamp>,
+    /// Only of a router elsewhere that has reported its traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traffic: Option<Traffic>,
+}
+
+/// What a router has moved since its start, as it reports once a minute.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "OnlineTraffic")]
+pub(crate) struct Traffic {
+    /// Data bytes received from clients.
+    client_bytes: u64,
+    /// Data bytes received from hosts.
+    host_bytes: u64,
+    /// Bytes sent over links.
+    link_sent_bytes: u64,
+    /// Bytes received over links.
+    link_received_bytes: u64,
+    /// Circuits over it at the moment.
+    circuits: u64,
 }
 
 /// What is connected.
@@ -88,11 +109,12 @@ impl Online {
             address: info.address.map(|address| address.to_string()).unwrap_or_default(),
             version: format!("{} {}", sdk.r#type, sdk.version).trim().to_owned(),
             since: Some(info.since),
+            traffic: None,
         })
     }
 
     /// `None` if the router was deleted meanwhile.
-    fn router(id: &str, link: RouterLink, tx: &Read<'_>) -> Result<Option<Self>> {
+    fn router(id: &str, link: RouterLink, control: &Control, tx: &Read<'_>) -> Result<Option<Self>> {
         let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (OnlineKind::EdgeRouter, router.spec.name));
         let named = match edge {
             Some(named) => Some(named),
@@ -101,25 +123,32 @@ impl Online {
         let Some((kind, name)) = named else { return Ok(None) };
         let address = link.protocols.get("tls").map(|url| url.trim_start_matches("tls://").to_owned()).unwrap_or_default();
         let (version, since) = (link.version.version, link.since);
-        Ok(Some(Self { id: id.into(), name, kind, record_id: id.into(), address, version, since }))
+        let traffic = control.traffic_of(id).map(|(bytes, circuits)| Traffic {
+            client_bytes: bytes.from_clients,
+            host_bytes: bytes.from_hosts,
+            link_sent_bytes: bytes.link_sent,
+            link_received_bytes: bytes.link_received,
+            circuits: circuits as u64,
+        });
+        Ok(Some(Self { id: id.into(), name, kind, record_id: id.into(), address, version, since, traffic }))
     }
 }
 
 /// GET /online
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Online>> {
-    let (channels, routers) = (call.router.clone(), call.store.online().clone());
+    let (channels, routers, control) = (call.router.clone(), call.store.online().clone(), call.control.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Online)| {
         let names = Names::of(tx);
         channels.each_channel(|info| Online::identity(info, &names).map(&mut *found))?;
         for (id, link) in routers.routers() {
-            Online::router(&id, link, tx)?.into_iter().for_each(&mut *found);
+            Online::router(&id, link, &control, tx)?.into_iter().for_each(&mut *found);
         }
         Ok(())
     };
-    let (channels, routers) = (call.router.clone(), call.store.online().clone());
+    let (channels, routers, control) = (call.router.clone(), call.store.online().clone(), call.control.clone());
     let one = move |tx: &Read<'_>, id: &str| match channels.channel_info(id) {
         Some(info) => Online::identity(info, &Names::of(tx)).map(Some),
-        None => routers.router(id).map_or(Ok(None), |link| Online::router(id, link, tx)),
+        None => routers.router(id).map_or(Ok(None), |link| Online::router(id, link, &control, tx)),
     };
     in_memory_list::list(&call, listing, each, one).await
 }
