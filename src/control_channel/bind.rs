@@ -42,7 +42,7 @@ pub(crate) const VALIDATION_CHUNK: usize = 500;
 
 /// Why a terminator is not created.
 pub(crate) struct Refusal {
-    outcome: Outcome,
+    pub outcome: Outcome,
     pub failure: Failure,
     service: Option<Id<Service>>,
     identity: Option<String>,
@@ -53,7 +53,7 @@ impl Refusal {
         Self { outcome: Outcome::FailedOther, failure: Failure::internal(text), service: None, identity: None }
     }
 
-    fn of(failure: Failure) -> Self {
+    pub(crate) fn of(failure: Failure) -> Self {
         let outcome = match failure.reason {
             Reason::Session | Reason::ApiSession | Reason::Policy | Reason::Posture => Outcome::FailedInvalidSession,
             _ => Outcome::FailedOther,

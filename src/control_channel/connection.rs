@@ -64,6 +64,10 @@ pub(crate) struct RouterConnection {
     pub has_data_model: AtomicBool,
     /// A hash of the public keys that it was sent.
     pub keys: AtomicU64,
+    /// A hash of the data model that it was sent; 0 if none was.
+    pub model: AtomicU64,
+    /// Held while the API session of its tunneler is opened.
+    pub opening: tokio::sync::Mutex<()>,
     /// The number of full states started for it.
     pub full_states: AtomicU64,
     /// When it last requested a full state.
@@ -107,6 +111,8 @@ impl RouterConnection {
             is_deleted: AtomicBool::new(false),
             has_data_model: AtomicBool::new(false),
             keys: AtomicU64::new(0),
+            model: AtomicU64::new(0),
+            opening: tokio::sync::Mutex::default(),
             full_states: AtomicU64::new(0),
             resynced: Mutex::new(None),
             answered: Mutex::new(Instant::now()),

@@ -14,6 +14,7 @@ use super::{
     certificates,
     connection::{Opened, RouterConnection, RouterKind},
     core::Core,
+    data_model,
     message::{content, edge, fabric, key},
     public_keys,
     receive::Receiver,
@@ -301,5 +302,6 @@ async fn send_heartbeats(core: &Core, connection: &Arc<RouterConnection>) {
         connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
         connection.presence.expire(core.online());
         public_keys::send(core, connection);
+        data_model::send(core, connection);
     }
 }

@@ -20,6 +20,7 @@ mod certificates;
 mod circuit;
 mod connection;
 mod core;
+mod data_model;
 mod dial;
 mod ends;
 mod fault;
@@ -47,6 +48,7 @@ mod sync;
 mod sync_queue;
 mod tunnel;
 mod tunnel_services;
+mod tunnel_v2;
 mod tunneler;
 
 use std::{

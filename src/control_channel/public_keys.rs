@@ -41,9 +41,20 @@ pub(crate) fn send(core: &Core, connection: &Arc<RouterConnection>) {
     if connection.keys.swap(hasher.finish(), Ordering::AcqRel) == hasher.finish() {
         return;
     }
-    let of_key = |key| Event { action: Action::Create.into(), is_synthetic: true, model: Some(Model::PublicKey(key)) };
-    let changes = ChangeSet { is_synthetic: true, changes: keys.into_iter().map(of_key).collect(), ..ChangeSet::default() };
+    let changes = ChangeSet { is_synthetic: true, changes: keys.into_iter().map(event).collect(), ..ChangeSet::default() };
     connection.send(Builder::new(content::CHANGE_SET).body(&changes.encode_to_vec()));
+}
+
+fn event(key: PublicKey) -> Event {
+    Event { action: Action::Create.into(), is_synthetic: true, model: Some(Model::PublicKey(key)) }
+}
+
+/// The keys as events of a data model.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) fn events(core: &Core) -> Result<Vec<Event>> {
+    Ok(all(core)?.into_iter().map(event).collect())
 }
 
 fn all(core: &Core) -> Result<Vec<PublicKey>> {

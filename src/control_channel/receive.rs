@@ -9,9 +9,9 @@ use super::{
     bind, certificates,
     connection::RouterConnection,
     core::Core,
-    dial, fault, inspect, link_reports,
+    data_model, dial, fault, inspect, link_reports,
     message::{content, edge, key},
-    metrics_reports, public_keys, sync, tunnel,
+    metrics_reports, public_keys, sync, tunnel, tunnel_v2,
 };
 use crate::{
     built_in_router::{Stop, read_message},
@@ -79,6 +79,8 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             content::TUNNEL_UPDATE_TERMINATOR => tunnel::update(core, connection, frame),
             content::TUNNEL_REMOVE_TERMINATOR => tunnel::unhost(core, connection, &frame),
             content::TUNNEL_CIRCUIT => tunnel::dial(core, connection, frame),
+            content::TUNNEL_TERMINATOR_V2 => tunnel_v2::host(core, connection, frame),
+            content::TUNNEL_CIRCUIT_V2 => tunnel_v2::dial(core, connection, frame),
             content::INSPECT_RESPONSE => inspect::answered(connection, frame),
             content::ROUTE_RESULT => dial::result(core, connection, frame),
             content::FAULT => fault::fault(core, connection, &frame),
@@ -112,5 +114,6 @@ fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) 
     });
     connection.has_data_model.store(frame.is_set(key::DATA_MODEL), Ordering::Release);
     public_keys::send(core, connection);
+    data_model::send(core, connection);
     core.sync.begin(connection);
 }

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The `binding` of the terminators of such a router.
-const BINDING: &str = "tunnel";
+pub(crate) const BINDING: &str = "tunnel";
 /// The code of a refusal because a router may not do this.
 const NOT_ENABLED: u32 = 7;
 /// The code of a refusal because there is no such terminator.
@@ -61,7 +61,7 @@ where
 }
 
 /// Answers with an error after a pause, because routers repeat refused requests at once.
-async fn refuse(core: &Core, connection: &RouterConnection, frame: &Frame, failure: &Failure) {
+pub(crate) async fn refuse(core: &Core, connection: &RouterConnection, frame: &Frame, failure: &Failure) {
     tracing::debug!(router = %connection.router, reason = %failure.text, "a request of a tunneler is refused");
     sleep(core.times.refusal).await;
     connection.send(error(frame, failure.code, &failure.text));
@@ -136,8 +136,8 @@ async fn session_of_router(
 
 /// The API session of the router, in answers to it.
 fn opened(core: &Core, identity: &Record<Identity>, session: &Record<ApiSession>) -> tunnel::CreateApiSessionResponse {
-    let Identity { name, default_hosting_cost, default_hosting_precedence, app_data, .. } = &identity.spec;
-    let (costs, precedences) = (&identity.spec.service_hosting_costs, &identity.spec.service_hosting_precedences);
+    let Identity { name, default_hosting_cost, default_hosting_precedence, .. } = &identity.spec;
+    let (service_precedences, service_costs) = hosting(identity);
     tunnel::CreateApiSessionResponse {
         session_id: session.id.to_string(),
         token: session.spec.token.clone(),
@@ -147,19 +147,28 @@ fn opened(core: &Core, identity: &Record<Identity>, session: &Record<ApiSession>
         identity_name: name.clone(),
         default_hosting_precedence: number(*default_hosting_precedence),
         default_hosting_cost: (*default_hosting_cost).into(),
-        app_data_json: if app_data.0.is_empty() { String::new() } else { serde_json::to_string(app_data).unwrap_or_default() },
-        service_precedences: precedences
-            .iter()
-            .map(|(service, value)| tunnel::PrecedenceEntry { key: Some(service.to_string()), value: Some(number(*value)) })
-            .collect(),
-        service_costs: costs
-            .iter()
-            .map(|(service, cost)| tunnel::CostEntry { key: Some(service.to_string()), value: Some((*cost).into()) })
-            .collect(),
+        app_data_json: app_data(identity),
+        service_precedences,
+        service_costs,
     }
 }
 
-fn number(precedence: Precedence) -> i32 {
+/// The precedences and the costs with which an identity hosts services.
+pub(crate) fn hosting(identity: &Record<Identity>) -> (Vec<tunnel::PrecedenceEntry>, Vec<tunnel::CostEntry>) {
+    let (costs, precedences) = (&identity.spec.service_hosting_costs, &identity.spec.service_hosting_precedences);
+    let precedences =
+        precedences.iter().map(|(service, value)| tunnel::PrecedenceEntry { key: Some(service.to_string()), value: Some(number(*value)) });
+    let costs = costs.iter().map(|(service, cost)| tunnel::CostEntry { key: Some(service.to_string()), value: Some((*cost).into()) });
+    (precedences.collect(), costs.collect())
+}
+
+/// JSON, blank if there is none.
+pub(crate) fn app_data(identity: &Record<Identity>) -> String {
+    let data = &identity.spec.app_data;
+    if data.0.is_empty() { String::new() } else { serde_json::to_string(data).unwrap_or_default() }
+}
+
+pub(crate) fn number(precedence: Precedence) -> i32 {
     match precedence {
         Precedence::Default => TerminatorPrecedence::Default.into(),
         Precedence::Required => TerminatorPrecedence::Required.into(),
@@ -169,13 +178,8 @@ fn number(precedence: Precedence) -> i32 {
 
 /// Sends the services of the router if they differ from those that it knows. Counts as activity of its API session.
 pub(crate) fn list_services(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(tunneler) = connection.tunneler.lock().clone() else { return };
-    let rights = &core.parts.rights;
-    let is_valid = rights.sessions.resolve(&rights.store, &tunneler.api_session.spec.token, rights.clock.now());
-    if !matches!(is_valid, Ok(Some(_))) {
-        return;
-    }
-    connection.presence.seen(&tunneler.api_session.id, &tunneler.identity, core.online());
+    let tunneler = connection.tunneler.lock().clone();
+    let Some(tunneler) = tunneler.filter(|_| keep_open(core, connection)) else { return };
     match tunnel_services::list(core, &tunneler) {
         Ok(list) if list.last_update == frame.body() => {}
         Ok(list) => connection.send(Builder::new(content::TUNNEL_SERVICES).body(&list.encode_to_vec())),
@@ -183,8 +187,37 @@ pub(crate) fn list_services(core: &Core, connection: &Arc<RouterConnection>, fra
     }
 }
 
+/// Opens the API session of a router that has none, or whose API session has ended.
+///
+/// # Errors
+/// The router may not have one.
+pub(crate) async fn ensure_open(core: &Core, connection: &RouterConnection) -> Answer<()> {
+    let _opening = connection.opening.lock().await;
+    if keep_open(core, connection) {
+        return Ok(());
+    }
+    let (identity, api_session) = session_of_router(core, connection, &tunnel::CreateApiSession::default()).await?;
+    connection.presence.seen(&api_session.id, &identity.id, core.online());
+    *connection.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types: Vec::new() }));
+    Ok(())
+}
+
+/// Counts as activity of the API session of a router. Returns whether the router has one.
+pub(crate) fn keep_open(core: &Core, connection: &RouterConnection) -> bool {
+    let Some(tunneler) = connection.tunneler.lock().clone() else { return false };
+    let rights = &core.parts.rights;
+    let is_valid = matches!(rights.sessions.resolve(&rights.store, &tunneler.api_session.spec.token, rights.clock.now()), Ok(Some(_)));
+    if is_valid {
+        connection.presence.seen(&tunneler.api_session.id, &tunneler.identity, core.online());
+    }
+    is_valid
+}
+
 /// The session of the router for a service: the one that it has, or a new one.
-async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<Found> {
+///
+/// # Errors
+/// The router has no right to the service.
+pub(crate) async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<Found> {
     let tunneler = connection.tunneler.lock().clone().ok_or_else(Failure::invalid_api_session)?;
     let rights = &core.parts.rights;
     let api_session = tunneler.api_session.clone();
@@ -273,26 +306,54 @@ pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
     let Some(counted) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        if let Err(failure) = circuit(&core, &connection, &frame, asked).await {
+        let dialled = async {
+            let found = session(&core, &connection, &asked.service_name, Right::Dial).await?;
+            circuit(&core, &connection, &frame, asked, found, DialForm::V1).await
+        };
+        if let Err(failure) = dialled.await {
             refuse(&core, &connection, &frame, &failure).await;
         }
         drop(counted);
     });
 }
 
-async fn circuit(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame, asked: tunnel::CreateCircuit) -> Answer<()> {
-    let found = session(core, connection, &asked.service_name, Right::Dial).await?;
+/// The form of a dial and of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DialForm {
+    V1,
+    /// Of routers from version 1.7 on.
+    V2,
+}
+
+/// Opens a circuit for a session of the router, and answers.
+///
+/// # Errors
+/// The service cannot be reached.
+pub(crate) async fn circuit(
+    core: &Arc<Core>,
+    connection: &Arc<RouterConnection>,
+    frame: &Frame,
+    asked: tunnel::CreateCircuit,
+    found: Found,
+    form: DialForm,
+) -> Answer<()> {
     let session = session_response(&found.session);
     let answer = |circuit: &Circuit, opened: &Opened<'_>| {
-        let message = tunnel::CreateCircuitResponse {
-            api_session: None,
-            session: session.clone(),
-            circuit_id: circuit.id.clone(),
-            address: opened.address.to_owned(),
-            peer_data: opened.peer_data.iter().map(|(key, value)| NumberedBytes::new(*key, value.clone())).collect(),
-            tags: opened.tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect(),
+        let (circuit_id, address) = (circuit.id.clone(), opened.address.to_owned());
+        let peer_data = opened.peer_data.iter().map(|(key, value)| NumberedBytes::new(*key, value.clone())).collect();
+        let tags = opened.tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect();
+        let (kind, body) = match form {
+            DialForm::V1 => {
+                let session = session.clone();
+                let message = tunnel::CreateCircuitResponse { api_session: None, session, circuit_id, address, peer_data, tags };
+                (content::TUNNEL_CIRCUIT_RESPONSE, message.encode_to_vec())
+            }
+            DialForm::V2 => {
+                let message = tunnel::CreateCircuitV2Response { circuit_id, address, peer_data, tags };
+                (content::TUNNEL_CIRCUIT_V2_RESPONSE, message.encode_to_vec())
+            }
         };
-        connection.send(Builder::reply(content::TUNNEL_CIRCUIT_RESPONSE, frame).body(&message.encode_to_vec()));
+        connection.send(Builder::reply(kind, frame).body(&body));
     };
     let (instance, peer_data) = (asked.terminator_instance_id.as_str(), asked.peer_data);
     let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };

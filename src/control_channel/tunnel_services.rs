@@ -15,20 +15,25 @@ use crate::{
     store::Read,
 };
 
+/// The ids of the services that an identity may use, each with the names of its rights.
+pub(crate) fn held(core: &Core, identity: &str) -> Vec<(String, Vec<String>)> {
+    core.parts.rights.access.ask(|engine| {
+        let rights = engine.rights(identity);
+        let held = |row: &u32| {
+            let words = [(Right::Bind, "Bind"), (Right::Dial, "Dial")].into_iter().filter(|(right, _)| rights.to(*right).contains(*row));
+            Some((engine.id(Subject::Service, *row)?.to_string(), words.map(|(_, word)| word.to_owned()).collect()))
+        };
+        engine.visible(&rights).iter().filter_map(held).collect()
+    })
+}
+
 /// The services of the router. `last_update` is a hash of all other members of the list.
 ///
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn list(core: &Core, tunneler: &Tunneler) -> Result<tunnel::ServicesList> {
     let rights = &core.parts.rights;
-    let held: Vec<(String, Vec<String>)> = rights.access.ask(|engine| {
-        let rights = engine.rights(tunneler.identity.as_str());
-        let held = |row: &u32| {
-            let words = [(Right::Bind, "Bind"), (Right::Dial, "Dial")].into_iter().filter(|(right, _)| rights.to(*right).contains(*row));
-            Some((engine.id(Subject::Service, *row)?.to_string(), words.map(|(_, word)| word.to_owned()).collect()))
-        };
-        engine.visible(&rights).iter().filter_map(held).collect()
-    });
+    let held = held(core, tunneler.identity.as_str());
     let services = rights.store.read(|tx| {
         let configs = Configs::of(tx, tunneler)?;
         let mut services = Vec::with_capacity(held.len());

@@ -227,3 +227,26 @@ pub struct CreateCircuitResponse {
     #[prost(message, repeated, tag = "6")]
     pub tags: Vec<TextEntry>,
 }
+
+/// A dial by a router from version 1.7 on itself.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct CreateCircuitV2 {
+    #[prost(string, tag = "1")]
+    pub service_name: String,
+    #[prost(string, tag = "2")]
+    pub terminator_instance_id: String,
+    #[prost(message, repeated, tag = "3")]
+    pub peer_data: Vec<NumberedBytes>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct CreateCircuitV2Response {
+    #[prost(string, tag = "1")]
+    pub circuit_id: String,
+    #[prost(string, tag = "2")]
+    pub address: String,
+    #[prost(message, repeated, tag = "3")]
+    pub peer_data: Vec<NumberedBytes>,
+    #[prost(message, repeated, tag = "4")]
+    pub tags: Vec<TextEntry>,
+}

@@ -1,0 +1,104 @@
+//! Requests of routers from version 1.7 on that dial and host services themselves. Such a router opens no API session; it is opened at its
+//! first request.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::time::sleep;
+
+use super::{
+    answers::{body, error},
+    bind::{self, Refusal},
+    connection::RouterConnection,
+    core::Core,
+    message::{
+        content,
+        edge::{self, CreateTerminatorResult as Outcome},
+        tunnel,
+    },
+    sessions::Found,
+    tunnel::{self as requests, BINDING, DialForm},
+};
+use crate::{
+    access::Right,
+    built_in_router::{Failure, unreadable},
+    entity::{FactsExt, Id, Service},
+    frame::{Builder, Frame},
+};
+
+/// The session of the router for a service, in an API session that is opened if there is none.
+async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Result<Found, Failure> {
+    requests::ensure_open(core, connection).await?;
+    requests::session(core, connection, service, right).await
+}
+
+/// Creates a terminator at the router itself.
+pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(asked) = body::<tunnel::CreateTerminatorV2>(connection, &frame) else { return };
+    let Some(counted) = connection.begin_request() else {
+        return connection.send(answer(&frame, &asked, Outcome::FailedBusy, "too many requests at the same time"));
+    };
+    let (core, connection) = (core.clone(), connection.clone());
+    tokio::spawn(async move {
+        match create(&core, &connection, &asked).await {
+            Ok(()) => connection.send(answer(&frame, &asked, Outcome::Success, "")),
+            Err(refusal) => {
+                tracing::debug!(router = %connection.router, reason = %refusal.failure.text, "a tunneler may not host");
+                // Routers repeat refused requests at once.
+                sleep(core.times.refusal).await;
+                connection.send(answer(&frame, &asked, refusal.outcome, &refusal.failure.text));
+                bind::count_refusal(&core, refusal).await;
+            }
+        }
+        drop(counted);
+    });
+}
+
+fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text: &str) -> Frame {
+    let answer = tunnel::CreateTerminatorV2Response {
+        terminator_id: asked.address.clone(),
+        start_time: asked.start_time,
+        result: outcome.into(),
+        text: text.to_owned(),
+    };
+    Builder::reply(content::TUNNEL_TERMINATOR_V2_RESPONSE, to).body(&answer.encode_to_vec())
+}
+
+async fn create(core: &Core, connection: &RouterConnection, asked: &tunnel::CreateTerminatorV2) -> Result<(), Refusal> {
+    let service = core.parts.rights.store.read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
+    let service = service.map_err(unreadable).and_then(|found| found.ok_or_else(Failure::no_service)).map_err(Refusal::of)?;
+    let found = session(core, connection, &service.spec.name, Right::Bind).await.map_err(Refusal::of)?;
+    let wanted = edge::CreateTerminator {
+        address: asked.address.clone(),
+        peer_data: asked.peer_data.clone(),
+        cost: asked.cost,
+        precedence: asked.precedence,
+        instance_id: asked.instance_id.clone(),
+        instance_secret: asked.instance_secret.clone(),
+        ..Default::default()
+    };
+    bind::host_for(core, connection, &wanted, &found, BINDING).await
+}
+
+/// Dials a service.
+pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(asked) = body::<tunnel::CreateCircuitV2>(connection, &frame) else { return };
+    let Some(counted) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
+    let (core, connection) = (core.clone(), connection.clone());
+    tokio::spawn(async move {
+        let dialled = async {
+            let found = session(&core, &connection, &asked.service_name, Right::Dial).await?;
+            let wanted = tunnel::CreateCircuit {
+                session_id: String::new(),
+                service_name: asked.service_name,
+                terminator_instance_id: asked.terminator_instance_id,
+                peer_data: asked.peer_data,
+            };
+            requests::circuit(&core, &connection, &frame, wanted, found, DialForm::V2).await
+        };
+        if let Err(failure) = dialled.await {
+            requests::refuse(&core, &connection, &frame, &failure).await;
+        }
+        drop(counted);
+    });
+}
