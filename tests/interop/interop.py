@@ -5,8 +5,8 @@ services and dial, and print their progress, one JSON object per line. The manag
 certificate, the log-in and the Dial session must be there. No router is connected, so that the dial itself fails.
 The Python library also takes these steps with a certificate of a third-party authority, with a token and without one.
 
-The tests in traffic.py start controllers of their own, with the built-in router, and send bytes through it; those in routers.py do so with
-an unmodified Go router.
+The tests in traffic.py start controllers of their own, with the built-in router, and send bytes through it; those in routers.py and
+router_faults.py do so with unmodified Go routers.
 
 The others judge the answers themselves and print {"name": ..., "failure": ... or null} per line: go/credentials tests every
 credential operation with the generated Go packages and the Go library, browzer/client.mjs the library for browsers.
@@ -27,6 +27,7 @@ import urllib.parse
 
 import moving
 import prepare
+import router_faults
 import routers
 import traffic
 from controller import ASK, Authority, Failed, Missing, controller, expect, tail, until
@@ -199,6 +200,7 @@ TESTS = {
     "browzer": browser,
     **traffic.TESTS,
     **routers.TESTS,
+    **router_faults.TESTS,
     **moving.TESTS,
 }
 

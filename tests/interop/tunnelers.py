@@ -30,16 +30,22 @@ def echo_server():
     return listener.getsockname()[1]
 
 
-def through_proxy(port, size):
-    """Sends bytes through the port of a tunneler and reads them back to the end."""
+def through_proxy(port, size, half_closes=True):
+    """Sends bytes through the port of a tunneler and reads them back, to the end if the tunneler passes on that one side has ended."""
     sent = random.randbytes(size)
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         def write():
             connection.sendall(sent)
-            connection.shutdown(socket.SHUT_WR)
+            if half_closes:
+                connection.shutdown(socket.SHUT_WR)
         writer = threading.Thread(target=write)
         writer.start()
-        received = b"".join(iter(lambda: connection.recv(64 << 10), b""))
+        received = bytearray()
+        while half_closes or len(received) < size:
+            piece = connection.recv(64 << 10)
+            if not piece:
+                break
+            received += piece
         writer.join()
     expect(received == sent, f"{len(received)} of {size} bytes came back, or others")
 

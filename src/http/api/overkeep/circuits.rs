@@ -96,12 +96,16 @@ const NAMES: &[Name<Circuit>] = &[
     Name("client.name", Type::Text, |c| c.client.identity.name.as_str().into()),
     Name("client.channelId", Type::Text, |c| of_channel(Some(&c.client), |end| end.channel_id.as_str().into())),
     Name("client.sentBytes", Type::Number, |c| sent_by(Some(&c.client), |sent| number(sent.sent_bytes))),
-    Name("client.sentBytesPerSecond", Type::Number, |c| sent_by(Some(&c.client), |sent| sent.sent_bytes_per_second.map_or(Value::Null, number))),
+    Name("client.sentBytesPerSecond", Type::Number, |c| {
+        sent_by(Some(&c.client), |sent| sent.sent_bytes_per_second.map_or(Value::Null, number))
+    }),
     Name("host.id", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.id.as_str().into())),
     Name("host.name", Type::Text, |c| c.host.as_ref().map_or(Value::Null, |host| host.identity.name.as_str().into())),
     Name("host.channelId", Type::Text, |c| of_channel(c.host.as_ref(), |end| end.channel_id.as_str().into())),
     Name("host.sentBytes", Type::Number, |c| sent_by(c.host.as_ref(), |sent| number(sent.sent_bytes))),
-    Name("host.sentBytesPerSecond", Type::Number, |c| sent_by(c.host.as_ref(), |sent| sent.sent_bytes_per_second.map_or(Value::Null, number))),
+    Name("host.sentBytesPerSecond", Type::Number, |c| {
+        sent_by(c.host.as_ref(), |sent| sent.sent_bytes_per_second.map_or(Value::Null, number))
+    }),
 ];
 
 fn of_channel<'e>(end: Option<&'e End>, value: impl FnOnce(&'e ChannelEnd) -> Value<'e>) -> Value<'e> {
