@@ -53,7 +53,7 @@ function End({ circuit, onClose, onDone }) {
 }
 
 const heads = names => html`<thead><tr>${names.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>`;
-/** The traffic of an end. Routers other than the built-in one do not report it. */
+/** The traffic of an end, where a router reports it. */
 const sent = end => end && 'sentBytes' in end && html`${bytes(end.sentBytes)} <span class="faint">${t.rate(bytes(end.sentBytesPerSecond))}</span>`;
 const who = identity => html`<${Reference} kind="identities" id=${identity.id} name=${identity.name} />`;
 
