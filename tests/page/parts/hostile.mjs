@@ -35,6 +35,7 @@ export async function markup(browser, ask) {
     await inert(hash);
   }
   await page.keyboard.press('Control+k');
+  await page.locator('dialog input:focus').waitFor();
   await page.keyboard.type('<img');
   await page.getByRole('option').filter({ hasText: MARKUP }).first().waitFor();
   await inert('the search for a page');
