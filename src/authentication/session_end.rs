@@ -3,9 +3,14 @@
 //!
 //! Other ends: an administrator deletes a session like any other record (`http/crud.rs`); a session ends with its identity, authenticator
 //! or CA by references (`entity/kinds/api_session.rs`), when its identity is disabled (`change/identity.rs`), and when a password is set
-//! (`change/authenticator.rs`). A service session ends with its API session, and when its right is lost (`posture/session_review.rs`).
-//! After the commit, the entry in memory is removed (`sessions.rs`), and channels and circuits without a right are ended
-//! (`built_in_router/review.rs`, `control_channel/review.rs`).
+//! (`change/authenticator.rs`).
+//!
+//! A service session ends with its API session, when its owner or an administrator deletes it (`DELETE /sessions/{id}`,
+//! `http/api/common/session.rs`), and when its right is lost (`posture/session_review.rs`).
+//!
+//! After the commit, the entry in memory is removed (`sessions.rs`), channels and circuits without a right are ended
+//! (`built_in_router/review.rs`, `control_channel/review.rs`), and the connected routers are told which sessions ended (`ApiSessionRemoved`
+//! and `SessionsRemoved` in `control_channel/sync.rs`), so that they close the channels of SDKs.
 
 use super::Sessions;
 use crate::{
