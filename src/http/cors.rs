@@ -49,8 +49,12 @@ fn wanted(request: &HttpRequest) -> impl Iterator<Item = String> + '_ {
     list.split(',').map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty())
 }
 
-/// Adds the headers that allow the page to read the answer and its headers.
+/// Adds the headers that allow the page to read the answer and its headers. Every answer tells caches that it depends on the origin, also
+/// the answer to a page that is not allowed and to a request without an origin: a cache must not give it to a page that is allowed.
 pub(crate) fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpResponseBuilder) {
+    if !origins.is_empty() {
+        answer.append_header(("vary", "origin"));
+    }
     if let Some(origin) = allowed(request, origins) {
         answer.insert_header(("access-control-allow-origin", origin));
         answer.insert_header(("access-control-allow-credentials", "true"));
@@ -58,6 +62,5 @@ pub(crate) fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpR
             "access-control-expose-headers",
             "zt-session, ziti-instance-id, expiration-seconds, expires-at, etag, retry-after, overkeep-unknown-members",
         ));
-        answer.insert_header(("vary", "origin"));
     }
 }

@@ -362,11 +362,11 @@ fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&C
         answer.insert_header((Header::ExpirationSeconds.name(), left.as_secs()));
         answer.insert_header((Header::ExpiresAt.name(), ends.to_string()));
     }
-    cors::mark(request, &state.limits.load().origins, &mut answer);
     let is_packed = reply.headers.iter().any(|(name, _)| *name == "content-encoding");
     for (name, value) in reply.headers {
         answer.insert_header((name, value));
     }
+    cors::mark(request, &state.limits.load().origins, &mut answer);
     answer.content_type(reply.media);
     let accepted = body::list(request.headers(), "accept-encoding").unwrap_or_default();
     let takes_gzip = !is_packed && gzip::is_taken(&accepted);

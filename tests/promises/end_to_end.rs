@@ -308,6 +308,15 @@ fn cors_admits_allowed_origins_only() {
     let called = |origin: &str| server.admin.ask("GET", "/version").header("origin", origin).send().expect(200);
     assert_eq!(called("https://console.example.org").header("access-control-allow-origin"), "https://console.example.org");
     assert_eq!(called("https://evil.example.org").header("access-control-allow-origin"), "");
+    let without = server.admin.get("/version").expect(200);
+    let answers = [called("https://console.example.org"), called("https://evil.example.org"), without];
+    assert_eq!(
+        answers.map(|answer| answer.header("vary").to_owned()),
+        ["origin"; 3],
+        "no cache may answer one page with the answer to another"
+    );
+    let closed = TestServer::with(Clock::system(), |config| config.http.cors_origins = Vec::new());
+    assert_eq!(closed.admin.ask("GET", "/version").header("origin", "https://console.example.org").send().header("vary"), "");
     let everybody = shared().admin.ask("GET", "/version").header("origin", "https://anywhere.example.org").send().expect(200);
     assert_eq!(everybody.header("access-control-allow-origin"), "*");
     assert!(everybody.header("access-control-expose-headers").contains("ziti-instance-id"));

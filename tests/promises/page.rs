@@ -102,7 +102,7 @@ fn known_files_are_not_resent() {
         assert!(get(path, "accept: text/html\r\nif-none-match: W/\"other\"\r\n").0.starts_with("HTTP/1.1 200"));
     }
     let (head, _) = get("/page/page.css", "accept-encoding: gzip\r\n");
-    assert_eq!((header(&head, "content-encoding"), header(&head, "vary")), (Some("gzip"), Some("accept-encoding")), "{head}");
+    assert!(header(&head, "content-encoding") == Some("gzip") && head.contains("\r\nvary: accept-encoding\r\n"), "{head}");
 }
 
 #[test]
