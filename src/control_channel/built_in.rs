@@ -23,7 +23,7 @@ use super::{
         fabric::{self, DestinationType, FaultSubject, PeerState},
         key,
     },
-    route::INVALID_TERMINATOR,
+    route::ROUTE_INVALID_TERMINATOR,
     sessions::Found,
 };
 use crate::{
@@ -121,7 +121,7 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
             }
             Err(RouteError::Link) => failed(builder, "invalid link destination"),
             Err(RouteError::Terminator) => failed(builder, &format!("terminator {} is not hosted here", terminator.unwrap_or_default()))
-                .bytes(key::ROUTE_ERROR_CODE, &[INVALID_TERMINATOR]),
+                .bytes(key::ROUTE_ERROR_CODE, &[ROUTE_INVALID_TERMINATOR]),
             Err(RouteError::Failed(text)) => failed(builder, &text),
         };
         dial::result(&result_core, &result_connection, builder.body(circuit.as_bytes()));

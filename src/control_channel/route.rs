@@ -26,7 +26,7 @@ pub(crate) const REROUTE: u32 = 99_969_996;
 /// How long the built-in router has to pass the end of a circuit on.
 const PASSING_ON: Duration = Duration::from_millis(300);
 /// The error code of a route whose terminator the router does not know.
-pub(crate) const INVALID_TERMINATOR: u8 = 1;
+pub(crate) const ROUTE_INVALID_TERMINATOR: u8 = 1;
 /// Maximum length of a router's failure text that is passed on, in characters.
 const MAX_TEXT: usize = 1024;
 
@@ -104,7 +104,7 @@ pub(crate) async fn ask(
             let is_of_host = path.routers.last() == Some(&router);
             if !answer.is_set(key::ROUTE_SUCCESS) {
                 let text: String = answer.text(key::ROUTE_ERROR).unwrap_or("the router refused the route").chars().take(MAX_TEXT).collect();
-                let is_invalid_terminator = is_of_host && answer.header(key::ROUTE_ERROR_CODE) == Some(&[INVALID_TERMINATOR]);
+                let is_invalid_terminator = is_of_host && answer.header(key::ROUTE_ERROR_CODE) == Some(&[ROUTE_INVALID_TERMINATOR]);
                 return Err(RouteFailure { failure: Failure::internal(text), is_of_host, is_invalid_terminator });
             }
             if is_of_host {

@@ -141,14 +141,13 @@ impl Context {
         }
     }
 
-    /// The login to use. If `OVERKEEP_TOKEN` (an API token) is not set, it is the stored login, and `OVERKEEP_URL` and `OVERKEEP_CA` (a
-    /// file) have no effect. If the token is set, URL and authorities come from these two variables, or from the stored login where a
-    /// variable is not set; the authorities of a stored login are used only for its own URL. `None` if there is neither a token nor a
-    /// stored login.
+    /// The login to use. If `OVERKEEP_TOKEN` (an API token) is not set, it is the stored login. If it is set, the URL comes from
+    /// `OVERKEEP_URL` and the authorities from the file `OVERKEEP_CA`, or from the stored login where a variable is not set; the authorities
+    /// of a stored login are used only for its own URL. `None` if there is neither a token nor a stored login.
     ///
     /// # Errors
-    /// A file cannot be read, `OVERKEEP_URL` is not an https URL, or `OVERKEEP_TOKEN` is set and the URL or the authorities are given
-    /// neither by a variable nor by a stored login.
+    /// A file cannot be read, `OVERKEEP_URL` is not an https URL, `OVERKEEP_URL` or `OVERKEEP_CA` is set without a token, or
+    /// `OVERKEEP_TOKEN` is set and the URL or the authorities are given neither by a variable nor by a stored login.
     pub fn given(environment: &[(OsString, OsString)]) -> Result<Option<Self>, Failure> {
         let set = |name: &str| {
             let found = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_string_lossy().into_owned());

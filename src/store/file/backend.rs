@@ -297,7 +297,7 @@ impl StorageBackend for BackendHandle {
             let read = self.backend.storage.read(offset, out);
             return match read {
                 Ok(()) => {
-                    self.backend.checksums.set_unknown(offset, out);
+                    self.backend.checksums.set_if_unknown(offset, out);
                     Ok(())
                 }
                 failed => self.state()?.failed(failed),

@@ -17,7 +17,7 @@ pub(crate) struct Checksums(RwLock<Vec<AtomicU32>>);
 
 impl Checksums {
     /// Records what was read, for blocks whose content is unknown.
-    pub(crate) fn set_unknown(&self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn set_if_unknown(&self, offset: u64, bytes: &[u8]) {
         let checksums = self.known_up_to(offset + bytes.len() as u64);
         for (number, block) in whole(offset, bytes) {
             if let Some(known) = checksums.get(number).filter(|known| known.load(Relaxed) == UNKNOWN) {
@@ -29,7 +29,7 @@ impl Checksums {
     /// Records what was written.
     pub(crate) fn set(&self, offset: u64, bytes: &[u8]) {
         self.forget(offset, bytes.len());
-        self.set_unknown(offset, bytes);
+        self.set_if_unknown(offset, bytes);
     }
 
     /// Marks the blocks of a range as unknown.

@@ -75,7 +75,7 @@ impl Edit {
 }
 
 /// The index entries of a record, unique or not, each with the member of a request that holds its field.
-pub(crate) fn unique_entries<E: Entity>(record: &Record<E>) -> impl Iterator<Item = (IndexEntry, &'static str)> {
+pub(crate) fn entries_with_members<E: Entity>(record: &Record<E>) -> impl Iterator<Item = (IndexEntry, &'static str)> {
     index::entries(record).into_iter().map(named::<E>)
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    edit::{Edit, NewTarget, unique_entries},
+    edit::{Edit, NewTarget, entries_with_members},
     read::Read,
     tables::{RowsMut, Table},
 };
@@ -163,7 +163,7 @@ impl Tx<'_> {
     /// # Errors
     /// [`Error::Duplicate`], [`Error::Several`] of them, or the file cannot be read.
     pub(crate) fn check_taken<E: Entity>(&self, record: &Record<E>) -> Result<()> {
-        Error::all(unique_entries(record).map(|(entry, member)| self.check_unique(E::KIND, &entry, member, record.id.as_str())))
+        Error::all(entries_with_members(record).map(|(entry, member)| self.check_unique(E::KIND, &entry, member, record.id.as_str())))
     }
 
     /// Checks that no record other than `own` has a unique entry. `member` is the member of a request that holds its field.
