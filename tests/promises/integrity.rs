@@ -300,6 +300,25 @@ fn unreadable_record_harms_no_other() {
 }
 
 #[test]
+fn failed_remedies_do_not_stop_others() {
+    let file = Closed::filled();
+    let mut bytes = file.rows()["records.ship"][b"gaudy".as_slice()].clone();
+    *bytes.last_mut().unwrap() ^= 1;
+    file.put(SHIPS, b"gaudy", &bytes);
+    file.put(INDEX, b"\xFF", b"");
+    file.lose(HARBOURS, b"north");
+    // The last row can be read, but no row can follow its sequence: a deletion cannot be logged.
+    file.put(HISTORY, &[0xFF; 8], &[0; 64]);
+
+    let report = file.mend(Unreadable::Goes);
+    let fixed: Vec<&str> = told(&report).into_iter().filter(|(_, fixed)| *fixed).map(|(what, _)| what).collect();
+    assert!(fixed.contains(&"a row of the index cannot be read"), "{report:?}");
+    let is_explained = |(what, fixed): (&str, bool)| !fixed && what.contains("ship gaudy") && what.contains("greatest possible sequence");
+    assert!(told(&report).into_iter().any(is_explained), "{report:?}");
+    assert!(file.rows()["records.ship"].contains_key(b"gaudy".as_slice()));
+}
+
+#[test]
 fn unreadable_records_go_on_request() {
     let file = Closed::filled();
     let mut bytes = file.rows()["records.ship"][b"tug".as_slice()].clone();

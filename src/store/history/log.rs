@@ -107,8 +107,7 @@ impl Link {
 
     /// The row for this text after this position, and the position after it.
     fn next(&self, text: &[u8]) -> Result<(Self, Vec<u8>)> {
-        let full = || Error::Storage("the history is damaged; overkeep history verify says where".into());
-        let sequence = self.sequence.checked_add(1).ok_or_else(full)?;
+        let sequence = self.sequence.checked_add(1).ok_or_else(|| damaged_end("its last row has the greatest possible sequence"))?;
         let packed = pack(text)?;
         let total = self.total.wrapping_add((8 + HEAD + packed.len()) as u64);
         let hash = self.sum(sequence, total, text);
@@ -175,7 +174,12 @@ pub(crate) fn end(read: &Read<'_>) -> Result<Link> {
         last = Link::of(key, row);
         Ok(())
     })?;
-    if any { last.ok_or_else(|| Error::Storage("the end of the history is damaged".into())) } else { anchor(read) }
+    if any { last.ok_or_else(|| damaged_end("it cannot be read")) } else { anchor(read) }
+}
+
+/// No row can be chained to the last one.
+fn damaged_end(reason: &str) -> Error {
+    Error::Damaged { kind: "history", id: "end".into(), reason: format!("{reason}; overkeep history verify says where") }
 }
 
 /// The key of the last row if it cannot be read, in which case no row can be chained to it.

@@ -1,6 +1,9 @@
 //! The check of each single record and row: what is wrong with it, as text, and the remedy.
 
-use std::ops::{Bound, ControlFlow};
+use std::{
+    collections::HashMap,
+    ops::{Bound, ControlFlow},
+};
 
 use super::{
     owner::{Owner, holder, rules},
@@ -9,7 +12,7 @@ use super::{
 };
 use crate::{
     entity::Facts,
-    error::Result,
+    error::{Error, Result},
     store::{
         history::log,
         progress::Progress,
@@ -33,6 +36,14 @@ impl Fault {
         match self.remedy {
             Remedy::End | Remedy::Record { .. } => format!("{}; it is deleted", self.description),
             _ => self.description,
+        }
+    }
+
+    /// The text for the report if the fault is left, with the reason if its remedy is among those that failed.
+    pub(crate) fn left(self, failed: &HashMap<Remedy, Error>) -> String {
+        match failed.get(&self.remedy) {
+            Some(reason) => format!("{}; it cannot be repaired: {reason}", self.description),
+            None => self.description,
         }
     }
 }

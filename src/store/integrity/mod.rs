@@ -22,7 +22,7 @@ mod report;
 mod scope;
 mod totals;
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 pub(crate) use inspection::Position;
 pub(crate) use report::Finding;
@@ -58,24 +58,25 @@ impl Store {
     }
 
     /// Like [`Store::check`], and repairs what has one right answer. The order is: an unreadable last row of the history and unreadable
-    /// records, if they are to be deleted; the index; references. The file is checked again after each of these steps.
+    /// records, if they are to be deleted; the index; references. The file is checked again after each of these steps. A fault that could
+    /// not be repaired is reported with the reason, and the repair continues with the others.
     ///
     /// # Errors
     /// The file cannot be read or written, or `watch` cancelled it; what was repaired until then stays so.
     pub fn repair(&self, unreadable: Unreadable, watch: &Progress) -> Result<Report> {
         let mut report = Report::default();
+        let mut failed: HashMap<Remedy, Error> = HashMap::new();
         loop {
             let faults = self.inspect(watch, COLLECTED)?;
-            let order = |fault: &Fault| fault.remedy.order(unreadable);
-            let next = faults.iter().filter_map(order).min();
-            let (wanted, others): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(|fault| next.is_some() && order(fault) == next);
-            let (repaired, left) = self.repair_faults(wanted, watch)?;
-            let is_over = repaired.is_empty();
-            report.add(repaired.into_iter().map(|fault| (fault.repaired(), true)));
-            if is_over {
-                report.add(left.into_iter().chain(others).map(|fault| fault.description).chain(self.lost()).map(unrepaired));
+            let order = |fault: &Fault| fault.remedy.order(unreadable).filter(|_| !failed.contains_key(&fault.remedy));
+            let Some(next) = faults.iter().filter_map(order).min() else {
+                let left = faults.into_iter().map(|fault| fault.left(&failed));
+                report.add(left.chain(self.lost()).map(unrepaired));
                 return Ok(report);
-            }
+            };
+            let wanted = faults.into_iter().filter(|fault| order(fault) == Some(next)).collect();
+            let repaired = self.repair_faults(wanted, &mut failed, watch)?;
+            report.add(repaired.into_iter().map(|fault| (fault.repaired(), true)));
         }
     }
 
@@ -114,25 +115,27 @@ impl Store {
         })
     }
 
-    /// Repairs faults. Returns those repaired and those not.
-    fn repair_faults(&self, faults: Vec<Fault>, watch: &Progress) -> Result<(Vec<Fault>, Vec<Fault>)> {
-        let (mut repaired, mut left) = (Vec::new(), Vec::new());
+    /// Repairs faults. Returns those repaired; the remedies that could not be applied are added to `failed`, with the reason.
+    fn repair_faults(&self, faults: Vec<Fault>, failed: &mut HashMap<Remedy, Error>, watch: &Progress) -> Result<Vec<Fault>> {
+        let mut repaired = Vec::new();
         let mut faults = faults.into_iter();
         loop {
             let batch: Vec<Fault> = faults.by_ref().take(BATCH).collect();
             if batch.is_empty() {
-                return Ok((repaired, left));
+                return Ok(repaired);
             }
             let remedies = batch.iter().map(|fault| fault.remedy.clone()).collect();
-            for (fault, fixed) in batch.into_iter().zip(self.apply(remedies, watch)?) {
-                if fixed { repaired.push(fault) } else { left.push(fault) }
+            for (fault, reason) in batch.into_iter().zip(self.apply(remedies, watch)?) {
+                match reason {
+                    None => repaired.push(fault),
+                    Some(reason) => drop(failed.insert(fault.remedy, reason)),
+                }
             }
         }
     }
 
-    /// Applies remedies in one transaction, after the writes that already wait. Returns for each whether its fault is
-    /// gone.
-    fn apply(&self, remedies: Vec<Remedy>, watch: &Progress) -> Result<Vec<bool>> {
+    /// Applies remedies in one transaction, after the writes that already wait. Returns for each why it could not be applied, if so.
+    fn apply(&self, remedies: Vec<Remedy>, watch: &Progress) -> Result<Vec<Option<Error>>> {
         loop {
             watch.check_cancelled()?;
             let remedies = remedies.clone();

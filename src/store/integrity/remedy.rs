@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The repair of a fault.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Remedy {
     /// No repair: there is not one right answer.
     None,
@@ -50,8 +50,11 @@ impl Remedy {
         }
     }
 
-    /// Applies the remedy if the fault is still there. Returns whether the fault is gone; if not, nothing was changed.
-    pub(crate) fn apply(&self, tx: &Tx<'_>) -> Result<bool> {
+    /// Applies the remedy if the fault is still there. Returns why it could not be applied, if so; then nothing was changed.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(crate) fn apply(&self, tx: &Tx<'_>) -> Result<Option<Error>> {
         let done = tx.whole(|| match self {
             Self::None => Err(Error::Internal("there is no automatic repair".into())),
             Self::End => log::drop_unreadable_end(tx),
@@ -61,9 +64,9 @@ impl Remedy {
             Self::Target { place, id } => forget_targets(tx, *place, id),
         });
         match done {
-            Ok(()) => Ok(true),
+            Ok(()) => Ok(None),
             Err(Error::Storage(reason)) => Err(Error::Storage(reason)),
-            Err(_) => Ok(false),
+            Err(reason) => Ok(Some(reason)),
         }
     }
 }
