@@ -58,7 +58,7 @@ pub mod entity {
         pub use crate::entity::external_jwt_signer::TargetToken;
     }
     pub mod mfa {
-        pub use crate::entity::mfa::{Purpose, Used};
+        pub use crate::entity::mfa::{Purpose, UsedCode};
     }
 }
 pub mod error {

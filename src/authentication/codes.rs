@@ -12,7 +12,7 @@ use crate::{
     config,
     entity::{
         Id, Identity, Mfa, Record,
-        mfa::{Purpose, Used},
+        mfa::{Purpose, UsedCode},
     },
     error::{Error, Refusal, Result},
     pki::{self, Seal},
@@ -111,7 +111,7 @@ impl Codes {
         let known = recent(std::mem::take(&mut record.state.used), now);
         let proof = self.wrong.judge(identity.as_str(), attempt, now, || {
             if let Some(step) = totp.check(code, now.seconds().unsigned_abs()) {
-                let used: Vec<&Used> = known.iter().filter(|used| used.step == step).collect();
+                let used: Vec<&UsedCode> = known.iter().filter(|used| used.step == step).collect();
                 return Ok(purpose.may_use(session, &used).then_some((Proof::Step(step), used.is_empty())));
             }
             let is_taken = matches!(purpose, Purpose::Enter | Purpose::Renew | Purpose::Remove);
@@ -120,7 +120,7 @@ impl Codes {
         })?;
         record.state.used = known;
         match proof {
-            Some(Proof::Step(step)) => record.state.used.push(Used { step, session: session.clone(), purpose }),
+            Some(Proof::Step(step)) => record.state.used.push(UsedCode { step, session: session.clone(), purpose }),
             Some(Proof::Recovery(at)) => {
                 secrets.recovery_codes.remove(at);
                 record.spec.sealed = self.sealed(&identity, &secrets)?;
@@ -160,7 +160,7 @@ impl Codes {
 }
 
 /// The uses of codes that are still within the accepted steps.
-pub fn recent(used: Vec<Used>, now: Timestamp) -> Vec<Used> {
+pub fn recent(used: Vec<UsedCode>, now: Timestamp) -> Vec<UsedCode> {
     let oldest = (now.seconds().unsigned_abs() / 30).saturating_sub(u64::from(SKEW));
     used.into_iter().filter(|used| used.step >= oldest).collect()
 }

@@ -10,6 +10,7 @@
 //!
 //! Invariant: both identities of an open circuit have the right to it at present.
 
+mod backpressure;
 mod basis;
 mod bind;
 mod binding;
@@ -38,7 +39,6 @@ mod requests;
 mod review;
 mod review_triggers;
 mod rights;
-mod room;
 mod select;
 mod send_queue;
 mod shares;

@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use super::{
+    backpressure::reserve,
     bind,
     channel::{Channel, Entry},
     circuit::{Circuit, End},
@@ -21,7 +22,6 @@ use super::{
     dial,
     message::{self, FROM_HOST, Failure, key, kind},
     read::{Stop, begin, fill},
-    room::room,
     trace,
 };
 use crate::frame::{Frame, Limits, content};
@@ -146,7 +146,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     async fn forward(&mut self, mut frame: Frame, circuit: &Circuit, side: CircuitSide, end: &End) -> Result<(), Stop> {
         frame.put_u32(key::CONNECTION, end.connection);
         let missing = frame.missing();
-        let Ok(reservation) = room(&self.core, end, frame.len() + missing, &self.waiter).await else {
+        let Ok(reservation) = reserve(&self.core, end, frame.len() + missing, &self.waiter).await else {
             return self.skip(missing).await;
         };
         fill(&mut self.stream, &mut frame, self.core.times.stall).await?;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     case::{Case, MAX_LISTED},
-    obstacle::{Edit, Obstacle, What},
+    obstacle::{Edit, Obstacle, ObstacleKind},
 };
 use crate::{
     access::{Engine, Subject},
@@ -31,7 +31,7 @@ pub(crate) fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<
         let policy = tx.find(&Id::<ServicePolicy>::from_text(policy.as_str()))?;
         edits.extend(policy.map(|policy| waiving(case, &policy, checks)));
     }
-    Ok(Obstacle::new(What::Posture, text, edits))
+    Ok(Obstacle::new(ObstacleKind::Posture, text, edits))
 }
 
 /// The edit after which a policy no longer requires the failing checks, but still the passing ones. An entry that

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     case::{Case, MAX_LISTED},
     credentials::{CredentialProblem, ExplainedCredential},
-    obstacle::{Edit, Obstacle, What},
+    obstacle::{Edit, Obstacle, ObstacleKind},
     policies::Candidate,
 };
 use crate::{
@@ -21,7 +21,7 @@ pub(crate) fn disabled(identity: &Record<Identity>) -> Obstacle {
     let name = &identity.spec.name;
     let edit =
         Edit { method: "POST", path: format!("/identities/{}/enable", identity.id), body: json!({}), text: format!("enable {name}") };
-    Obstacle::new(What::Disabled, format!("{name} is disabled{until}"), vec![edit])
+    Obstacle::new(ObstacleKind::Disabled, format!("{name} is disabled{until}"), vec![edit])
 }
 
 /// The identity has no credential.
@@ -43,7 +43,7 @@ pub(crate) fn no_credential(identity: &Record<Identity>, outstanding: Option<&Re
             (format!("{name} has no credential and no enrollment token"), Some(edit))
         }
     };
-    Obstacle::new(What::NoCredential, text, edit.into_iter().collect())
+    Obstacle::new(ObstacleKind::NoCredential, text, edit.into_iter().collect())
 }
 
 /// The identity, or the edge router whose tunneler it is, has an unused enrollment token. Only the client can then enroll; no request to
@@ -78,7 +78,7 @@ pub(crate) fn not_allowed(identity: &Record<Identity>, credentials: &[ExplainedC
         (body.len(), body)
     });
     edits.dedup();
-    let obstacle = |text: String, edits| Obstacle::new(What::CredentialNotAllowed, text, edits);
+    let obstacle = |text: String, edits| Obstacle::new(ObstacleKind::CredentialNotAllowed, text, edits);
     let is_mendable = |means: &&ExplainedCredential| means.lacking.iter().all(|lack| !lack.edits.is_empty());
     let name = &identity.spec.name;
     if edits.is_empty()
@@ -124,7 +124,7 @@ pub(crate) fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> R
         text: format!("add a policy that lets {} {verb} {}", identity.spec.name, service.spec.name),
     });
     let text = format!("no service policy lets {} {verb} {}", identity.spec.name, service.spec.name);
-    Ok(Obstacle::new(What::NoPolicy, text, edits))
+    Ok(Obstacle::new(ObstacleKind::NoPolicy, text, edits))
 }
 
 /// A name derived from this one that no record of the kind has.

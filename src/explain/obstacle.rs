@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Obstacle {
     /// What kind of obstacle it is.
-    pub what: What,
+    pub what: ObstacleKind,
     /// What it stands in the way of.
     pub concerns: Concern,
     /// The same for a person.
@@ -22,7 +22,7 @@ pub(crate) struct Obstacle {
 }
 
 impl Obstacle {
-    pub(super) fn new(what: What, text: String, edits: Vec<Edit>) -> Self {
+    pub(super) fn new(what: ObstacleKind, text: String, edits: Vec<Edit>) -> Self {
         Self { what, concerns: what.concerns(), text, edits, remedy: None }
     }
 
@@ -45,8 +45,7 @@ pub(crate) enum Concern {
 /// The kinds of obstacle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "ObstacleKind")]
-pub(crate) enum What {
+pub(crate) enum ObstacleKind {
     Disabled,
     NoCredential,
     /// It has credentials, but the auth policy, or the certificate authority that issued its certificate, allows none
@@ -71,7 +70,7 @@ pub(crate) enum What {
     NoTerminator,
 }
 
-impl What {
+impl ObstacleKind {
     fn concerns(self) -> Concern {
         match self {
             Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoPath => Concern::Traffic,

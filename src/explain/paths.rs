@@ -2,7 +2,7 @@
 
 use super::{
     case::{Case, MAX_LISTED},
-    obstacle::{Obstacle, What},
+    obstacle::{Obstacle, ObstacleKind},
     routers::Router,
     traffic::{Host, named_router},
 };
@@ -47,7 +47,7 @@ pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts:
     } else {
         "start the routers that are offline, and let one of the routers reach a link listener of the other one"
     };
-    let obstacle = Obstacle::new(What::NoPath, text, Vec::new());
+    let obstacle = Obstacle::new(ObstacleKind::NoPath, text, Vec::new());
     Ok(Some(obstacle.with_remedy(format!("{remedy}, so that {} can reach a host of {}", case.identity.spec.name, case.service.spec.name))))
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::{
     case::{Case, Named},
     edits::free,
-    obstacle::{Edit, Obstacle, What},
+    obstacle::{Edit, Obstacle, ObstacleKind},
 };
 use crate::{
     access::{PolicyKind, Subject},
@@ -82,19 +82,19 @@ pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
             body: json!({ "name": free::<TransitRouter>(tx, "edge-router".into())? }),
             text: "add an edge router".into(),
         };
-        obstacles.push(obstacle(What::NoEdgeRouter, "there is no edge router".into(), edit));
+        obstacles.push(obstacle(ObstacleKind::NoEdgeRouter, "there is no edge router".into(), edit));
     }
     if of_service.is_nowhere() {
         let text = format!("no policy lets {service} be reached over an edge router");
-        obstacles.push(obstacle(What::ServiceWithoutRouter, text, for_service(tx, case)?));
+        obstacles.push(obstacle(ObstacleKind::ServiceWithoutRouter, text, for_service(tx, case)?));
     }
     if of_identity.is_nowhere() {
         let edit = for_identity(tx, case, json!(["#all"]), format!("let {identity} use every edge router"))?;
-        obstacles.push(obstacle(What::IdentityWithoutRouter, format!("no policy lets {identity} use an edge router"), edit));
+        obstacles.push(obstacle(ObstacleKind::IdentityWithoutRouter, format!("no policy lets {identity} use an edge router"), edit));
     }
     if obstacles.is_empty() {
         let edit = for_identity(tx, case, json!(of_service.routers), format!("let {identity} use the edge routers of {service}"))?;
-        obstacles.push(obstacle(What::NoCommonRouter, format!("{identity} and {service} have no edge router in common"), edit));
+        obstacles.push(obstacle(ObstacleKind::NoCommonRouter, format!("{identity} and {service} have no edge router in common"), edit));
     }
     Ok(obstacles)
 }

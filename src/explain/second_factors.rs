@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     case::Case,
-    obstacle::{Edit, Obstacle, What},
+    obstacle::{Edit, Obstacle, ObstacleKind},
 };
 use crate::{
     authentication::mfa,
@@ -64,7 +64,7 @@ pub(crate) fn asked_of(tx: &Read<'_>, identity: &Record<Identity>, policy: &Reco
 /// request.
 pub(crate) fn missing(case: &Case<'_>, factors: &[SecondFactor]) -> Vec<Obstacle> {
     let is_asked = |factor: &&SecondFactor| !factor.is_ready && (factor.factor == Factor::ExtJwt || case.session.is_none());
-    let obstacle = |factor: &SecondFactor| Obstacle::new(What::SecondFactor, factor.text.clone(), factor.edits.clone());
+    let obstacle = |factor: &SecondFactor| Obstacle::new(ObstacleKind::SecondFactor, factor.text.clone(), factor.edits.clone());
     factors.iter().filter(is_asked).map(obstacle).collect()
 }
 

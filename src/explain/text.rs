@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Explanation, authentication::State, edits::lacks, obstacle::What, policies::Missing, traffic};
+use super::{Explanation, authentication::State, edits::lacks, obstacle::ObstacleKind, policies::Missing, traffic};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +65,7 @@ impl Explanation {
     /// Writes facts about logging in that are not listed as obstacles.
     fn write_standing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_obstacle = |what| self.obstacles.iter().any(|obstacle| obstacle.what == what);
-        if self.authentication.state == State::NotAllowed && !is_obstacle(What::CredentialNotAllowed) {
+        if self.authentication.state == State::NotAllowed && !is_obstacle(ObstacleKind::CredentialNotAllowed) {
             let lacks = lacks(&self.authentication.credentials);
             write!(f, "\n  {} could not log in again: {}", plain(&self.identity.name), plain(&lacks))?;
         }

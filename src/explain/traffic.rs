@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{
     case::{Case, MAX_LISTED, Named},
-    obstacle::{Obstacle, What},
+    obstacle::{Obstacle, ObstacleKind},
     routers::Router,
 };
 use crate::{
@@ -116,7 +116,7 @@ fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[Router]) -> Result<O
             write!(remedy, "; {} has not enrolled yet", router.name).ok();
         }
     }
-    Ok(Obstacle::new(What::RouterNotConnected, text, Vec::new()).with_remedy(remedy))
+    Ok(Obstacle::new(ObstacleKind::RouterNotConnected, text, Vec::new()).with_remedy(remedy))
 }
 
 /// The obstacle if an identity dials and no host can be reached.
@@ -129,7 +129,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
         let text = format!("none of the routers that the terminators of {name} are on is connected");
         let routers: Vec<String> = terminators.iter().filter_map(|terminator| Some(terminator.spec.find_router(tx).ok()?.0)).collect();
         let remedy = format!("start one of these routers: {}", listed(routers.iter().map(String::as_str)));
-        return Ok(Obstacle::new(What::TerminatorNotReachable, text, Vec::new()).with_remedy(remedy));
+        return Ok(Obstacle::new(ObstacleKind::TerminatorNotReachable, text, Vec::new()).with_remedy(remedy));
     }
     let hosts = case.access.ask(|engine| {
         let hosts = engine.identities(id, Right::Bind);
@@ -138,7 +138,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     if hosts.is_empty() {
         let text = format!("{name} has no terminator, and no identity may bind it");
         let remedy = format!("let an identity host it with a service policy of type Bind and have it bind, or add a terminator for {name}");
-        return Ok(Obstacle::new(What::NoTerminator, text, Vec::new()).with_remedy(remedy));
+        return Ok(Obstacle::new(ObstacleKind::NoTerminator, text, Vec::new()).with_remedy(remedy));
     }
     let mut names = Vec::with_capacity(hosts.len());
     for host in &hosts {
@@ -149,7 +149,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     }
     let text = format!("no host binds {name} now");
     let remedy = format!("start the hosting program of one of {}", listed(names.iter().map(String::as_str)));
-    Ok(Obstacle::new(What::NoHost, text, Vec::new()).with_remedy(remedy))
+    Ok(Obstacle::new(ObstacleKind::NoHost, text, Vec::new()).with_remedy(remedy))
 }
 
 /// The first names, separated by commas.

@@ -10,7 +10,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use super::{
     accepted::{Accepted, RouterSide, Stream, Unauthenticated},
     client_hello::{self, Offers},
-    handshake_places::{HandshakePlaces, Network, Place},
+    handshake_slots::{HandshakeSlot, HandshakeSlots, Network},
     plaintext,
     rewind::Rewind,
     shutdown::Shutdown,
@@ -72,10 +72,10 @@ pub(crate) struct Acceptor {
     /// Takes the links of routers elsewhere to the built-in router, if it is enabled.
     pub link: Option<RouterSide>,
     pub port: Port,
-    /// One place per concurrent handshake.
-    pub handshakes: HandshakePlaces,
-    /// The places that clients of the router may hold, from the handshake until they are authenticated.
-    pub router_handshakes: HandshakePlaces,
+    /// One slot per concurrent handshake.
+    pub handshakes: HandshakeSlots,
+    /// The slots that clients of the router may hold, from the handshake until they are authenticated.
+    pub router_handshakes: HandshakeSlots,
     pub handshake_timeout: Duration,
     pub stopping: Shutdown,
 }
@@ -105,22 +105,22 @@ impl Acceptor {
         // Boxed, because the task lives as long as the connection and keeps memory for every future that it awaits without a box.
         let (offers, socket) = self.in_time(Box::pin(client_hello::read(socket))).await?;
         if is_for_control(&offers) && self.port != Port::Router {
-            let place = self.place(handshake, network).await?;
-            return self.hand_over(&self.control, &self.protocols.control, true, socket, place).await;
+            let slot = self.slot(handshake, network).await?;
+            return self.hand_over(&self.control, &self.protocols.control, true, socket, slot).await;
         }
         if self.port == Port::Control {
             return Err(io::Error::other("this port serves routers only"));
         }
         if is_for_link(&offers) {
             let link = self.link.as_ref().ok_or_else(|| io::Error::other("no links to routers: the built-in router is not enabled"))?;
-            let place = self.place(handshake, network).await?;
-            return self.hand_over(link, &self.protocols.link, true, socket, place).await;
+            let slot = self.slot(handshake, network).await?;
+            return self.hand_over(link, &self.protocols.link, true, socket, slot).await;
         }
         match &self.router {
             Some(router) if self.port == Port::Router || is_for_router(&offers) => {
-                let place = self.place(handshake, network).await?;
+                let slot = self.slot(handshake, network).await?;
                 let is_sure = self.port == Port::Router || offers.is_some();
-                self.hand_over(router, &self.protocols.router, is_sure, socket, place).await
+                self.hand_over(router, &self.protocols.router, is_sure, socket, slot).await
             }
             _ => {
                 let accepted = Box::pin(async { self.protocols.rest.accept(socket.limited(MAX_HANDSHAKE)).await });
@@ -131,9 +131,9 @@ impl Acceptor {
         }
     }
 
-    /// A place for a client of the router until it is authenticated. Clients of the router hold at most half of the places for handshakes;
+    /// A slot for a client of the router until it is authenticated. Clients of the router hold at most half of the slots for handshakes;
     /// the rest is left to clients of REST.
-    async fn place(&self, handshake: Place, network: Network) -> io::Result<Unauthenticated> {
+    async fn slot(&self, handshake: HandshakeSlot, network: Network) -> io::Result<Unauthenticated> {
         if let Some(of_router) = self.router_handshakes.try_enter() {
             return Ok(Unauthenticated { _handshake: handshake, _of_router: of_router });
         }
@@ -152,7 +152,7 @@ impl Acceptor {
         tls: &TlsAcceptor,
         is_sure: bool,
         socket: Rewind<TcpStream>,
-        place: Unauthenticated,
+        slot: Unauthenticated,
     ) -> io::Result<Option<Stream>> {
         let (read, socket) = socket.into_parts();
         let socket = socket.into_std()?;
@@ -165,7 +165,7 @@ impl Acceptor {
                 first_byte(tls.accept(Rewind::new(read, socket).limited(MAX_HANDSHAKE)).await?).await
             };
             match timeout(time, accepted).await.map_err(io::Error::from).flatten() {
-                Ok((first, stream)) if is_sure || first == FRAME => serve(Rewind::new(vec![first], stream), place).await,
+                Ok((first, stream)) if is_sure || first == FRAME => serve(Rewind::new(vec![first], stream), slot).await,
                 Ok((first, stream)) => drop(give_back.send(Rewind::new(vec![first], stream))),
                 Err(error) => tracing::debug!(%error, "a connection was not accepted"),
             }

@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 use tokio::{net::TcpStream, runtime::Handle};
 use tokio_rustls::server::TlsStream;
 
-use super::{handshake_places::Place, rewind::Rewind, shutdown::ConnectionGuard};
+use super::{handshake_slots::HandshakeSlot, rewind::Rewind, shutdown::ConnectionGuard};
 
 /// A connection whose handshake is complete.
 pub(crate) type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
@@ -20,10 +20,10 @@ pub(crate) struct Accepted {
 /// Serves a connection; completes when it ends. The second argument must be dropped as soon as the client is authenticated.
 pub(crate) type Serve = dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// A place among the connections whose clients are not authenticated yet. Released on drop.
+/// A slot among the connections whose clients are not authenticated yet. Released on drop.
 pub(crate) struct Unauthenticated {
-    pub(super) _handshake: Place,
-    pub(super) _of_router: Place,
+    pub(super) _handshake: HandshakeSlot,
+    pub(super) _of_router: HandshakeSlot,
 }
 
 /// The server of router connections.

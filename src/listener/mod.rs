@@ -9,14 +9,14 @@
 //! `actix-server` accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its
 //! handshake. The accepting task waits for the end of the connection, so that the limits count all connections together. Start reading at
 //! [`serve`], then at `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most 48 KiB, for at most
-//! `handshake-timeout` once it has a place; a client of the router keeps its place until it is authenticated. Places are given to networks
-//! in turn (`handshake_places.rs`).
+//! `handshake-timeout` once it has a slot; a client of the router keeps its slot until it is authenticated. Slots are given to networks
+//! in turn (`handshake_slots.rs`).
 
 mod accept;
 mod accepted;
 mod client_hello;
 mod file_limit;
-mod handshake_places;
+mod handshake_slots;
 mod plaintext;
 mod rewind;
 mod shutdown;
@@ -35,7 +35,7 @@ use tokio::net::TcpStream;
 use accept::{Acceptor, Port, Protocols};
 pub(crate) use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
 use file_limit::room_for;
-use handshake_places::HandshakePlaces;
+use handshake_slots::HandshakeSlots;
 pub(crate) use rewind::Rewind;
 pub(crate) use shutdown::{ConnectionGuard, Shutdown};
 pub(crate) use sockets::{Bound, SocketError, Sockets};
@@ -97,7 +97,7 @@ where
 {
     let workers = if listener.workers > 0 { listener.workers } else { available_parallelism().map_or(1, NonZero::get) };
     let connections = room_for(listener.connections).div_ceil(workers);
-    let handshakes = HandshakePlaces::new(listener.handshakes);
+    let handshakes = HandshakeSlots::new(listener.handshakes);
     let entrance = Acceptor {
         protocols: Protocols::of(listener.tls),
         router: sides.router,
@@ -105,7 +105,7 @@ where
         link: sides.link,
         port: Port::All,
         handshakes,
-        router_handshakes: HandshakePlaces::new((listener.handshakes / 2).max(1)),
+        router_handshakes: HandshakeSlots::new((listener.handshakes / 2).max(1)),
         handshake_timeout: listener.handshake_timeout,
         stopping: stopping.clone(),
     };

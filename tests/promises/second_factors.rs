@@ -21,7 +21,7 @@ use overkeep::testing::{
     entity::{
         ExternalJwtSigner, Id, Identity, LoginBasis, Mfa, Record, builtin,
         external_jwt_signer::TargetToken,
-        mfa::{Purpose, Used},
+        mfa::{Purpose, UsedCode},
     },
     error::{Error, Refusal, Result},
     pki::{AlternativeNames, KeySet, KeyedCertificate, Material, Seal, jwt},
@@ -152,7 +152,7 @@ fn every_code_use_is_counted() {
 #[test]
 fn repeatable_code_uses_are_remembered() {
     let step = at(0).seconds().unsigned_abs() / 30;
-    let used = [step - 3, step - 2, step + 2].map(|step| Used { step, session: Id::from_text("s"), purpose: Purpose::Enter });
+    let used = [step - 3, step - 2, step + 2].map(|step| UsedCode { step, session: Id::from_text("s"), purpose: Purpose::Enter });
     let remembered: Vec<u64> = recent(used.to_vec(), at(0)).iter().map(|used| used.step).collect();
     assert_eq!(remembered, [step - 2, step + 2]);
 }

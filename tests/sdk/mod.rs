@@ -5,7 +5,7 @@
 
 mod conn;
 pub mod encryption;
-mod host;
+mod hosting;
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ use tokio::{
 };
 
 pub use conn::{Conn, Event};
-pub use host::Host;
+pub use hosting::Host;
 pub use overkeep::testing::built_in_router::{key, kind};
 
 /// In [`key::FLAGS`]: the sender has finished.

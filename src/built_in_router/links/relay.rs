@@ -15,12 +15,12 @@ use super::{
 };
 use crate::{
     built_in_router::{
+        backpressure::reserve,
         circuit::Circuit,
         circuit_side::CircuitSide,
         core::Core,
         fair_queues::OVERHEAD,
         message::{self, Failure, key, kind},
-        room::room,
     },
     frame::{Builder, Frame},
 };
@@ -222,7 +222,7 @@ async fn deliver(core: Arc<Core>, circuit: Arc<Circuit>, endpoint: Arc<Endpoint>
             .optional(key::FLAGS, payload.data_flags.as_ref())
             .optional(UUID, payload.uuid.as_ref())
             .body(&payload.data);
-        let Ok(reserved) = room(&core, end, frame.len(), &waiter).await else { return };
+        let Ok(reserved) = reserve(&core, end, frame.len(), &waiter).await else { return };
         circuit.traffic.count(from, payload.data.len());
         core.counters.relayed(from, payload.data.len());
         reserved.fill(frame);

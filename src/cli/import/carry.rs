@@ -69,14 +69,14 @@ pub(super) struct Carried {
 }
 
 /// The kind and the id of a record.
-type Place = (String, String);
+type RecordKey = (String, String);
 
 /// Carries the records. A record that breaks a rule is left out, and the whole transaction is repeated without it.
 ///
 /// # Errors
 /// One line: too many records break rules, one of them restricts access, or the file cannot be written.
 pub(super) fn carry(changes: &Changes, mut network: Network) -> std::result::Result<Carried, Failure> {
-    let (mut left_out, mut reasons) = (BTreeSet::<Place>::new(), Vec::new());
+    let (mut left_out, mut reasons) = (BTreeSet::<RecordKey>::new(), Vec::new());
     for kind in &mut network.kinds {
         without_bad_ids(&kind.path, "name", &mut kind.records, &mut reasons)?;
     }
@@ -147,9 +147,9 @@ fn must_not_restrict(kind: &str, id: &str, line: &str) -> std::result::Result<()
 
 struct Job {
     network: Arc<Network>,
-    left_out: BTreeSet<Place>,
+    left_out: BTreeSet<RecordKey>,
     /// The record that is being written, and its name, for the error if it breaks a rule.
-    at: Arc<Mutex<Option<(Place, String)>>>,
+    at: Arc<Mutex<Option<(RecordKey, String)>>>,
     shipped: Arc<Vec<String>>,
 }
 

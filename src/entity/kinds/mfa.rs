@@ -23,12 +23,12 @@ pub struct Mfa {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct State {
     /// The codes that were used; entries too old to be accepted are dropped.
-    pub used: Vec<Used>,
+    pub used: Vec<UsedCode>,
 }
 
 /// A used code: its time step, its session and its purpose.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Used {
+pub struct UsedCode {
     /// Half minutes since 1970.
     pub step: u64,
     pub session: Id<ApiSession>,
@@ -56,8 +56,8 @@ impl Purpose {
     /// verified an app may complete another session, read and renew the recovery codes; a code that completed a session
     /// may remove the second factor in it. Remaining risk: a code that was observed in use lets a holder of another
     /// complete session of the same identity read the recovery codes.
-    pub(crate) fn may_use(self, session: &Id<ApiSession>, used: &[&Used]) -> bool {
-        let fits = |used: &Used| {
+    pub(crate) fn may_use(self, session: &Id<ApiSession>, used: &[&UsedCode]) -> bool {
+        let fits = |used: &UsedCode| {
             let is_own = used.session == *session;
             match self {
                 Self::Verify => false,
@@ -85,7 +85,7 @@ struct Entered {
 
 impl From<StateOfEntries> for State {
     fn from(StateOfEntries { used }: StateOfEntries) -> Self {
-        let used = used.into_iter().map(|Entered { step, session }| Used { step, session, purpose: Purpose::Enter });
+        let used = used.into_iter().map(|Entered { step, session }| UsedCode { step, session, purpose: Purpose::Enter });
         Self { used: used.collect() }
     }
 }

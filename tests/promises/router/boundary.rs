@@ -58,7 +58,7 @@ fn dripping_client_hellos_are_cut_off() {
     let server = server();
     run(async {
         let bytes = [&CLIENT_HELLO[..], &[0; 2000]].concat();
-        // More than there are places for handshakes.
+        // More than there are slots for handshakes.
         let dripping: Vec<_> = (0..32)
             .map(|_| {
                 let (at, bytes) = (server.bound(), bytes.clone());

@@ -1,8 +1,8 @@
-//! Places for connections whose clients are not authenticated yet. While all are taken, the networks of the waiting clients take turns, and
-//! each network gets its next place in order of arrival: many or slow clients of one network delay only each other.
+//! Slots for connections whose clients are not authenticated yet. While all are taken, the networks of the waiting clients take turns, and
+//! each network gets its next slot in order of arrival: many or slow clients of one network delay only each other.
 //!
-//! Not here: how long a client may hold its place (`listener/accept.rs`). Invariants: a network has a turn exactly if clients of it wait.
-//! No place is free while clients wait.
+//! Not here: how long a client may hold its slot (`listener/accept.rs`). Invariants: a network has a turn exactly if clients of it wait.
+//! No slot is free while clients wait.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,38 +16,38 @@ use tokio::sync::oneshot;
 /// The network of a client, or none if the address is unknown.
 pub(crate) type Network = Option<IpAddr>;
 
-/// All places of one kind. Cheap to clone.
+/// All slots of one kind. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct HandshakePlaces(Arc<Mutex<State>>);
+pub(crate) struct HandshakeSlots(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
-    waiting: HashMap<Network, VecDeque<oneshot::Sender<Place>>>,
+    waiting: HashMap<Network, VecDeque<oneshot::Sender<HandshakeSlot>>>,
     turns: VecDeque<Network>,
 }
 
-/// A place. Dropping it gives the place to the next client.
-pub(crate) struct Place(Option<HandshakePlaces>);
+/// A slot. Dropping it gives the slot to the next client.
+pub(crate) struct HandshakeSlot(Option<HandshakeSlots>);
 
-impl HandshakePlaces {
+impl HandshakeSlots {
     pub(crate) fn new(count: usize) -> Self {
         Self(Arc::new(Mutex::new(State { free: count, waiting: HashMap::new(), turns: VecDeque::new() })))
     }
 
-    /// A free place, if there is one.
-    pub(crate) fn try_enter(&self) -> Option<Place> {
+    /// A free slot, if there is one.
+    pub(crate) fn try_enter(&self) -> Option<HandshakeSlot> {
         let mut state = self.0.lock();
         state.free = state.free.checked_sub(1)?;
-        Some(Place(Some(self.clone())))
+        Some(HandshakeSlot(Some(self.clone())))
     }
 
-    /// Waits for a place. `None` does not occur: a waiting client is forgotten only after it has a place or has left.
-    pub(crate) async fn enter(&self, network: Network) -> Option<Place> {
+    /// Waits for a slot. `None` does not occur: a waiting client is forgotten only after it has a slot or has left.
+    pub(crate) async fn enter(&self, network: Network) -> Option<HandshakeSlot> {
         let handed_over = {
             let mut state = self.0.lock();
             if let Some(left) = state.free.checked_sub(1) {
                 state.free = left;
-                return Some(Place(Some(self.clone())));
+                return Some(HandshakeSlot(Some(self.clone())));
             }
             state.join(network)
         };
@@ -56,7 +56,7 @@ impl HandshakePlaces {
 }
 
 impl State {
-    fn join(&mut self, network: Network) -> oneshot::Receiver<Place> {
+    fn join(&mut self, network: Network) -> oneshot::Receiver<HandshakeSlot> {
         let (hand_over, handed_over) = oneshot::channel();
         let queue = self.waiting.entry(network).or_insert_with(|| {
             self.turns.push_back(network);
@@ -67,7 +67,7 @@ impl State {
     }
 
     /// The client that is next, which may have left; `None` if nobody waits.
-    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
+    fn next(&mut self) -> Option<oneshot::Sender<HandshakeSlot>> {
         loop {
             let network = self.turns.pop_front()?;
             let queue = self.waiting.get_mut(&network)?;
@@ -88,18 +88,18 @@ impl State {
     }
 }
 
-impl Drop for Place {
+impl Drop for HandshakeSlot {
     fn drop(&mut self) {
-        let Some(places) = self.0.take() else { return };
+        let Some(slots) = self.0.take() else { return };
         loop {
             let next = {
-                let mut state = places.0.lock();
+                let mut state = slots.0.lock();
                 let next = state.next();
                 state.free += usize::from(next.is_none());
                 next
             };
-            match next.map(|next| next.send(Self(Some(places.clone())))) {
-                // This client has left in the meantime: the next one gets the place.
+            match next.map(|next| next.send(Self(Some(slots.clone())))) {
+                // This client has left in the meantime: the next one gets the slot.
                 Some(Err(mut returned)) => drop(returned.0.take()),
                 Some(Ok(())) | None => return,
             }
@@ -118,49 +118,49 @@ mod tests {
     }
 
     #[test]
-    fn networks_take_turns_for_places() {
-        let places = HandshakePlaces::new(2);
-        let mut held: Vec<_> = (0..2).map(|_| places.try_enter().unwrap()).collect();
-        assert!(places.try_enter().is_none());
-        let mut waiting: Vec<_> = [1, 1, 1, 1, 2, 3, 3].into_iter().map(|last| (last, Box::pin(places.enter(network(last))))).collect();
-        waiting.iter_mut().for_each(|(_, place)| assert!(place.now_or_never().is_none()));
+    fn networks_take_turns_for_slots() {
+        let slots = HandshakeSlots::new(2);
+        let mut held: Vec<_> = (0..2).map(|_| slots.try_enter().unwrap()).collect();
+        assert!(slots.try_enter().is_none());
+        let mut waiting: Vec<_> = [1, 1, 1, 1, 2, 3, 3].into_iter().map(|last| (last, Box::pin(slots.enter(network(last))))).collect();
+        waiting.iter_mut().for_each(|(_, slot)| assert!(slot.now_or_never().is_none()));
         let mut served = Vec::new();
         while !waiting.is_empty() {
             drop(held.remove(0));
-            let (at, place) = waiting.iter_mut().enumerate().find_map(|(at, (_, place))| Some((at, place.now_or_never()?))).unwrap();
-            held.push(place.unwrap());
+            let (at, slot) = waiting.iter_mut().enumerate().find_map(|(at, (_, slot))| Some((at, slot.now_or_never()?))).unwrap();
+            held.push(slot.unwrap());
             served.push(waiting.remove(at).0);
         }
         assert_eq!(served, [1, 2, 3, 1, 3, 1, 1]);
         drop(held);
-        let state = places.0.lock();
+        let state = slots.0.lock();
         assert!(state.free == 2 && state.waiting.is_empty() && state.turns.is_empty());
     }
 
     #[test]
     fn many_departed_networks_are_skipped() {
-        let places = HandshakePlaces::new(1);
-        let held = places.try_enter().unwrap();
+        let slots = HandshakeSlots::new(1);
+        let held = slots.try_enter().unwrap();
         for number in 0..200_000_u32 {
-            assert!(places.enter(Some(IpAddr::from(number.to_be_bytes()))).now_or_never().is_none());
+            assert!(slots.enter(Some(IpAddr::from(number.to_be_bytes()))).now_or_never().is_none());
         }
         drop(held);
-        assert!(places.try_enter().is_some() && places.0.lock().turns.is_empty());
+        assert!(slots.try_enter().is_some() && slots.0.lock().turns.is_empty());
     }
 
     #[test]
-    fn clients_that_left_get_no_place() {
-        let places = HandshakePlaces::new(1);
-        let held = places.try_enter().unwrap();
-        let mut waiting: Vec<_> = [1, 1, 2, 3].into_iter().map(|last| Some(Box::pin(places.enter(network(last))))).collect();
-        waiting.iter_mut().flatten().for_each(|place| assert!(place.now_or_never().is_none()));
+    fn clients_that_left_get_no_slot() {
+        let slots = HandshakeSlots::new(1);
+        let held = slots.try_enter().unwrap();
+        let mut waiting: Vec<_> = [1, 1, 2, 3].into_iter().map(|last| Some(Box::pin(slots.enter(network(last))))).collect();
+        waiting.iter_mut().flatten().for_each(|slot| assert!(slot.now_or_never().is_none()));
         (waiting[0], waiting[2]) = (None, None);
         drop(held);
         let second = waiting[1].as_mut().unwrap().now_or_never().unwrap();
-        // This one leaves after it got the place.
+        // This one leaves after it got the slot.
         drop(second);
         waiting[3] = None;
-        assert!(places.try_enter().is_some());
-        assert!(places.0.lock().waiting.is_empty());
+        assert!(slots.try_enter().is_some());
+        assert!(slots.0.lock().waiting.is_empty());
     }
 }
