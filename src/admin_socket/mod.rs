@@ -5,138 +5,31 @@
 //! the owner of the data file can open the socket. If no controller runs, `cli/` opens the data file itself and runs the command on it.
 //! [`request`] sends API requests over the same socket. Start reading at [`Command`]. Invariant: every use is logged, and no password is.
 
+mod command;
 mod connection;
+mod report;
 pub mod request;
 pub mod socket;
 
-use std::{
-    fmt,
-    net::IpAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
+pub use command::{Command, Outcome};
+use report::unusable_lines;
+pub(crate) use report::{copied, describe, found, verified_lines};
 
 use crate::{
     access::{Access, Right},
     authentication::{LoginLinks, Passwords, administrators},
-    change::{self, Certificates, Change, Changes, UnusableFiles},
+    change::{self, Certificates, Change, Changes},
     clock::{Clock, Timestamp},
-    entity::{AuthPolicy, Authenticator, EdgeRouter, Enrollment, FactsExt, Identity, Record, TransitRouter},
+    entity::{AuthPolicy, Authenticator, EdgeRouter, FactsExt, Identity, Record, TransitRouter},
     error::{Error, Result},
     explain::{self, Question, plain},
     maintenance::{Maintenance, Work},
     pki::{Adoption, Certificate, Role},
     posture::Posture,
-    store::{Anchor, Finding, Manifest, Progress, Read, Report, Store, Verified},
+    store::{Progress, Read, Store},
 };
-
-/// A command of the host's owner.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "kebab-case")]
-pub enum Command {
-    ListAdministrators,
-    /// Sets the password of a user name, ends the sessions that were opened with the old one, and enables the identity.
-    ResetPassword {
-        username: String,
-        password: String,
-        /// Whether to change the identity's auth policy to allow passwords, if it does not.
-        #[serde(default)]
-        allow_passwords: bool,
-    },
-    /// Enables the identity of a user name.
-    Unlock {
-        username: String,
-    },
-    /// Makes a link that logs an administrator in once.
-    Link {
-        /// The administrator, by id or name; the default administrator if none is named.
-        identity: Option<String>,
-        /// The address of the only machine that may use the link; this host if none is named.
-        from: Option<IpAddr>,
-        /// How long the link can be used.
-        minutes: u32,
-    },
-    ListCertificates,
-    /// Replaces the server's key and certificate.
-    RenewKey,
-    /// Issues certificates with the authority of another controller from now on. All texts are PEM.
-    AdoptAuthority {
-        certificate: String,
-        key: Zeroizing<String>,
-        bundle: String,
-    },
-    /// Explains why an identity may or may not dial or bind a service; each is given by id or name.
-    Explain {
-        right: Right,
-        identity: String,
-        service: String,
-        /// JSON instead of sentences.
-        json: bool,
-    },
-    /// Copies the data file to a new file; the path is absolute.
-    Snapshot {
-        to: PathBuf,
-    },
-    Check,
-    Repair,
-    /// Verifies the hash chain of the history, and compares a row noted elsewhere.
-    VerifyHistory {
-        noted: Option<Anchor>,
-    },
-}
-
-impl Command {
-    /// Whether the command leaves the file unchanged.
-    pub(crate) fn is_read_only(&self) -> bool {
-        match self {
-            Self::ListAdministrators | Self::ListCertificates | Self::Explain { .. } => true,
-            Self::Snapshot { .. } | Self::Check | Self::VerifyHistory { .. } => true,
-            Self::ResetPassword { .. }
-            | Self::Unlock { .. }
-            | Self::Link { .. }
-            | Self::RenewKey
-            | Self::AdoptAuthority { .. }
-            | Self::Repair => false,
-        }
-    }
-}
-
-/// The result of a command, in lines for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
-    Done(Vec<String>),
-    /// The command ran, and the file has problems.
-    Problems(Vec<String>),
-}
-
-impl fmt::Debug for Command {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ListAdministrators => f.write_str("list administrators"),
-            Self::ResetPassword { username, .. } => write!(f, "reset the password of {username:?}"),
-            Self::Unlock { username } => write!(f, "unlock {username:?}"),
-            Self::Link { identity, from, minutes } => {
-                write!(
-                    f,
-                    "make a link for {:?} from {from:?} for {minutes} min",
-                    identity.as_deref().unwrap_or("the default administrator")
-                )
-            }
-            Self::ListCertificates => f.write_str("list certificates"),
-            Self::RenewKey => f.write_str("renew the server's key"),
-            Self::AdoptAuthority { .. } => f.write_str("adopt an authority"),
-            Self::Explain { right, identity, service, .. } => write!(f, "explain {} {identity:?} {service:?}", right.verb()),
-            Self::Snapshot { to } => write!(f, "snapshot to {to:?}"),
-            Self::Check => f.write_str("check the file"),
-            Self::Repair => f.write_str("repair the file"),
-            Self::VerifyHistory { .. } => f.write_str("verify the history"),
-        }
-    }
-}
 
 /// The components that commands work on.
 #[derive(Clone)]
@@ -333,57 +226,6 @@ pub(crate) fn problems_if_damaged(result: Result<Outcome>) -> Result<Outcome> {
         Err(error @ Error::Damaged { .. }) => Ok(Outcome::Problems(vec![error.to_string()])),
         other => other,
     }
-}
-
-/// The lines about a snapshot that was made.
-pub(crate) fn copied(manifest: &Manifest, to: &Path) -> Vec<String> {
-    let [what, hash] = describe(manifest);
-    vec![format!("{} holds {what}", to.display()), hash]
-}
-
-/// The content of a snapshot, and on a line of its own its hash.
-pub(crate) fn describe(manifest: &Manifest) -> [String; 2] {
-    let records = manifest.records().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ");
-    let Manifest { format, release, made_at, hash, .. } = manifest;
-    [format!("the state of {made_at}, format {format} of release {release}: {records}"), format!("sha256 of the content: {hash}")]
-}
-
-/// The lines about a verified history. Without a fault they include the last row, in the form in which `history verify` accepts it later.
-pub(crate) fn verified_lines(Verified { rows, last, faults }: &Verified) -> Outcome {
-    if faults.is_empty() {
-        return Outcome::Done(vec![format!("nothing is wrong with {rows} rows; the last is {last}")]);
-    }
-    Outcome::Problems(faults.clone())
-}
-
-/// The lines about a checked or repaired file.
-pub(crate) fn found(report: &Report) -> Outcome {
-    let notes = report.notes.iter().map(|note| format!("note: {note}"));
-    if report.findings.is_empty() {
-        return Outcome::Done(std::iter::once("nothing is wrong".to_owned()).chain(notes).collect());
-    }
-    let line_of = |finding: &Finding| format!("{}{}", if finding.fixed { "repaired: " } else { "" }, finding.description);
-    let more = report.more.then(|| "and more".into());
-    let lines = report.findings.iter().map(line_of).chain(more).chain(notes).collect();
-    if report.findings.iter().all(|finding| finding.fixed) { Outcome::Done(lines) } else { Outcome::Problems(lines) }
-}
-
-/// The lines about outstanding enrollments whose tokens became unusable.
-fn unusable_lines(tokens: &[UnusableFiles]) -> Vec<String> {
-    if tokens.is_empty() {
-        return Vec::new();
-    }
-    let line = |UnusableFiles { enrollment, subject, gone }: &UnusableFiles| {
-        let Enrollment { method, expires_at, .. } = &enrollment.spec;
-        let why = match gone {
-            Some(issuer) => format!("sends clients to {issuer}, which is not advertised"),
-            None => "clients reject it, because it was signed with another key".into(),
-        };
-        format!("  {}: {} for {subject}, until {expires_at}: {why}", enrollment.id, method.as_str())
-    };
-    let hint = "the tokens of these enrollments are no longer usable; POST /edge/management/v1/enrollments/{id}/refresh issues a new \
-        token, to be handed out instead:";
-    std::iter::once(hint.to_owned()).chain(tokens.iter().map(line)).collect()
 }
 
 /// Makes an auth policy allow passwords, if `may_change`. Returns what was changed.
