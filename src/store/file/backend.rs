@@ -15,7 +15,6 @@
 //! Invariant: only the newest handle reaches the file. A flush that it reports covers everything the state consists of.
 
 use std::{
-    collections::BTreeSet,
     io,
     ops::Bound,
     sync::{
@@ -27,12 +26,11 @@ use std::{
 use redb::{BackendError, StorageBackend};
 
 use super::{
+    backend_state::{PAGE, State},
     checksum::{BLOCK, Checksums, sum},
     overlay::OverlayPages,
 };
 
-/// The size of a page in bytes. The first page says where the current state is.
-const PAGE: usize = BLOCK as usize;
 /// The offset in the first page of the byte that selects one of two states. A single byte is written atomically.
 const CHOICE: usize = 9;
 
@@ -48,23 +46,6 @@ pub(crate) struct Backend {
     released: AtomicBool,
     checksums: Checksums,
     state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// The first page, as far as it was ever written: the current content, and the flushed content.
-    head: Vec<u8>,
-    flushed: Vec<u8>,
-    /// How often a first page with other content was flushed.
-    heads: u64,
-    /// The writes (offset, size) and the requested file length since the last flush.
-    written: Vec<(u64, usize)>,
-    wanted: u64,
-    /// What is written while the file is set aside.
-    memory: Option<OverlayPages>,
-    failure: Option<String>,
-    /// Blocks that differed from what was written to them when they were read again.
-    lost: BTreeSet<u64>,
 }
 
 /// The access of one database to the backend.
@@ -221,50 +202,6 @@ impl Backend {
     }
 }
 
-impl State {
-    /// Tests whether the disk accepts what it may have refused, by writing the same bytes to the same places, which is
-    /// harmless. Also writes the first page as it was flushed last: until that is on disk, the page on disk may lead to
-    /// data that is about to be overwritten.
-    fn try_again(&self, backend: &dyn StorageBackend) -> io::Result<()> {
-        backend.write(0, &self.flushed)?;
-        let len = backend.len()?;
-        if self.wanted > len {
-            backend.set_len(self.wanted)?;
-            backend.set_len(len)?;
-        }
-        for (offset, size) in self.written.iter().filter(|(offset, size)| *offset > 0 && offset + *size as u64 <= len) {
-            let mut bytes = vec![0; *size];
-            backend.read(*offset, &mut bytes)?;
-            backend.write(*offset, &bytes)?;
-        }
-        backend.sync_data()
-    }
-
-    fn note_head(&mut self, offset: u64, data: &[u8]) {
-        let end = usize::try_from(offset).unwrap_or(usize::MAX).saturating_add(data.len());
-        if offset < PAGE as u64 && self.head.len() < end.min(PAGE) {
-            self.head.resize(end.min(PAGE), 0);
-        }
-        lay(offset, data, 0, &mut self.head);
-    }
-
-    fn failed<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
-        if let Err(error) = &result {
-            self.failure.get_or_insert_with(|| error.to_string());
-        }
-        result
-    }
-}
-
-/// Copies the part of `bytes`, which lie at offset `from`, that overlaps `out`, which lies at offset `to`.
-fn lay(from: u64, bytes: &[u8], to: u64, out: &mut [u8]) {
-    let start = from.max(to);
-    let behind = |at: u64| usize::try_from(start - at).unwrap_or(usize::MAX);
-    let source = bytes.get(behind(from)..).unwrap_or_default();
-    let target = out.get_mut(behind(to)..).unwrap_or_default();
-    target.iter_mut().zip(source).for_each(|(to, from)| *to = *from);
-}
-
 impl BackendHandle {
     /// The backend that this handle belongs to.
     pub(crate) fn backend(&self) -> Arc<Backend> {
@@ -372,7 +309,7 @@ impl StorageBackend for BackendHandle {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::backend_state::lay, *};
 
     /// A file that records what is done to it; writes of the first page are recorded by their selecting byte.
     #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 //! format.
 
 pub(crate) mod backend;
+mod backend_state;
 pub(crate) mod checksum;
 pub(crate) mod manifest;
 pub(crate) mod open;
