@@ -36,11 +36,9 @@ use super::{
     header::Header,
     health,
     limits::{Admission, RequestSlot, within},
-    media_type,
     openapi::{self, operation::JSON},
-    page,
-    permission::Permission,
-    preview, redaction,
+    page, preview, redaction,
+    request_checks::{check_accept, check_content_type, check_permission, required_caller},
     route::{Found, Interface},
     row::Row,
     state::AppState,
@@ -240,8 +238,8 @@ async fn answer(
     // Like OpenZiti controllers, only the root answers HEAD. It has a row for GET only.
     let method = if request.method() == Method::HEAD && request.path() == "/" { "GET" } else { request.method().as_str() };
     let (row, segments) = dispatcher.find(method, request.uri().path())?;
-    let caller = known(row, caller)?;
-    acceptable(request, row)?;
+    let caller = required_caller(row, caller)?;
+    check_accept(request, row)?;
     let query = request.uri().query().unwrap_or_default();
     preview::refuse_elsewhere(row, query)?;
     let limits = dispatcher.state.limits.load();
@@ -255,12 +253,12 @@ async fn answer(
 /// # Errors
 /// The request does not match the row, the caller lacks the permission, or the row's function fails.
 pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: &HeaderMap, body: web::Bytes, call: Call) -> Result<Reply> {
-    taken(headers, row, &body)?;
+    check_content_type(headers, row, &body)?;
     let (caller, time) = (call.caller.clone(), call.state.limits.load().time);
     let parameters = &row.operation.parameters;
     let mut incoming = Incoming { segments, query, headers, body, parameters, shape: row.operation.body.as_ref(), unknown: Vec::new() };
     let pending = (row.start)(call, &mut incoming)?;
-    permitted(row, query, caller.as_deref())?;
+    check_permission(row, query, caller.as_deref())?;
     let mut unknown = incoming.unknown;
     unknown.extend(unknown_members::of_query(query, parameters)?);
     let mut reply = if row.has_no_time_limit { pending.await? } else { within(time, Refusal::Timeout, pending).await? };
@@ -284,52 +282,6 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
         return None;
     }
     health::answer(request, path, state).or_else(|| page::answer(path, request.headers()).or_else(|| openapi::page::file(path)).map(Ok))
-}
-
-/// The caller. Rows that need no session ignore an invalid token. They also ignore an API token, because its scope covers no such row.
-fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Caller>>> {
-    if row.permission == Permission::Open {
-        return Ok(caller.ok().flatten().filter(|caller| caller.token.is_none()));
-    }
-    caller?.ok_or(Error::Unauthorized { anonymous: true }).map(Some)
-}
-
-/// Checks the row's permission and the scope of an API token. This is the last check, because clients expect a caller with a session to get
-/// the error about an invalid request first.
-fn permitted(row: &Row, query: &str, caller: Option<&Caller>) -> Result<()> {
-    let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
-        None => Permission::Open,
-        Some((false, _)) => Permission::Partial,
-        Some((true, false)) => Permission::User,
-        Some((true, true)) => Permission::Admin,
-    };
-    let token = caller.and_then(|caller| caller.token.as_ref());
-    let is_in_scope = token.is_none_or(|token| token_scope::permits(row, query, &token.spec));
-    if held >= row.permission && is_in_scope { Ok(()) } else { Err(Error::Unauthorized { anonymous: false }) }
-}
-
-/// Checks that the client accepts a media type that the row answers.
-fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
-    let accept = body::list(request.headers(), "accept").unwrap_or_default();
-    let accept = accept.trim();
-    let offered = row.operation.answer.iter().flat_map(|answer| answer.content.iter().map(|(media, _)| *media));
-    let offered: Vec<&str> = offered.chain(std::iter::once(JSON)).collect();
-    if !accept.is_empty()
-        && !row.operation.any_accept
-        && !accept.split(',').any(|range| offered.iter().any(|media| media_type::covers(range, media)))
-    {
-        let mut words = offered;
-        words.dedup();
-        return Err(Error::invalid("Accept", format!("the answer is {}", words.join(" or ")), accept));
-    }
-    Ok(())
-}
-
-/// Checks that the row accepts the media type of the body. An empty body has no media type, whatever the header says.
-fn taken(headers: &HeaderMap, row: &Row, body: &[u8]) -> Result<()> {
-    let Some(shape) = row.operation.body.as_ref().filter(|shape| !shape.judged_by_function && !body.is_empty()) else { return Ok(()) };
-    let sent = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if shape.media.contains(&media_type::essence(sent).as_str()) { Ok(()) } else { Err(media_type::not_taken(sent, shape.media)) }
 }
 
 async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Option<&Hold>) -> Result<web::Bytes> {

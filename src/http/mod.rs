@@ -41,6 +41,7 @@ mod page;
 mod permission;
 mod preview;
 mod redaction;
+mod request_checks;
 mod route;
 mod row;
 mod state;
