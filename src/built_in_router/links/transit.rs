@@ -40,17 +40,17 @@ pub(crate) struct Transit {
 /// The link to the next router of a circuit.
 pub(crate) struct Way {
     link: Arc<Link>,
-    payloads: Place,
-    acknowledgements: Place,
+    payloads: QueueSlot,
+    acknowledgements: QueueSlot,
 }
 
 /// A queue on a connection; finished on drop.
-struct Place {
+struct QueueSlot {
     connection: Arc<LinkConnection>,
     queue: QueueId,
 }
 
-impl Place {
+impl QueueSlot {
     fn on(connection: Arc<LinkConnection>) -> Self {
         let queue = connection.outbox.open();
         Self { connection, queue }
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         self.connection.outbox.finish(self.queue);
     }
@@ -70,7 +70,7 @@ impl Drop for Place {
 impl Way {
     /// `None` if the link is not open.
     pub(crate) fn over(link: Arc<Link>) -> Option<Self> {
-        let [payloads, acknowledgements] = [link.payloads()?, link.acknowledgements()?].map(Place::on);
+        let [payloads, acknowledgements] = [link.payloads()?, link.acknowledgements()?].map(QueueSlot::on);
         Some(Self { link, payloads, acknowledgements })
     }
 
