@@ -1,6 +1,11 @@
 //! The controller under attack.
 
-use std::{net::SocketAddr, path::Path, process::Child};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    process::Child,
+    time::{Duration, Instant},
+};
 
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
@@ -11,7 +16,10 @@ use super::{
     wire::{Manner, Wire},
 };
 
-const PASSWORD: &str = "measured";
+/// The password of the administrator.
+pub const PASSWORD: &str = "measured";
+/// The timeout of the first log-in.
+const PATIENCE: Duration = Duration::from_secs(30);
 pub const MANAGEMENT: &str = "/edge/management/v1";
 pub const CLIENT: &str = "/edge/client/v1";
 pub const BY_CERTIFICATE: &str = "/edge/client/v1/authenticate?method=cert";
@@ -32,10 +40,24 @@ impl Controller {
         std::fs::write(&password, PASSWORD).expect("a file");
         let own = [("OVERKEEP_LOG_LEVEL", "error"), ("OVERKEEP_ADMIN_PASSWORD_FILE", password.to_str().expect("a path"))];
         let (process, at) = process::start(&directory.join("data"), &[&own, variables].concat());
+        Self::of(process, at)
+    }
+
+    /// A process whose administrator has the name `admin` and the password [`PASSWORD`]. Waits until it lets the administrator in.
+    pub fn of(process: Child, at: SocketAddr) -> Self {
         let mut controller = Self { process, at, plain: Manner::plain(), admin: String::new() };
-        let answer = controller.open().ask("POST", &format!("{CLIENT}/authenticate?method=password"), "", &credentials("admin", PASSWORD));
-        controller.admin = session(&answer.expect("a login").body);
-        controller
+        let (path, body, start) = (format!("{CLIENT}/authenticate?method=password"), credentials("admin", PASSWORD), Instant::now());
+        loop {
+            let answer = Wire::open(at, &controller.plain).and_then(|mut wire| wire.ask("POST", &path, "", &body));
+            match answer {
+                Ok(answer) if answer.status == 200 => {
+                    controller.admin = session(&answer.body);
+                    return controller;
+                }
+                other => assert!(start.elapsed() < PATIENCE, "no log-in: {:?}", other.map(|answer| answer.status)),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     pub fn open(&self) -> Wire {
@@ -58,8 +80,8 @@ impl Controller {
         let key = KeyPair::generate().expect("a key");
         let request = CertificateParams::default().serialize_request(&key).and_then(|request| request.pem()).expect("a request");
         let enroll = format!(
-            "POST {CLIENT}/enroll?method=ott&token={token} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/pkcs10\r\n\
-             content-length: {}\r\n\r\n{request}",
+            "POST {CLIENT}/enroll?method=ott&token={token} HTTP/1.1\r\nhost: bench\r\naccept: application/json\r\n\
+             content-type: application/x-pem-file\r\ncontent-length: {}\r\n\r\n{request}",
             request.len()
         );
         let mut wire = self.open();

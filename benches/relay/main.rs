@@ -4,7 +4,8 @@
 //! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos`. The router runs as a child
 //! process, so that its CPU time is its own; clients and hosts run in this process and share the cores with it.
 //! `OVERKEEP_BENCH_DIR` names a directory on the disk to use. `OVERKEEP_BENCH_ZITI` names the `ziti` program of a Go router: the parts
-//! `bulk` and `dials` then run a second time over it. `OVERKEEP_BENCH_SHORT` makes these two parts short, to see that they work.
+//! `bulk` and `dials` then run a second time over it, and `controllers` compares the controller with that of the same program.
+//! `OVERKEEP_BENCH_SHORT` makes these parts short, to see that they work.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
@@ -56,18 +57,24 @@ fn main() {
         ("hellos", parts::hellos),
     ];
     let asked: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
+    let is_asked = |part: &str| asked.is_empty() || asked.iter().any(|word| *word == part);
     println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "floor", "router", "ratio");
-    for (_, part) in parts.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| *word == name)) {
+    for (_, part) in parts.iter().filter(|(name, _)| is_asked(name)) {
         part(&stage);
     }
     drop(stage);
-    if let Some(program) = std::env::var_os("OVERKEEP_BENCH_ZITI") {
+    if let Some(program) = std::env::var_os("OVERKEEP_BENCH_ZITI").map(PathBuf::from) {
         println!("a Go router in place of the router");
         let directory = directory.path().join("elsewhere");
         std::fs::create_dir(&directory).expect("a directory");
-        let stage = Stage::elsewhere(&directory, &PathBuf::from(program));
-        for (_, part) in parts.iter().take(2).filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| *word == name)) {
+        let stage = Stage::elsewhere(&directory, &program);
+        for (_, part) in parts.iter().take(2).filter(|(name, _)| is_asked(name)) {
             part(&stage);
+        }
+        if is_asked("controllers") {
+            let directory = directory.join("of-go");
+            std::fs::create_dir(&directory).expect("a directory");
+            parts::controllers(&Stage::of_go(&directory, &program), &stage);
         }
     }
 }

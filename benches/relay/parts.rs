@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future::join_all;
 use overkeep::testing::frame::{Builder, content};
 
 use super::{
@@ -25,6 +26,8 @@ const CHUNK: usize = 32 << 10;
 const BULK: usize = 1 << 30;
 const MANY: usize = 50;
 const DIALS: usize = 2000;
+/// The number of circuits that are dialed at the same time.
+const AT_ONCE: usize = 16;
 const PINGS: usize = 1000;
 const REQUESTS: usize = 3000;
 const IDLE: usize = 10_000;
@@ -141,6 +144,35 @@ pub fn dials(stage: &Stage) {
     row("dial to connected, ms; two round trips as floor", floor, time, Some(("floor + 0.2 ms", time <= floor + 0.2)));
     let each = cpu * 1e3 / dials as f64;
     row("a circuit opened and closed, ms of CPU", 0.3, each, Some(("at most 0.3", each <= 0.3)));
+}
+
+/// Circuits over a Go router: what they cost the Go controller, as floor, and the controller.
+pub fn controllers(go: &Stage, own: &Stage) {
+    let [first, own, again] = [go, own, go].map(circuits);
+    row("circuits per second over a Go router, its controller as floor", first.0.max(again.0), own.0, None);
+    row("a circuit, ms of CPU of the controller, the same floor", first.1.min(again.1), own.1, None);
+}
+
+/// Circuits per second, and the CPU time of the controller for one, in milliseconds.
+fn circuits(stage: &Stage) -> (f64, f64) {
+    let each = sized(DIALS) / AT_ONCE;
+    let (dialer, mut host) = stage.runtime.block_on(async { (stage.channel(&stage.dialer).await, stage.hosting().await) });
+    let dialing = async || {
+        for _ in 0..each {
+            stage.dial(&dialer).await.close().await;
+        }
+    };
+    let accepting = async {
+        for _ in 0..each * AT_ONCE {
+            host.accept().await;
+        }
+    };
+    let (time, cpu) = cost(stage, stage.controller.id(), async {
+        tokio::join!(accepting, join_all((0..AT_ONCE).map(|_| dialing())));
+    });
+    let count = (each * AT_ONCE) as f64;
+    stage.runtime.block_on(stage.unbind(&host));
+    (count / time, cpu * 1e3 / count)
 }
 
 /// The round trip of a byte beside a transfer on the same channels.

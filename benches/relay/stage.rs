@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     controller::{BY_CERTIFICATE, CLIENT, Controller, MANAGEMENT, session},
-    elsewhere::GoRouter,
+    elsewhere::{GoRouter, go_controller},
     floor::Plain,
     sdk::{Conn, Host, Options, PATIENCE, Sdk, key, kind},
     wire::{Manner, Wire},
@@ -51,6 +51,12 @@ impl Stage {
     pub fn elsewhere(directory: &Path, program: &Path) -> Self {
         let controller = Controller::start(directory, &[("OVERKEEP_ROUTER_ENABLED", "false")]);
         let router = GoRouter::start(&controller, directory, program);
+        Self::on(controller, Some(router))
+    }
+
+    /// With a Go controller and its router; `program` is the executable of both.
+    pub fn of_go(directory: &Path, program: &Path) -> Self {
+        let (controller, router) = go_controller(directory, program);
         Self::on(controller, Some(router))
     }
 
