@@ -102,7 +102,8 @@ export async function controls(browser, ask, ids) {
   await narrow.evaluate(WATCH);
   await tabThrough(narrow, 'the menu of a narrow window', '#navigation', 200);
   await narrow.keyboard.press('Escape');
-  expect(await narrow.locator('#navigation.open').count() === 0 && await menu.evaluate(isFocused), 'Escape closes the menu and gives the focus back');
+  await narrow.locator('#navigation.open').waitFor({ state: 'detached' });
+  expect(await menu.evaluate(isFocused), 'Escape closes the menu and gives the focus back');
   await narrow.context().close();
 }
 
@@ -132,6 +133,7 @@ export async function dialogs(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light', answer => [400, 404, 409].includes(answer.status()) && answer.url().endsWith('?preview=true'));
   await tryDialog(page, page.locator('.find'), 'the search for a page');
   await page.keyboard.press('Control+k');
+  await page.getByRole('dialog').waitFor();
   await page.keyboard.type('live');
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });

@@ -9,7 +9,8 @@ export async function utc(browser, ask, ids) {
   const expected = createdAt.replace('T', ' ').replace(/\.\d+Z/, ' UTC');
   const created = page.locator('.meta time').first();
   await open(page, `#/identities/${ids.alice}`);
-  expect(!/UTC/.test(await created.textContent()) && (await created.getAttribute('title')).endsWith(expected), 'a time in the zone of the viewer has UTC on hover');
+  const [text, title] = [await created.textContent(), await created.getAttribute('title')];
+  expect(!/UTC/.test(text) && title.endsWith(expected), `a time in the zone of the viewer, ${text}, has UTC on hover: ${title}, not ${expected}`);
   const choose = async (letter, shown) => {
     await page.getByRole('button', { name: 'Menu' }).focus();
     await page.keyboard.press('Enter');
