@@ -76,7 +76,7 @@ impl Way {
 
     /// Drops what waits.
     fn discard(&self) {
-        [&self.payloads, &self.acknowledgements].into_iter().for_each(|place| place.connection.outbox.discard(place.queue));
+        [&self.payloads, &self.acknowledgements].into_iter().for_each(|slot| slot.connection.outbox.discard(slot.queue));
     }
 }
 

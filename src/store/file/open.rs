@@ -211,7 +211,7 @@ fn reserve(path: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// The name of a data file that does not exist. As long as this lives, no other process creates the file.
+/// The name of a data file that does not exist. As long as this lives, no other process of this program creates the file.
 pub(crate) struct ReservedName {
     path: PathBuf,
     /// Holds the lock.
@@ -230,9 +230,11 @@ impl ReservedName {
     /// Gives the name to a complete file in the same directory.
     ///
     /// # Errors
-    /// The file cannot be renamed.
+    /// Another program has created a file with this name, or the file cannot be renamed.
     pub(crate) fn give_to(self, complete: &Path) -> io::Result<()> {
-        std::fs::rename(complete, &self.path)?;
+        // A hard link, unlike a rename, never replaces a file.
+        std::fs::hard_link(complete, &self.path)?;
+        std::fs::remove_file(complete)?;
         sync_directory(&self.path)
     }
 }
@@ -331,4 +333,26 @@ fn damaged(path: &Path, reason: impl ToString) -> OpenError {
 
 fn io_error(path: &Path, reason: io::Error) -> OpenError {
     OpenError::Io { path: path.into(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn reserved_names_replace_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, complete] = ["data", "complete"].map(|name| directory.path().join(name));
+        let reserved = ReservedName::take(&path).unwrap();
+        fs::write(&complete, "imported").unwrap();
+        fs::write(&path, "of another program").unwrap();
+        assert!(reserved.give_to(&complete).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "of another program");
+        fs::remove_file(&path).unwrap();
+        ReservedName::take(&path).unwrap().give_to(&complete).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "imported");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
 }

@@ -34,18 +34,17 @@ pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks
     let mut config = Config::clone(&call.config);
     // With the port that the system chose, if the configuration lets it choose one.
     config.advertise = call.addresses.iter().filter_map(|address| address.parse().ok()).collect();
-    let authorities = call.keystore.trusted_der(call.now.seconds());
     let with_network = if network == Some(BooleanText::True) {
         let permit = call.network_checks.clone().try_acquire_owned();
         let permit = permit.map_err(|_| Error::Busy { retry_after: RETRY })?;
-        Some((facts_of(&call).await, permit))
+        Some((facts_of(&call).await, call.keystore.trusted_der(call.now.seconds()), permit))
     } else {
         None
     };
     // The thread holds the permit: it goes on if the caller is dropped.
     let found = spawn_blocking(move || {
         let mut found = doctor::findings(&config);
-        if let Some((facts, _permit)) = with_network {
+        if let Some((facts, authorities, _permit)) = with_network {
             found.extend(network::address_findings(&config, Some(&authorities)));
             found.extend(network::record_findings(&config, facts.as_ref().map_err(String::as_str)));
         }
