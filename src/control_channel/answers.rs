@@ -4,7 +4,7 @@ use prost::Message;
 
 use super::{
     connection::RouterConnection,
-    message::{content, fabric, key},
+    message::{content, edge, fabric, key},
 };
 use crate::frame::{Builder, Frame, content as common, key as common_key};
 
@@ -28,4 +28,9 @@ pub(crate) fn error(to: &Frame, code: u32, text: &str) -> Frame {
 /// Tells a router to remove a circuit: at once if `now`, else after its queued data was delivered.
 pub(crate) fn unroute(circuit: &str, now: bool) -> Frame {
     Builder::new(content::UNROUTE).body(&fabric::Unroute { circuit_id: circuit.to_owned(), now }.encode_to_vec())
+}
+
+/// Tells a router that API sessions have ended.
+pub(crate) fn api_sessions_removed(tokens: Vec<String>) -> Frame {
+    Builder::new(content::API_SESSION_REMOVED).body(&edge::Removed { tokens, ids: Vec::new() }.encode_to_vec())
 }

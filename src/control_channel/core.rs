@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::{
     circuit::Circuits,
+    earlier_circuits::EarlierCircuits,
     hosted_terminator::HostedTerminators,
     links::{Links, Loss},
     measurements::Measurements,
@@ -102,6 +103,7 @@ pub(crate) struct Core {
     pub sync: Sync,
     pub hosted: HostedTerminators,
     pub circuits: Circuits,
+    pub earlier: EarlierCircuits,
     pub links: Links,
     pub paths: Paths,
     pub measurements: Measurements,
@@ -116,6 +118,7 @@ impl Core {
         Self {
             records: TerminatorRecords::new(parts.changes.clone()),
             circuits: Circuits::new(&parts.config),
+            earlier: EarlierCircuits::new(parts.rights.clock.now()),
             times,
             registry: Registry::default(),
             noted: Mutex::default(),

@@ -149,6 +149,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
     if is_reconnect {
         core.circuits.take_ended(&connection.router).into_iter().for_each(|id| connection.send(unroute(&id, true)));
     } else {
+        core.earlier.router_started(&connection.router);
         core.forget(&connection.router, "its router was started anew");
         core.circuits.take_ended(&connection.router);
         core.measurements.started(&connection.router);

@@ -22,6 +22,8 @@ mod connection;
 mod core;
 mod data_model;
 mod dial;
+mod earlier_circuits;
+mod earlier_ends;
 mod ends;
 mod fault;
 mod hello;

@@ -13,9 +13,10 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{
-    answers::body,
+    answers::{api_sessions_removed, body},
     connection::RouterConnection,
     core::Core,
+    earlier_ends,
     message::{content, edge, key},
     sync_queue::{CHUNK, Notice},
 };
@@ -32,12 +33,23 @@ const MAX_WAITING: usize = 65_536;
 /// Maximum sessions in one request of a router.
 const MAX_TOKENS: usize = 20_000;
 
-/// Records what a committed change means to routers. Does nothing while none is connected: a router gets a full state when it connects.
+/// Records what a committed change means to routers. While none is connected, little is recorded: a router gets a full state when it connects.
 pub(crate) fn on_commit(core: &Core, event: &Event) {
+    let has_earlier_ended = match event.of::<Session>() {
+        Some((Some(old), None)) => core.earlier.session_ended(old),
+        _ if event.tombstone.is_some() && event.kind == Session::KIND => {
+            core.earlier.some_ended();
+            true
+        }
+        _ => false,
+    };
     if core.registry.is_empty() {
         return;
     }
     let sync = &core.sync;
+    if has_earlier_ended {
+        sync.record(Notice::EarlierEnded);
+    }
     if event.tombstone.is_some() {
         // The event does not name the records when very many end at once.
         if event.kind == ApiSession::KIND || event.kind == SessionCertificate::KIND {
@@ -82,7 +94,11 @@ pub(crate) async fn run(core: Arc<Core>) {
         for notice in core.sync.take().await {
             followers.retain(|_, follower| !follower.connection.is_closed());
             match notice {
-                Notice::Begin(connection) => drop(followers.insert(connection.number, follow(&core, connection))),
+                Notice::Begin(connection) => {
+                    end_earlier(&core, &connection);
+                    followers.insert(connection.number, follow(&core, connection));
+                }
+                Notice::EarlierEnded => followers.values().for_each(|follower| end_earlier(&core, &follower.connection)),
                 Notice::Everything => followers.values_mut().for_each(|follower| *follower = follow(&core, follower.connection.clone())),
                 notice => match messages(&core, notice) {
                     Ok(messages) => messages.iter().for_each(|message| send_to_all(&followers, message)),
@@ -94,6 +110,14 @@ pub(crate) async fn run(core: Arc<Core>) {
                 },
             }
         }
+    }
+}
+
+/// Ends circuits from before the start of the controller. A router where this fails is disconnected; they end when it connects again.
+fn end_earlier(core: &Arc<Core>, connection: &Arc<RouterConnection>) {
+    if let Err(error) = earlier_ends::end(core, connection) {
+        tracing::warn!(router = %connection.router, %error, "API sessions cannot be read");
+        connection.close();
     }
 }
 
@@ -113,7 +137,7 @@ fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
         vec![Builder::new(content::API_SESSION_UPDATED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, "").body(&body)]
     };
     Ok(match notice {
-        Notice::Begin(_) | Notice::Everything => Vec::new(),
+        Notice::Begin(_) | Notice::Everything | Notice::EarlierEnded => Vec::new(),
         Notice::Added(id) => match store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))? {
             Some(session) => vec![added(vec![session], false, (0, true, &core.sync.id()))],
             None => Vec::new(),
@@ -255,10 +279,6 @@ pub(crate) fn validate(core: &Core, connection: &Arc<RouterConnection>, frame: &
         Ok(ids) => connection.send(sessions_removed(ids)),
         Err(error) => tracing::warn!(%error, "sessions cannot be looked up"),
     }
-}
-
-fn api_sessions_removed(tokens: Vec<String>) -> Frame {
-    Builder::new(content::API_SESSION_REMOVED).body(&edge::Removed { tokens, ids: Vec::new() }.encode_to_vec())
 }
 
 /// Routers identify a session by the id that its token names, provided that the message has one id for each token.

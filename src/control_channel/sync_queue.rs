@@ -34,6 +34,8 @@ pub(crate) enum Notice {
     /// The certificates of an identity.
     OfIdentity(Id<Identity>),
     ApiSessionRemoved(String),
+    /// A session from before the start of the controller has ended.
+    EarlierEnded,
     /// By id.
     SessionsRemoved(Vec<String>),
 }

@@ -173,7 +173,7 @@ def outlives(report, running, router, name):
     """The controller is killed and started while a connection is open."""
     router.enroll()
     router.begin()
-    running.service("service")
+    _, policies = running.service("service")
     host, dialer = running.join("go0", "host"), running.join("go0", "dialer")
     running.host(host, "service")
     dialer.ask("open", name="open", service="service")
@@ -187,6 +187,11 @@ def outlives(report, running, router, name):
         lambda: running.terminators("service"), ONLINE, "the terminator does not come back"))
     report.judge(f"{name} a new connection", lambda: until(lambda: carried(dialer), ONLINE, "nothing is carried after the restart"))
     report.judge(f"{name} the connection still stands", functools.partial(dialer.ask, "echo", name="open", bytes=100_000))
+
+    def ends():
+        running.admin.raw("DELETE", f"/service-policies/{policies['Dial']}")
+        dialer.ask("ended", name="open", millis=SOON * 1000)
+    report.judge(f"{name} the connection ends with its access", ends)
 
 
 def renews(report, running, router, name):

@@ -5,6 +5,7 @@ mod built_in_links;
 mod certificates;
 mod circuits;
 mod connection;
+mod controller_restarts;
 mod faults;
 mod links;
 mod measurements;
