@@ -23,6 +23,11 @@ impl<T> ByCircuit<T> {
         is_new
     }
 
+    /// Adds an item in the place of the one that the circuit has.
+    pub(crate) fn replace(&self, circuit: &Arc<str>, item: &Arc<T>) {
+        self.0.lock().insert(circuit.clone(), item.clone());
+    }
+
     pub(crate) fn find(&self, circuit: &str) -> Option<Arc<T>> {
         self.0.lock().get(circuit).cloned()
     }
@@ -39,5 +44,20 @@ impl<T> ByCircuit<T> {
             items.remove(circuit);
         }
         is_current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn former_items_remove_no_later_ones() {
+        let (items, circuit): (_, Arc<str>) = (ByCircuit::default(), "circuit".into());
+        let (former, later) = (Arc::new(1), Arc::new(2));
+        assert!(items.add(&circuit, &former) && !items.add(&circuit, &later));
+        items.replace(&circuit, &later);
+        assert!(!items.remove(&circuit, &former));
+        assert_eq!(items.find(&circuit), Some(later));
     }
 }

@@ -76,14 +76,17 @@ pub enum NotOfCircuit {
 /// # Errors
 /// The message is none of these, or malformed.
 pub fn circuit(frame: &Frame) -> Result<&str, NotOfCircuit> {
-    let named = frame.text(key::CIRCUIT).ok_or(NotOfCircuit::Circuit);
     match frame.content_type() {
-        kind::PAYLOAD => sequence(frame).and(named),
+        kind::PAYLOAD => sequence(frame).and_then(|_| named(frame)),
         kind::ACKNOWLEDGEMENT if !frame.body().len().is_multiple_of(4) => Err(NotOfCircuit::Acknowledged(frame.body().len())),
-        kind::ACKNOWLEDGEMENT => named,
+        kind::ACKNOWLEDGEMENT => named(frame),
         // After a byte for its type.
         _ => frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok()).ok_or(NotOfCircuit::Circuit),
     }
+}
+
+fn named(frame: &Frame) -> Result<&str, NotOfCircuit> {
+    frame.text(key::CIRCUIT).ok_or(NotOfCircuit::Circuit)
 }
 
 fn sequence(frame: &Frame) -> Result<u32, NotOfCircuit> {
@@ -113,7 +116,6 @@ impl Payload {
     /// # Errors
     /// The message is no payload of a circuit.
     pub fn decode(frame: &Frame) -> Result<(&str, Self), NotOfCircuit> {
-        let circuit = circuit(frame)?;
         let bytes = |key| frame.header(key).map(Bytes::copy_from_slice);
         let payload = Self {
             sequence: sequence(frame)?,
@@ -123,7 +125,7 @@ impl Payload {
             data_flags: bytes(key::DATA_FLAGS),
             data: Bytes::copy_from_slice(frame.body()),
         };
-        Ok((circuit, payload))
+        Ok((named(frame)?, payload))
     }
 
     /// The message.

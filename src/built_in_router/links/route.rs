@@ -191,12 +191,12 @@ pub(crate) fn pass_through(core: &Core, circuit: &str, [to_client, to_host]: [&s
     }
     let way = |link| core.links.find(link).and_then(Way::over).ok_or(RouteError::Link);
     let ways = [way(to_client)?, way(to_host)?];
-    if let Some(transit) = core.transits.find(circuit) {
-        transit.move_to(ways);
-    } else {
-        let transit = Arc::new(Transit::new(circuit.into(), ways));
-        core.transits.add(&transit.circuit, &transit);
-    }
+    // A new one also after a reroute, because the former one may be closing.
+    let transit = Arc::new(match core.transits.find(circuit) {
+        Some(former) => former.over(ways),
+        None => Transit::new(circuit.into(), ways),
+    });
+    core.transits.replace(&transit.circuit, &transit);
     Ok(())
 }
 

@@ -8,8 +8,6 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use parking_lot::Mutex;
-
 use super::{
     control,
     link::{Link, LinkConnection},
@@ -31,8 +29,8 @@ const FIRST_KEY: i32 = 20;
 pub(crate) struct Transit {
     pub circuit: Arc<str>,
     /// The ways to the client and to the host.
-    ways: Mutex<[Way; 2]>,
-    pub traffic: Traffic,
+    ways: [Way; 2],
+    pub traffic: Arc<Traffic>,
     /// Messages that have arrived.
     arrived: AtomicU64,
 }
@@ -83,17 +81,17 @@ impl Way {
 impl Transit {
     /// `ways` lead to the client and to the host.
     pub(crate) fn new(circuit: Arc<str>, ways: [Way; 2]) -> Self {
-        Self { circuit, ways: Mutex::new(ways), traffic: Traffic::default(), arrived: AtomicU64::new(0) }
+        Self { circuit, ways, traffic: Arc::default(), arrived: AtomicU64::new(0) }
     }
 
-    /// Continues over other links.
-    pub(crate) fn move_to(&self, ways: [Way; 2]) {
-        *self.ways.lock() = ways;
+    /// The same circuit over other links.
+    pub(crate) fn over(&self, ways: [Way; 2]) -> Self {
+        Self { traffic: self.traffic.clone(), ..Self::new(self.circuit.clone(), ways) }
     }
 
     /// Drops what waits.
     pub(crate) fn discard(&self) {
-        self.ways.lock().iter().for_each(Way::discard);
+        self.ways.iter().for_each(Way::discard);
     }
 
     /// How many messages have arrived.
@@ -104,7 +102,7 @@ impl Transit {
     /// Forwards a message that has arrived over a link, if that leads to a neighbour on the path of the circuit. Trace routes that end at
     /// this router are answered with its id, `router`. Returns the side that has sent forwarded data, and their bytes.
     pub(crate) fn forward(&self, link: &Link, mut frame: Frame, router: &str) -> Option<(CircuitSide, usize)> {
-        let [to_client, to_host] = &*self.ways.lock();
+        let [to_client, to_host] = &self.ways;
         let (from, back, on) = match &link.router {
             router if *router == to_client.link.router => (CircuitSide::Client, to_client, to_host),
             router if *router == to_host.link.router => (CircuitSide::Host, to_host, to_client),
