@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Maximum length of a terminator id, in bytes.
-const MAX_ID: usize = 64;
+pub(crate) const MAX_ID: usize = 64;
 /// Maximum length of an instance id, in bytes.
 const MAX_INSTANCE: usize = 256;
 /// Maximum length of an instance secret, in bytes.

@@ -315,6 +315,11 @@ impl Circuits {
         open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
     }
 
+    /// The number of established circuits.
+    pub(crate) fn open_count(&self) -> u64 {
+        self.open.lock().by_id.values().map(|circuit| u64::from(circuit.is_open())).sum()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Circuit>> {
         self.open.lock().by_id.values().cloned().collect()
     }

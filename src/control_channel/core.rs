@@ -158,7 +158,7 @@ impl Core {
 
     /// The present cost of a path; `None` if one of its links or routers is gone.
     pub(crate) fn cost_of(&self, path: &Path) -> Option<u32> {
-        let links = path.links.iter().map(|link| Some(self.links.find(link)?.cost()));
+        let links = path.links.iter().map(|link| self.links.cost(link));
         let routers = path.routers.iter().skip(1).map(|router| Some(self.registry.find(router)?.as_node().entry_cost()));
         links.chain(routers).try_fold(0_u32, |total, cost| Some(total.saturating_add(cost?)))
     }

@@ -40,7 +40,7 @@ pub(crate) fn send(core: &Core, connection: &Arc<RouterConnection>) {
     if !connection.has_data_model.load(Ordering::Acquire) {
         return;
     }
-    let has_ended = !tunnel::keep_open(core, connection) && connection.tunneler.lock().take().is_some();
+    let has_ended = tunnel::take_ended(core, connection);
     let events = match events(core, &connection.router) {
         // Its API session has ended and its terminators with it. Nothing tells it so, but it reports them again when it connects again.
         Ok(Some(_)) if has_ended => return connection.close(),

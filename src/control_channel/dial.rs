@@ -238,7 +238,7 @@ fn accept(
     if !core.circuits.establish(circuit, end, || (request.answer)(circuit, &opened)) {
         return Err(Failure::access_denied("the circuit has ended in the meantime"));
     }
-    if candidate.path.links.iter().any(|link| core.links.find(link).is_none()) {
+    if candidate.path.links.iter().any(|link| core.links.cost(link).is_none()) {
         reroute::begin(core, vec![circuit.clone()], "its link was lost");
     }
     if let Some(host) = host {

@@ -153,6 +153,11 @@ impl Links {
         *(if link.source == router { source } else { destination }) = sent_and_received;
     }
 
+    /// The cost of a link; `None` if it does not exist.
+    pub(crate) fn cost(&self, id: &str) -> Option<u32> {
+        self.links.lock().get(id).map(Link::cost)
+    }
+
     pub(crate) fn find(&self, id: &str) -> Option<Link> {
         self.links.lock().get(id).cloned()
     }

@@ -35,6 +35,10 @@ impl RouterTraffic {
         }
     }
 
+    fn map(self, of: impl Fn(u64) -> u64) -> Self {
+        self.zip(self, |value, _| of(value))
+    }
+
     fn highest(self) -> u64 {
         self.from_clients.max(self.from_hosts).max(self.link_sent).max(self.link_received)
     }
@@ -75,7 +79,7 @@ impl Measurements {
             return true;
         };
         let (more, seconds) = (count.zip(before.count, u64::saturating_sub), before.at.elapsed().as_secs().max(1));
-        let rate = more.zip(more, |more, _| more / seconds);
+        let rate = more.map(|more| more / seconds);
         if rate.highest() > MAX_RATE {
             return false;
         }

@@ -1,8 +1,8 @@
 //! What routers measure and report once a minute: data of clients and hosts, bytes and latencies of links, data of circuits.
 //!
 //! Only the names in [`Report::read`] are read; all others are skipped without being decoded. A report affects the router that sends it,
-//! the links that it is an end of, and the circuits that begin or end at it. Values that are negative, not finite or impossibly high are
-//! rejected.
+//! the links that it is an end of, and the circuits that begin or end at it. Negative values and latencies that are not finite are ignored,
+//! and so is traffic of a router that has grown impossibly fast. Bytes of links and circuits are shown as they are reported.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -52,7 +52,8 @@ impl OfLink {
 /// What is used of a report.
 #[derive(Debug, Default)]
 struct Report {
-    traffic: RouterTraffic,
+    /// None if it has no meters of it, as some reports of routers have none.
+    traffic: Option<RouterTraffic>,
     links: HashMap<String, OfLink>,
 }
 
@@ -81,20 +82,22 @@ impl Report {
 
     fn meter(&mut self, entry: &[u8]) {
         let Some((name, meter)) = decode::<metrics::MeterEntry>(entry).and_then(|entry| entry.key.zip(entry.value)) else { return };
-        let Some(count) = name.strip_suffix(".bytesrate").and_then(|_| u64::try_from(meter.count).ok()) else { return };
-        match name.trim_end_matches(".bytesrate") {
-            "ingress.rx" => self.traffic.from_clients = count,
-            "egress.rx" => self.traffic.from_hosts = count,
-            "fabric.tx" => self.traffic.link_sent = count,
-            "fabric.rx" => self.traffic.link_received = count,
+        let Some((name, count)) = name.strip_suffix(".bytesrate").zip(u64::try_from(meter.count).ok()) else { return };
+        let set: fn(&mut RouterTraffic, u64) = match name {
+            "ingress.rx" => |traffic, count| traffic.from_clients = count,
+            "egress.rx" => |traffic, count| traffic.from_hosts = count,
+            "fabric.tx" => |traffic, count| traffic.link_sent = count,
+            "fabric.rx" => |traffic, count| traffic.link_received = count,
             other => {
                 if let Some(link) = other.strip_suffix(".tx").and_then(|name| self.link(name)) {
                     link.sent = Some(count);
                 } else if let Some(link) = other.strip_suffix(".rx").and_then(|name| self.link(name)) {
                     link.received = Some(count);
                 }
+                return;
             }
-        }
+        };
+        set(self.traffic.get_or_insert_default(), count);
     }
 
     fn histogram(&mut self, entry: &[u8]) {
@@ -127,8 +130,8 @@ pub(crate) fn take(core: &Core, connection: &RouterConnection, frame: &Frame) {
         let at = |end: Option<&String>| end.is_some_and(|end| end == router);
         circuit.count_bytes([at(path.routers.first()).then_some(from_client), at(path.routers.last()).then_some(from_host)]);
     });
-    if !core.measurements.report(router, report.traffic) {
-        tracing::debug!(router, traffic = ?report.traffic, "a report of more traffic than possible is rejected");
+    if let Some(traffic) = report.traffic.filter(|traffic| !core.measurements.report(router, *traffic)) {
+        tracing::debug!(router, ?traffic, "a report of more traffic than possible is rejected");
     }
     let mut is_changed = false;
     for (id, of_link) in report.links {
@@ -158,6 +161,18 @@ mod tests {
         assert_eq!(report.links["0"].latency(), Some(Duration::from_millis(1)));
         let long = metrics::MeterEntry { key: Some("x".repeat(MAX_ENTRY)), value: Some(metrics::Meter::default()) };
         assert!(decode::<metrics::MeterEntry>(&long.encode_to_vec()).is_none());
+    }
+
+    #[test]
+    fn reports_without_meters_count_nothing() {
+        let entry = metrics::MeterEntry {
+            key: Some("ingress.rx.bytesrate".into()),
+            value: Some(metrics::Meter { count: 7, ..Default::default() }),
+        };
+        let mut report = Report::default();
+        assert!(report.traffic.is_none());
+        report.meter(&entry.encode_to_vec());
+        assert_eq!(report.traffic, Some(RouterTraffic { from_clients: 7, ..RouterTraffic::default() }));
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Control {
 
     /// The number of open circuits.
     pub(crate) fn circuit_count(&self) -> u64 {
-        self.0.core.circuits.all().iter().map(|circuit| u64::from(circuit.is_open())).sum()
+        self.0.core.circuits.open_count()
     }
 
     /// What a router has moved since its start, as it reports, and the number of circuits over it. `None` if it has not reported.

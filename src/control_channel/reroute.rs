@@ -45,7 +45,7 @@ async fn reroute(core: Arc<Core>, circuit: Arc<Circuit>, reason: String) {
                 Ok(_) => {
                     circuit.end_reroute();
                     // A link may have been lost meanwhile.
-                    if path.links.iter().all(|link| core.links.find(link).is_some()) {
+                    if path.links.iter().all(|link| core.links.cost(link).is_some()) {
                         tracing::debug!(circuit = %circuit.id, path = ?path.routers, reason, "circuit rerouted");
                         return;
                     }
@@ -75,12 +75,12 @@ pub(crate) async fn improve_paths(core: Arc<Core>) {
 
 /// Moves a few circuits to cheaper paths, beginning with those whose path costs most.
 pub(crate) fn improve(core: &Arc<Core>) {
-    let mut open: Vec<_> = core.circuits.all().into_iter().filter(|circuit| circuit.is_open()).collect();
+    let open: Vec<_> = core.circuits.all().into_iter().filter(|circuit| circuit.is_open()).collect();
     let count = open.len().div_ceil(PART).min(MAX_IMPROVED);
-    open.sort_by_cached_key(|circuit| Reverse(core.cost_of(&circuit.path())));
-    let improved = open.into_iter().filter_map(|circuit| {
-        let (before, present) = (circuit.path(), core.cost_of(&circuit.path())?);
-        let path = core.paths_from(&circuit.router).get(before.routers.last()?)?.clone();
+    let mut by_cost: Vec<_> = open.into_iter().filter_map(|circuit| Some((core.cost_of(&circuit.path())?, circuit))).collect();
+    by_cost.sort_by_key(|(cost, _)| Reverse(*cost));
+    let improved = by_cost.into_iter().filter_map(|(present, circuit)| {
+        let path = core.paths_from(&circuit.router).get(circuit.path().routers.last()?)?.clone();
         (path.cost.saturating_add(MIN_SAVING) <= present).then_some((circuit, path))
     });
     for (circuit, path) in improved.take(count) {

@@ -204,7 +204,18 @@ pub(crate) async fn ensure_open(core: &Core, connection: &RouterConnection) -> A
 
 /// Counts as activity of the API session of a router. Returns whether the router has one.
 pub(crate) fn keep_open(core: &Core, connection: &RouterConnection) -> bool {
+    let tunneler = connection.tunneler.lock().clone();
+    tunneler.is_some_and(|tunneler| is_valid(core, connection, &tunneler))
+}
+
+/// Counts as activity of the API session of a router, and takes the API session if it has ended. Returns whether it was taken.
+pub(crate) fn take_ended(core: &Core, connection: &RouterConnection) -> bool {
     let Some(tunneler) = connection.tunneler.lock().clone() else { return false };
+    // Another one may be opened meanwhile.
+    !is_valid(core, connection, &tunneler) && connection.tunneler.lock().take_if(|known| Arc::ptr_eq(known, &tunneler)).is_some()
+}
+
+fn is_valid(core: &Core, connection: &RouterConnection, tunneler: &Tunneler) -> bool {
     let rights = &core.parts.rights;
     let is_valid = matches!(rights.sessions.resolve(&rights.store, &tunneler.api_session.spec.token, rights.clock.now()), Ok(Some(_)));
     if is_valid {

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::{
     answers::{body, error},
-    bind::{self, Refusal},
+    bind::{self, MAX_ID, Refusal},
     connection::RouterConnection,
     core::Core,
     message::{
@@ -56,7 +56,7 @@ pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
 
 fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text: &str) -> Frame {
     let answer = tunnel::CreateTerminatorV2Response {
-        terminator_id: asked.address.clone(),
+        terminator_id: asked.address.chars().take(MAX_ID).collect(),
         start_time: asked.start_time,
         result: outcome.into(),
         text: text.to_owned(),

@@ -93,6 +93,8 @@ fn reports_of_routers_are_shown() {
         measured(&mut near, metrics).await;
         let expected = json!({ "clientBytes": 1000, "hostBytes": 2000, "linkSentBytes": 300, "linkReceivedBytes": 400, "circuits": 1 });
         assert_eq!(traffic(&scene, &scene.router), expected);
+        measured(&mut near, Metrics::default()).await;
+        assert_eq!(traffic(&scene, &scene.router), expected, "a report without meters");
         let shown = extensions.get(&format!("/circuits/{circuit}")).expect(200);
         assert_eq!((&shown.data()["client"]["sentBytes"], &shown.data()["host"]["sentBytes"]), (&json!(42), &json!(5)));
         let link = || extensions.get("/links/link").expect(200).data().clone();
