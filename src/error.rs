@@ -117,9 +117,9 @@ pub enum Refusal {
     MaxAuthenticatorMethodsReached,
     #[error("one PEM certificate is expected")]
     InvalidCertPem,
-    #[error("the identity has one-time codes already")]
+    #[error("one-time codes (TOTP) are already set up for the identity")]
     MfaExists,
-    #[error("the identity has no one-time codes")]
+    #[error("one-time codes (TOTP) are not set up for the identity")]
     MfaNotEnrolled,
     #[error("the code is wrong, or was used")]
     MfaInvalidToken,

@@ -65,9 +65,9 @@ impl AdminContext {
     /// The user name is unknown, the auth policy rejects the password, or the store fails.
     pub fn act(&self, command: Command, progress: &Arc<Progress>) -> Result<Outcome> {
         if command.is_read_only() {
-            tracing::debug!(?command, "asked by the owner of the host");
+            tracing::debug!(?command, "admin socket command");
         } else {
-            tracing::info!(?command, "asked by the owner of the host");
+            tracing::info!(?command, "admin socket command");
         }
         let lines = match command {
             Command::ListAdministrators => self.list_administrators(),
@@ -155,7 +155,7 @@ impl AdminContext {
         };
         let has_new_root = !adoption.is_below(self.certificates.keystore().authority().cas());
         if has_new_root && self.store.read(has_clients)? {
-            let reason = "has a root that those who enrolled here do not trust: adopt it in a file in which nobody has enrolled";
+            let reason = "has a root that enrolled clients do not trust: adopt it in a data file without enrolled clients";
             return Err(Error::invalid("authority", reason, ""));
         }
         self.certificates.adopt(&adoption, now)?;

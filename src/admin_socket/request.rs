@@ -46,7 +46,7 @@ enum AnswerLine {
     Broken(String),
 }
 
-/// The request in a line; `None` for another line.
+/// Parses a line as a request. Returns `None` if the line is not a request.
 pub fn read(line: &str) -> Option<LocalRequest> {
     serde_json::from_str::<RequestLine>(line).ok().map(|parsed| parsed.request)
 }
@@ -58,9 +58,9 @@ pub fn read(line: &str) -> Option<LocalRequest> {
 pub fn answer(dispatcher: &Dispatcher, request: LocalRequest, stream: &mut UnixStream, stopped: &AtomicBool) -> io::Result<()> {
     let (method, path) = (&request.method, &request.path);
     if method == "GET" {
-        tracing::debug!(method, path, "asked by the owner of the host");
+        tracing::debug!(method, path, "admin socket request");
     } else {
-        tracing::info!(method, path, "asked by the owner of the host");
+        tracing::info!(method, path, "admin socket request");
     }
     thread::scope(|scope| {
         let (out, parts) = mpsc::sync_channel(MAX_WAITING_PARTS);

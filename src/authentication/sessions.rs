@@ -245,7 +245,7 @@ impl Sessions {
         })
     }
 
-    /// Marks taken activities as unwritten again, after a failed write.
+    /// Marks activities as unwritten again after their write has failed.
     pub(crate) fn mark_unwritten<'a>(&self, taken: impl Iterator<Item = &'a Id<ApiSession>>) {
         self.with(|active| {
             for id in taken {

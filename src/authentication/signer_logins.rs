@@ -207,7 +207,7 @@ impl SignerLogins {
                 Err(reason) => Err(reason),
             };
             if let Err(reason) = &found {
-                tracing::warn!(signer = name, reason = shortened(reason), "the issuer does not say how to log in");
+                tracing::warn!(signer = name, reason = shortened(reason), "the OpenID Connect metadata of the signer could not be read");
             }
             let found = found.map(Arc::new);
             inner.note(&id, Fetched { written_at, at: now, found: found.clone() });

@@ -1,4 +1,4 @@
-//! Sessions and their tokens. What ends one is defined by references in `entity/`.
+//! Sessions and their tokens. `authentication/session_end.rs` lists what ends one.
 
 use std::time::Duration;
 

@@ -108,7 +108,7 @@ enum PkiCommand {
     Status,
     /// Replace the server's key, and list the enrollment tokens that become unusable
     RenewKey,
-    /// Issue certificates with the authority of another controller from now on, so that whoever enrolled there is known here
+    /// Adopt the authority of another controller. Clients that enrolled there can then log in here
     Adopt {
         #[command(flatten)]
         authority: AuthorityFiles,

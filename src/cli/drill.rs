@@ -16,8 +16,8 @@ use crate::{
     maintenance::{self, Trial},
 };
 
-/// Prove that a snapshot can be restored: restore it aside, start it, log in, count and check. Exit status: 0 it can, 3 it cannot, 1 the
-/// drill could not be carried out.
+/// Test the restore of a snapshot: restore a copy, start a controller on it, log in, and check its records. Exit status: 0 the test passed, 3 it
+/// failed, 1 it could not be carried out.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Drill {
     /// The snapshot [default: the newest in snapshots.directory]

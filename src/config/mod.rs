@@ -187,10 +187,10 @@ pub struct Tokens {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct KeySets {
-    /// For one whole fetch.
+    /// The time limit of one whole fetch.
     pub timeout: Span,
     pub max_bytes: u64,
-    /// In one set.
+    /// The maximum number of keys in one set.
     pub max_keys: usize,
     /// The minimum time between two fetches for one signer, and after a failed one.
     pub pause: Span,
@@ -199,11 +199,11 @@ pub struct KeySets {
     pub refresh: Span,
     /// A set older than this is not used.
     pub lifetime: Span,
-    /// Concurrent fetches.
+    /// The maximum number of concurrent fetches.
     pub fetches: usize,
-    /// Requests that may wait for the set of one signer at the same time.
+    /// The maximum number of requests that wait for the set of one signer at the same time.
     pub waiting: usize,
-    /// Sets in memory.
+    /// The maximum number of key sets in memory.
     pub kept: usize,
     /// Whether an endpoint may be an http URL of another host.
     pub allow_http: bool,

@@ -18,12 +18,12 @@ pub struct Router {
     pub advertise: Option<Address>,
     /// Per circuit and direction.
     pub max_circuit_kib: usize,
-    /// Per channel.
+    /// The limit on the queued data of one channel.
     pub max_channel_mib: usize,
-    /// Of all channels together.
+    /// The limit on the queued data of all channels together.
     pub max_total_mib: usize,
     pub max_message_mib: usize,
-    /// Of one identity.
+    /// The maximum number of binds of one identity.
     pub max_binds: usize,
     pub max_circuits: usize,
     pub max_circuits_per_identity: usize,

@@ -51,7 +51,7 @@ pub(crate) fn extend(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
                     server_cert_pem: server_cert.unwrap_or_default(),
                     ca_certs_pem: ca.unwrap_or_default(),
                 };
-                tracing::info!(router = %connection.router, "certificates were issued anew");
+                tracing::info!(router = %connection.router, "new certificates were issued to the router");
                 connection.send(Builder::new(content::ENROLLMENT_CERTIFICATES).body(&issued.encode_to_vec()));
             }
             // The protocol has no refusal; the router asks again.

@@ -34,7 +34,7 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
         match core.links.report(&connection.router, link, core.parts.rights.clock.now()) {
             Reported::Added => {
-                tracing::info!(link = id, source = %connection.router, destination, "link");
+                tracing::info!(link = id, source = %connection.router, destination, "link added");
                 core.paths.changed();
             }
             Reported::Known => {}

@@ -42,8 +42,8 @@ pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), N
     ));
     if config.advertised(controller.all_bound()).iter().all(is_here) {
         print_line(&format!(
-            "advertise: only this host reaches {address}, and whoever enrolls keeps that address; before anybody does, set --advertise (or \
-             OVERKEEP_ADVERTISE) to the HOST:PORT that clients are to use, and --listen to an address they get to, such as 0.0.0.0:1280"
+            "advertise: {address} is reachable only from this host. Clients keep the address at which they enroll. Before the first enrollment, set \
+             --advertise (or OVERKEEP_ADVERTISE) to the HOST:PORT that clients use, and --listen to an address that they reach, such as 0.0.0.0:1280."
         ));
     }
     Ok(())

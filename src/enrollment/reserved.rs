@@ -9,7 +9,7 @@ use crate::{
     pki::{AlternativeNames, Csr},
 };
 
-/// The configuration key that allows routers to have such names.
+/// The configuration key that allows routers to use the names of the controller.
 const KEY: &str = "enrollment.routers-may-name-controller";
 
 /// The names and addresses of the controller that routers may not have. Loopback names and addresses are not reserved.

@@ -10,9 +10,9 @@ use serde_json::Value as Json;
 pub(crate) struct Obstacle {
     /// What kind of obstacle it is.
     pub what: ObstacleKind,
-    /// What it stands in the way of.
+    /// Whether it blocks the right or the traffic.
     pub concerns: Concern,
-    /// The same for a person.
+    /// The obstacle in plain English.
     pub text: String,
     /// Requests of which any one removes it, smallest first.
     pub edits: Vec<Edit>,
@@ -89,6 +89,6 @@ pub(crate) struct Edit {
     /// The path below the base path of the management interface.
     pub path: String,
     pub body: Json,
-    /// The same for a person.
+    /// The request in plain English.
     pub text: String,
 }

@@ -22,7 +22,7 @@ pub(crate) fn check(store: &Store, sealed_keys: Option<&SealedKeys>, progress: &
     with_keys(store, sealed_keys, store.check(progress)?)
 }
 
-/// Like [`check`], and repairs what has one right answer; what cannot be read is deleted if `unreadable` allows it.
+/// Like [`check`], and repairs the faults that have exactly one correct repair; what cannot be read is deleted if `unreadable` allows it.
 ///
 /// # Errors
 /// The file cannot be read or written, or the check was cancelled through `progress`.

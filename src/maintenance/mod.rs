@@ -63,7 +63,7 @@ struct Inner {
 pub enum Work {
     /// Check only.
     Check,
-    /// Check; if there is a fault, make a snapshot and repair what has one right answer.
+    /// Check; if there is a fault, make a snapshot and repair the faults that have exactly one correct repair.
     Repair,
 }
 

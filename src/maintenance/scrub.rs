@@ -140,7 +140,7 @@ impl Scrub {
         if !self.known.is_empty() {
             tracing::warn!(
                 faults = self.known.len(),
-                "the data file is damaged; overkeep check lists the faults, overkeep repair repairs what has one right answer; keep the last good snapshot"
+                "the data file is damaged; overkeep check lists the faults, overkeep repair repairs those that have exactly one correct repair; keep the last good snapshot"
             );
         }
     }

@@ -110,8 +110,8 @@ impl Trials {
             lower_priority(NICE);
             let tried = trials.tried(method, &snapshot, progress);
             match &tried {
-                Ok(Trial { passed: true, .. }) => tracing::info!(?method, snapshot = snapshot.name, "a snapshot was proven"),
-                Ok(Trial { lines, .. }) => tracing::error!(?method, snapshot = snapshot.name, ?lines, "a snapshot failed its trial"),
+                Ok(Trial { passed: true, .. }) => tracing::info!(?method, snapshot = snapshot.name, "the snapshot passed verification"),
+                Ok(Trial { lines, .. }) => tracing::error!(?method, snapshot = snapshot.name, ?lines, "the snapshot failed verification"),
                 Err(_) => {}
             }
             tried

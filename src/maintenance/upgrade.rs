@@ -24,7 +24,7 @@ pub(crate) fn upgrade(store: &OpenStore, data: &Path) -> Result<Option<PathBuf>>
     // Copying a large file takes many seconds, in which the controller does not answer.
     tracing::info!(file = %copy.display(), "another release last used the file; copying it before the upgrade");
     store.snapshot(&copy, &Progress::default())?;
-    tracing::info!(file = %copy.display(), "copied");
+    tracing::info!(file = %copy.display(), "the data file was copied");
     convert(store).map(|()| Some(copy))
 }
 

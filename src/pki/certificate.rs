@@ -229,7 +229,7 @@ impl Certificate {
         understood && self.may_sign() && self.authority.is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
     }
 
-    /// Whether our own path cannot judge it.
+    /// Whether only webpki can verify it.
     pub(super) fn is_strict(&self) -> bool {
         matches!(self.judged, Judged::Constrained | Judged::Strictly)
     }

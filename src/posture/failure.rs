@@ -109,7 +109,7 @@ impl fmt::Display for CheckFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (shown, demanded) = self.why.words();
         let shown = if shown.trim().is_empty() { "nothing" } else { shown.trim() };
-        write!(f, "{}: shown was {shown}, demanded is {demanded}", self.posture_check_name)
+        write!(f, "{}: reported: {shown}; required: {demanded}", self.posture_check_name)
     }
 }
 

@@ -149,7 +149,7 @@ fn posture_lock_and_credential_are_named() {
     let asks = asked.dial(&name, &service);
     assert!(!is_yes(&asks) && whats(&asks) == ["posture"], "{asks:#}");
     let text = asked.told(&name, &service, false).unwrap();
-    assert!(text.contains(": shown was nothing, demanded is corp\n"), "{text}");
+    assert!(text.contains(": reported: nothing; required: corp\n"), "{text}");
     user.post("/posture-response", json!({ "id": "any", "typeId": "DOMAIN", "domain": "corp" })).expect(201);
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&user, &service));
 
@@ -490,24 +490,24 @@ fn checks_show_actual_and_expected() {
     let cases = [
         (
             json!({ "typeId": "OS", "operatingSystems": [{ "type": "macOS", "versions": [] }, { "type": "Windows", "versions": [">=10.0.0"] }] }),
-            "shown was Linux 6.1.0, demanded is Windows (>=10.0.0) or macOS",
+            "reported: Linux 6.1.0; required: Windows (>=10.0.0) or macOS",
         ),
-        (json!({ "typeId": "DOMAIN", "domains": ["corp", "lab"] }), "shown was ho\\nme, demanded is corp or lab"),
-        (json!({ "typeId": "MAC", "macAddresses": ["00:1B"] }), "shown was aabb, demanded is 001b"),
+        (json!({ "typeId": "DOMAIN", "domains": ["corp", "lab"] }), "reported: ho\\nme; required: corp or lab"),
+        (json!({ "typeId": "MAC", "macAddresses": ["00:1B"] }), "reported: aabb; required: 001b"),
         (
             json!({ "typeId": "PROCESS", "process": { "osType": "Linux", "path": "/bin/guard", "hashes": [], "signerFingerprint": signer } }),
-            "shown was /bin/guard not running, demanded is /bin/guard running, signed with abab",
+            "reported: /bin/guard not running; required: /bin/guard running, signed with abab",
         ),
         (
             json!({ "typeId": "PROCESS_MULTI", "semantic": "AllOf", "processes": [
                 { "osType": "Linux", "path": "/bin/a", "hashes": [], "signerFingerprints": [] },
                 { "osType": "Linux", "path": "/bin/b", "hashes": [], "signerFingerprints": [] }
             ] }),
-            "shown was nothing, demanded is /bin/a running and /bin/b running",
+            "reported: nothing; required: /bin/a running and /bin/b running",
         ),
         (
             json!({ "typeId": "MFA", "promptOnWake": true }),
-            "shown was no one-time code, demanded is a one-time code, again after waking up",
+            "reported: no one-time code; required: a one-time code, again after waking up",
         ),
     ];
     let checks = cases.iter().map(|(demand, _)| {
@@ -623,7 +623,7 @@ fn sessions_count_after_their_code() {
     let why = asked.dial(&name, &service);
     assert!(whats(&why) == ["posture"] && !opens(&first, &service), "without a second factor the posture check must fail: {why:#}");
     let text = asked.told(&name, &service, false).unwrap();
-    assert!(text.contains("shown was no one-time code, demanded is a one-time code of the last 600 seconds\n"), "{text}");
+    assert!(text.contains("reported: no one-time code; required: a one-time code of the last 600 seconds\n"), "{text}");
     first.post("/current-identity/mfa", Json::Null).expect(201);
     let codes = verify(&first);
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&first, &service));

@@ -461,7 +461,7 @@ fn host_commands_are_logged() {
             assert!(done.status.success(), "{line}: {done:?}");
         }
         let (_, log) = running.stop();
-        let asked = log.lines().filter(|line| line.contains("asked by the owner"));
+        let asked = log.lines().filter(|line| line.contains("admin socket"));
         let logged_commands: Vec<Value> = asked.map(|line| serde_json::from_str(line).unwrap()).collect();
         let logged_commands: Vec<(&str, &str)> =
             logged_commands.iter().map(|line| (line["level"].as_str().unwrap(), line["command"].as_str().unwrap())).collect();

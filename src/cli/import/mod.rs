@@ -24,7 +24,7 @@ use crate::admin_socket::Outcome;
 use new_file::{NewFile, NewFileFlags};
 
 /// Print the network of another controller as a file for `overkeep plan` and `overkeep apply`, or write it with its ids to a new data file.
-/// Nothing is changed there.
+/// The other controller is not changed.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Import {
     /// Address of the other controller: https://host:port

@@ -147,8 +147,8 @@ fn fill(
 
 fn report(carried: &Carried) -> Vec<String> {
     let counts = carried.counts.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}"));
-    let mut lines = vec![format!("carried with their ids: {}", counts.collect::<Vec<_>>().join(", "))];
-    lines.push(format!("carried certificates of identities: {}", carried.certificates));
+    let mut lines = vec![format!("imported records, with their ids: {}", counts.collect::<Vec<_>>().join(", "))];
+    lines.push(format!("imported identity certificates: {}", carried.certificates));
     lines.extend(names_line("new enrollments (overkeep list enrollments)", &carried.enrolled));
     lines.extend(names_line("routers that enroll again (enrollmentJwt of overkeep show edge-router)", &carried.routers));
     lines.extend(carried.left_out.iter().map(|line| format!("left out: {}", output::plain(line))));

@@ -57,7 +57,7 @@ impl Store {
         Ok(report)
     }
 
-    /// Like [`Store::check`], and repairs what has one right answer. The order is: an unreadable last row of the history and unreadable
+    /// Like [`Store::check`], and repairs the faults that have exactly one correct repair. The order is: an unreadable last row of the history and unreadable
     /// records, if they are to be deleted; the index; references. The file is checked again after each of these steps. A fault that could
     /// not be repaired is reported with the reason, and the repair continues with the others.
     ///

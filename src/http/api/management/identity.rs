@@ -191,7 +191,7 @@ pub(crate) async fn assign_service_configs(
             change.get(&pair.service_id)?;
             let of = change.get(&pair.config_id)?.spec.config_type_id;
             if !named.entry(&pair.service_id).or_default().insert(of) {
-                return Err(Error::invalid("configId", "two configs of the same type for one service", pair.config_id.as_str()));
+                return Err(Error::invalid("configId", "assigns two configs of one type to the same service", pair.config_id.as_str()));
             }
         }
         // One config per type and service: a new one replaces an earlier one.

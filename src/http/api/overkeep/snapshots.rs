@@ -36,7 +36,7 @@ pub(crate) struct Snapshot {
 pub(crate) enum TrialMethod {
     /// The file is complete and its content is sound.
     Proof,
-    /// It is restored aside; a controller starts on the copy, is logged in to, counts and checks.
+    /// A copy is restored, a controller starts on it, and a log-in and a check of its records succeed.
     Drill,
 }
 
