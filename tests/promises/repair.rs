@@ -351,7 +351,7 @@ fn duplicate_unique_values_are_named() {
 
 #[test]
 fn every_dangling_reference_is_repaired() {
-    for (entry, records) in RECORDS.iter() {
+    for (entry, records) in RECORDS.iter().filter(|(entry, _)| FILED_KINDS.contains(&entry.kind.name)) {
         for edge in (entry.edges)() {
             let kind = entry.kind.name;
             let target = |id: &String, bytes: &Vec<u8>| {

@@ -130,6 +130,7 @@ async fn run(
         async move {
             let written = async {
                 write.write_all(answer.as_bytes()).await?;
+                write.flush().await?;
                 writer::run(&connection.outbox, |frame| connection.number(frame), write).await
             };
             if let Err(error) = written.await {

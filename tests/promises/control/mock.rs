@@ -117,6 +117,7 @@ impl Enrolled {
     pub async fn try_connect_at(&self, at: SocketAddr, hello: Frame) -> Result<MockRouter, String> {
         let mut stream = self.tls(at, "ziti-ctrl").await;
         stream.write_all(hello.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
         let mut router = MockRouter { stream, sequence: 0, answer: None };
         let answer = router.next().await.ok_or("the connection was closed")?;
         if !answer.is_set(common_key::SUCCESS) {
@@ -187,12 +188,14 @@ impl MockRouter {
         self.sequence += 1;
         frame.set_sequence(self.sequence);
         self.stream.write_all(frame.as_bytes()).await.unwrap();
+        self.stream.flush().await.unwrap();
         self.sequence
     }
 
     /// Sends bytes that need not be a message.
     pub async fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
+        self.stream.flush().await.unwrap();
     }
 
     /// Sends a request and waits for the answer of this type.

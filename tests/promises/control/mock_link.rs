@@ -56,7 +56,9 @@ impl MockLink {
     }
 
     pub async fn send(&mut self, frame: &Frame) {
+        // Otherwise TLS may keep the end of a frame that a full socket did not take.
         self.stream.write_all(frame.as_bytes()).await.unwrap();
+        self.stream.flush().await.unwrap();
     }
 
     /// The next message; none if the connection has ended.
