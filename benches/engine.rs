@@ -9,20 +9,20 @@
 mod dice;
 
 use dice::Dice;
-use overkeep::testing::access::{Delta, Engine, Policy, PolicyKind, Right, Semantic, Subject};
+use overkeep::testing::access::{Delta, Engine, Policy, PolicyEntityKind, PolicyKind, Right, Semantic};
 use roaring::RoaringBitmap;
 use std::{
     fs,
     hint::black_box,
     time::{Duration, Instant},
 };
-use {Right::Dial, Semantic::*, Subject::*};
+use {PolicyEntityKind::*, Right::Dial, Semantic::*};
 
 const IDENTITIES: usize = 100_000;
 const SERVICES: usize = 10_000;
 const EDGE_ROUTERS: usize = 500;
 
-type Subjects = Vec<(Subject, String, Vec<String>)>;
+type Subjects = Vec<(PolicyEntityKind, String, Vec<String>)>;
 
 struct Corpus {
     subjects: Subjects,
@@ -207,7 +207,7 @@ fn hosted_by_all(services: &str) -> Policy {
 }
 
 fn previews(engine: &mut Engine, rows: &mut Vec<Row>) {
-    let subject = |subject, id, roles: Option<&[&str]>| Delta::Subject {
+    let subject = |subject, id, roles: Option<&[&str]>| Delta::PolicyEntityKind {
         subject,
         id,
         roles: roles.map(|roles| roles.iter().map(ToString::to_string).collect()),

@@ -2,21 +2,9 @@
 //!
 //! # The map
 //!
-//! A room is a top-level module. All rooms are private. [`main`] is the program, and [`testing`] names what tests, benches and examples
-//! use.
-//!
-//! A room imports only from rooms on lower floors and, without a cycle, from rooms on its own floor. `tests/promises/architecture.rs` fails
-//! on any other import.
-//!
-//! | floor | rooms |
-//! |---|---|
-//! | the program | [`cli`] → [`controller`] (starts and connects everything) → [`jobs`] (periodic work) and [`admin_socket`] (commands for the owner of the host) |
-//! | the interfaces | [`http`]: route tables, arguments, answers, the dispatcher · [`built_in_router`]: the data plane, channels of SDKs, circuits · [`control_channel`]: routers elsewhere · [`listener`]: one port for both |
-//! | subjects | [`authentication`]: who is calling · [`enrollment`]: how a key becomes an identity · [`posture`]: what endpoints report · [`explain`]: why a caller may or may not do something · [`maintenance`]: the file as a whole |
-//! | rules | [`change`]: every write and its consequences · [`access`]: who may use what |
-//! | records | [`store`]: one file, one writer, indexes, lists · [`online`]: who is connected |
-//! | vocabulary | [`entity`]: one file per kind, shapes and facts |
-//! | tools | [`query`] [`pki`] [`frame`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] [`outbound`] [`priority`] |
+//! All top-level modules are private. [`main`] is the program, and [`testing`] names what tests, benches and examples use.
+//! `docs/architecture.md` lists the modules in their layers. A module imports only from modules in lower layers and, without a cycle, from
+//! modules in its own layer. `tests/promises/architecture.rs` fails on any other import.
 //!
 //! # A filtered list, from the socket and back
 //!

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, RouterLink},
+    entity::{EdgeRouter, RouterInfo},
 };
 
 /// Maximum disconnected routers that are remembered. Deleted ones are among them.
@@ -38,7 +38,7 @@ pub(crate) struct LostLink {
 
 #[derive(Default)]
 struct Inner {
-    routers: RwLock<HashMap<String, RouterLink>>,
+    routers: RwLock<HashMap<String, RouterInfo>>,
     /// When each router that is not connected was last connected.
     left: RwLock<HashMap<String, Timestamp>>,
     links: RwLock<Links>,
@@ -144,12 +144,12 @@ impl Online {
     }
 
     /// The connection of a router; `None` if it is not connected.
-    pub fn router(&self, id: &str) -> Option<RouterLink> {
+    pub fn router(&self, id: &str) -> Option<RouterInfo> {
         self.0.routers.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     /// The connected routers and their connections.
-    pub fn routers(&self) -> Vec<(String, RouterLink)> {
+    pub fn routers(&self) -> Vec<(String, RouterInfo)> {
         let routers = self.0.routers.read().unwrap_or_else(PoisonError::into_inner);
         routers.iter().map(|(id, link)| (id.clone(), link.clone())).collect()
     }
@@ -160,7 +160,7 @@ impl Online {
     }
 
     /// Sets the connection that a router reports; `None` means that it is not connected.
-    pub fn set_router(&self, id: &str, link: Option<RouterLink>) {
+    pub fn set_router(&self, id: &str, link: Option<RouterInfo>) {
         let mut routers = self.0.routers.write().unwrap_or_else(PoisonError::into_inner);
         match link {
             Some(link) => {
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn links_reach_connected_routers() {
         let online = Online::default();
-        ["a", "b", "c", "d", "e"].into_iter().for_each(|id| online.set_router(id, Some(RouterLink::default())));
+        ["a", "b", "c", "d", "e"].into_iter().for_each(|id| online.set_router(id, Some(RouterInfo::default())));
         let reached = |may_pass: fn(&str) -> bool| {
             let mut reached: Vec<_> = online.reached_from(["a"].into_iter(), may_pass).into_iter().collect();
             reached.sort();
@@ -249,7 +249,7 @@ mod tests {
         let at = Timestamp::from_millis(7);
         online.router_left("c", at);
         assert_eq!((reached(|_| true), online.left()), ("ab".into(), vec![("c".into(), at)]));
-        online.set_router("c", Some(RouterLink::default()));
+        online.set_router("c", Some(RouterInfo::default()));
         assert_eq!((reached(|_| true), online.left()), ("abcd".into(), vec![]));
         assert!(online.are_linked("b", "c") && !online.are_linked("b", "d"));
         online.link_lost("cb", "cut", at);

@@ -1,19 +1,19 @@
-//! What tests, benches and examples may use of the crate, by room. Nothing else is visible outside of it, so that the compiler finds code
+//! What tests, benches and examples may use of the crate, by module. Nothing else is visible outside of it, so that the compiler finds code
 //! that nobody uses.
 //!
 //! Add a name only for a test that needs it. This module is no interface for other programs, and any release may change it.
 
 pub mod access {
     pub use crate::access::{
-        Access, AccessAudit, Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyGrant, PolicyKind, Reason, Right, Semantic,
-        Subject,
+        Access, AccessAudit, Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, Reason,
+        Right, Semantic,
     };
 }
 pub mod admin_socket {
     pub use crate::admin_socket::{AdminContext, Command, Outcome, request, socket};
 }
 pub mod authentication {
-    pub use crate::authentication::{Asker, Attempt, Codes, FailureCount, Passwords, Sessions, Tokens, codes};
+    pub use crate::authentication::{Attempt, Codes, FailureCount, Passwords, Requester, Sessions, Tokens, codes};
 }
 pub mod change {
     pub use crate::change::{
@@ -39,11 +39,11 @@ pub mod controller {
 pub mod entity {
     pub use crate::entity::{
         AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, ApiToken, AuthPolicy, Authenticator, Author, Ca, Config,
-        ConfigType, Controller, Counted, Credential, Demand, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch,
+        ConfigType, Controller, Counted, Credential, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch,
         ExternalIdClaim, ExternalJwtSigner, Facts, FactsExt, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Mfa, OnDelete,
-        PairCount, Pairs, PolicyType, PostureCheck, Record, Reference, Roles, RouterLink, Seen, Semantic, Service, ServiceEdgeRouterPolicy,
-        ServicePolicy, Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words, builtin, external_id_claim,
-        history,
+        PairCount, Pairs, PolicyType, PostureCheck, PostureRequirement, Record, Reference, Roles, RouterInfo, Seen, Semantic, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words,
+        builtin, external_id_claim, history,
     };
     pub mod api_session {
         pub use crate::entity::api_session::State;
@@ -87,17 +87,17 @@ pub mod pki {
     };
 }
 pub mod posture {
-    pub use crate::posture::{Endpoint, Evidence, Posture, Presence, Response, Trigger, evaluation};
+    pub use crate::posture::{Evidence, IdentityPosture, Posture, Response, SessionMfaState, Trigger, evaluation};
 }
 pub mod query {
     pub use crate::query::{
-        Fault, Limit, MAX_DEPTH, MAX_LENGTH, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Parameter, Query, Sort, Subject, Symbol, Type, Value,
+        Fault, FilterTarget, Limit, MAX_DEPTH, MAX_LENGTH, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Parameter, Query, Sort, Symbol, Type, Value,
         Vocabulary, Window, compare, parse_sort,
     };
 }
 pub mod store {
     pub use crate::store::{
-        Anchor, Cache, Candidates, Code, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, OpenStore, Options, Phase, Plan,
-        Progress, Read, Report, Retention, Rule, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
+        Anchor, Cache, Candidates, Code, DeleteRule, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, OpenStore, Options, Phase,
+        Plan, Progress, Read, Report, Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
     };
 }

@@ -15,8 +15,8 @@ use overkeep::testing::{
     clock::Timestamp,
     config::{self, Config},
     entity::{
-        Authenticator, Credential, Demand, EdgeRouter, EdgeRouterPolicy, Facts, Id, Identity, PolicyType, PostureCheck, Record, Roles,
-        Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+        Authenticator, Credential, EdgeRouter, EdgeRouterPolicy, Facts, Id, Identity, PolicyType, PostureCheck, PostureRequirement, Record,
+        Roles, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
     },
     pki::{AlternativeNames, Csr, Validity},
     store::{Store, encode},
@@ -161,7 +161,7 @@ impl Build<'_> {
         self.many(count, |_, n| PostureCheck {
             name: format!("posture-check-{n:03}"),
             role_attributes: roles(dice.roles()),
-            demand: Demand::Domain { domains: vec![DOMAIN.into()] },
+            demand: PostureRequirement::Domain { domains: vec![DOMAIN.into()] },
         })
     }
 

@@ -18,7 +18,7 @@ use std::{
 };
 
 use super::{
-    Changes, Difference, Engine, Subject,
+    Changes, Difference, Engine, PolicyEntityKind,
     feed::{fill, subject},
     history_rows::{RowFacts, delta, kinds, reduced},
 };
@@ -299,7 +299,7 @@ impl Share {
     }
 
     /// The access that the changes gave and took, from what undoing them would give and take.
-    fn gains(&self, back: &Difference, name: impl Fn(Subject, &str) -> Named) -> AccessChange {
+    fn gains(&self, back: &Difference, name: impl Fn(PolicyEntityKind, &str) -> Named) -> AccessChange {
         let Ok(Difference { dial, bind, identity_routers, service_routers }) =
             back.named(|subject, id| Ok::<_, Infallible>(name(subject, id)));
         let [dial, bind, identity_routers, service_routers] =
@@ -347,24 +347,24 @@ impl Engine {
     }
 }
 
-type Names = HashMap<(Subject, String), String>;
+type Names = HashMap<(PolicyEntityKind, String), String>;
 
 /// The names in the rows, because their records may be deleted by now.
 fn names(rows: &[HistoryRow]) -> Names {
     rows.iter().filter_map(|row| Some(((subject(&row.kind)?, row.id.clone()), row.name.clone()?))).collect()
 }
 
-fn named(tx: &Read<'_>, names: &Names, subject: Subject, id: &str) -> Named {
+fn named(tx: &Read<'_>, names: &Names, subject: PolicyEntityKind, id: &str) -> Named {
     fn stored<E: Entity>(tx: &Read<'_>, id: &str, name: fn(&E) -> &String) -> Option<String> {
         // A record that cannot be read has no name; the damage is reported elsewhere.
         tx.find(&Id::from_text(id)).ok().flatten().map(|record| name(&record.spec).clone())
     }
     let known = names.get(&(subject, id.to_owned())).cloned();
     let name = known.or_else(|| match subject {
-        Subject::Identity => stored::<Identity>(tx, id, |identity| &identity.name),
-        Subject::Service => stored::<Service>(tx, id, |service| &service.name),
-        Subject::EdgeRouter => stored::<EdgeRouter>(tx, id, |router| &router.name),
-        Subject::PostureCheck => stored::<PostureCheck>(tx, id, |check| &check.name),
+        PolicyEntityKind::Identity => stored::<Identity>(tx, id, |identity| &identity.name),
+        PolicyEntityKind::Service => stored::<Service>(tx, id, |service| &service.name),
+        PolicyEntityKind::EdgeRouter => stored::<EdgeRouter>(tx, id, |router| &router.name),
+        PolicyEntityKind::PostureCheck => stored::<PostureCheck>(tx, id, |check| &check.name),
     });
     Named { id: id.into(), name: name.unwrap_or_default() }
 }

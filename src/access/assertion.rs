@@ -1,6 +1,6 @@
 //! Assertions: what policies must allow, and must not, for whole groups at once.
 
-use super::{Engine, Right, Subject, policy_index::SubjectClass};
+use super::{Engine, PolicyEntityKind, Right, policy_index::SubjectClass};
 use roaring::RoaringBitmap;
 use std::{collections::HashMap, sync::Arc};
 
@@ -32,7 +32,7 @@ pub(crate) struct Violation {
 }
 
 impl Selection {
-    fn rows(&self, engine: &Engine, subject: Subject) -> RoaringBitmap {
+    fn rows(&self, engine: &Engine, subject: PolicyEntityKind) -> RoaringBitmap {
         let population = engine.all.of(subject);
         match self {
             Self::All => population.everyone().clone(),
@@ -47,18 +47,18 @@ impl Assertion {
     pub(super) fn violation(&self, engine: &Engine, limit: usize) -> Violation {
         let (policies, all) = (&engine.service_policies, &engine.all);
         let mut classes: HashMap<Option<SubjectClass>, RoaringBitmap> = HashMap::new();
-        for row in self.identities.rows(engine, Subject::Identity) {
-            classes.entry(policies.class(Subject::Identity, row, all)).or_default().insert(row);
+        for row in self.identities.rows(engine, PolicyEntityKind::Identity) {
+            classes.entry(policies.class(PolicyEntityKind::Identity, row, all)).or_default().insert(row);
         }
-        let services = self.services.rows(engine, Subject::Service);
+        let services = self.services.rows(engine, PolicyEntityKind::Service);
         let mut found = Violation::default();
         for rows in classes.into_values() {
-            let matching = rows.min().map(|row| policies.of(Subject::Identity, row, all)).unwrap_or_default();
-            let allowed = policies.members(&(matching & engine.types.of(self.right)), Subject::Service, all);
+            let matching = rows.min().map(|row| policies.of(PolicyEntityKind::Identity, row, all)).unwrap_or_default();
+            let allowed = policies.members(&(matching & engine.types.of(self.right)), PolicyEntityKind::Service, all);
             let wrong = if self.is_granted { &services - &allowed } else { &services & &allowed };
             found.pairs += rows.len() * wrong.len();
-            let identity_set = engine.subjects(Subject::Identity, rows);
-            let service_set = engine.subjects(Subject::Service, wrong);
+            let identity_set = engine.subjects(PolicyEntityKind::Identity, rows);
+            let service_set = engine.subjects(PolicyEntityKind::Service, wrong);
             for (_, identity) in identity_set.in_order().take(limit) {
                 found.first.extend(service_set.in_order().take(limit).map(|(_, service)| (identity.clone(), service.clone())));
             }

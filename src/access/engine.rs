@@ -1,7 +1,7 @@
 //! The engine's state and the changes to it. Queries are in `engine_queries.rs`.
 
 use super::{
-    Policy, PolicyKind, Rights, Subject,
+    Policy, PolicyEntityKind, PolicyKind, Rights,
     observer::Observers,
     policy_index::{PolicyIndex, Populations},
     rights::{Evaluated, Types},
@@ -27,7 +27,7 @@ pub struct Engine {
 
 impl Default for Engine {
     fn default() -> Self {
-        use Subject::{EdgeRouter, Identity, PostureCheck, Service};
+        use PolicyEntityKind::{EdgeRouter, Identity, PostureCheck, Service};
         Engine {
             all: Populations::default(),
             service_policies: PolicyIndex::new(&[Identity, Service, PostureCheck]),
@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// A subject was created, or its role attributes may have changed.
-    pub fn put_subject(&mut self, subject: Subject, id: &str, role_attributes: &[String], now: u64) {
+    pub fn put_subject(&mut self, subject: PolicyEntityKind, id: &str, role_attributes: &[String], now: u64) {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
         let (row, changed) = self.all.of_mut(subject).put(id, role_attributes);
@@ -55,9 +55,9 @@ impl Engine {
             return;
         }
         match subject {
-            Subject::Identity => self.watch.roles_changed(row, now),
-            Subject::EdgeRouter => self.evaluated.forget_reaches(),
-            Subject::Service | Subject::PostureCheck => {
+            PolicyEntityKind::Identity => self.watch.roles_changed(row, now),
+            PolicyEntityKind::EdgeRouter => self.evaluated.forget_reaches(),
+            PolicyEntityKind::Service | PolicyEntityKind::PostureCheck => {
                 if self.policies_giving(subject, id) != before {
                     self.rights_changed(now);
                 }
@@ -65,15 +65,15 @@ impl Engine {
         }
     }
 
-    pub fn remove_subject(&mut self, subject: Subject, id: &str, now: u64) {
+    pub fn remove_subject(&mut self, subject: PolicyEntityKind, id: &str, now: u64) {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
         let Some(row) = self.all.of_mut(subject).remove(id) else { return };
         self.watch.forget_subject((subject, row));
         match subject {
-            Subject::Identity => self.watch.forget(row),
-            Subject::EdgeRouter => self.evaluated.forget_reaches(),
-            Subject::Service | Subject::PostureCheck => {
+            PolicyEntityKind::Identity => self.watch.forget(row),
+            PolicyEntityKind::EdgeRouter => self.evaluated.forget_reaches(),
+            PolicyEntityKind::Service | PolicyEntityKind::PostureCheck => {
                 if !before.is_empty() {
                     self.rights_changed(now);
                 }
@@ -117,17 +117,17 @@ impl Engine {
 
     /// A service, or a config of it, changed in a way that identities with access to it see.
     pub fn service_changed(&mut self, id: &str, now: u64) {
-        self.subject_changed(Subject::Service, id, now);
+        self.subject_changed(PolicyEntityKind::Service, id, now);
     }
 
     /// A posture check has other requirements.
     pub fn posture_check_changed(&mut self, id: &str, now: u64) {
-        self.subject_changed(Subject::PostureCheck, id, now);
+        self.subject_changed(PolicyEntityKind::PostureCheck, id, now);
     }
 
     /// Something else that the identity sees changed: a config override, or what its endpoint reported.
     pub fn identity_changed(&mut self, id: &str, now: u64) {
-        if let Some(row) = self.all.of(Subject::Identity).row(id) {
+        if let Some(row) = self.all.of(PolicyEntityKind::Identity).row(id) {
             self.rights_of(row);
             self.watch.move_to(row, now);
         }
@@ -137,7 +137,7 @@ impl Engine {
     /// the start of its API session, or of the controller if later. The result after a change is later than every
     /// earlier result for this identity.
     pub fn last_change_at(&mut self, identity: &str, otherwise: u64) -> u64 {
-        let Some(row) = self.all.of(Subject::Identity).row(identity) else { return otherwise };
+        let Some(row) = self.all.of(PolicyEntityKind::Identity).row(identity) else { return otherwise };
         if !self.watch.is_current(row) {
             self.rights_of(row);
         }
@@ -153,14 +153,14 @@ impl Engine {
 
     /// The edge routers that the identity may use, and those over which the service may be reached.
     pub(super) fn reaches(&mut self, identity: &str, service: &str) -> Option<[Arc<RoaringBitmap>; 2]> {
-        use Subject::{Identity, Service};
+        use PolicyEntityKind::{Identity, Service};
         let (known, all) = (&mut self.evaluated, &self.all);
         let near = known.reach(Identity, all.of(Identity).row(identity)?, &self.edge_router_policies, all)?;
         let far = known.reach(Service, all.of(Service).row(service)?, &self.service_edge_router_policies, all)?;
         Some([near, far])
     }
 
-    fn subject_changed(&mut self, subject: Subject, id: &str, now: u64) {
+    fn subject_changed(&mut self, subject: PolicyEntityKind, id: &str, now: u64) {
         if let Some(row) = self.all.of(subject).row(id) {
             self.watch.subject_changed((subject, row), now);
         }
@@ -195,11 +195,11 @@ impl Engine {
     }
 
     /// The service policies through which a service or posture check belongs to the rights of identities.
-    fn policies_giving(&self, subject: Subject, id: &str) -> RoaringBitmap {
+    fn policies_giving(&self, subject: PolicyEntityKind, id: &str) -> RoaringBitmap {
         let of = |row| self.service_policies.of(subject, row, &self.all);
         match subject {
-            Subject::Service | Subject::PostureCheck => self.row(subject, id).map(of).unwrap_or_default(),
-            Subject::Identity | Subject::EdgeRouter => RoaringBitmap::new(),
+            PolicyEntityKind::Service | PolicyEntityKind::PostureCheck => self.row(subject, id).map(of).unwrap_or_default(),
+            PolicyEntityKind::Identity | PolicyEntityKind::EdgeRouter => RoaringBitmap::new(),
         }
     }
 }

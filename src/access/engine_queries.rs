@@ -1,10 +1,11 @@
 //! The queries of the engine. An unknown id is not an error here: it has no rights and no related subjects.
 
 use super::{
-    Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::MatchReason,
+    Engine, Named, PolicyEntityKind, PolicyKind, Right, Rights, Semantic, policy_index::PolicyIndex, role_index::RoleIndex,
+    roles::MatchReason,
 };
 use crate::entity::EdgeRouter as EdgeRouterRecord;
-use Subject::{EdgeRouter, Identity, PostureCheck, Service};
+use PolicyEntityKind::{EdgeRouter, Identity, PostureCheck, Service};
 use roaring::RoaringBitmap;
 use std::{collections::HashSet, sync::Arc};
 
@@ -127,25 +128,25 @@ impl Engine {
 
     /// The subjects that policies of a kind connect with a subject: the services of an identity (either type), the
     /// identities of an edge router, the services of an edge router.
-    pub fn related(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> Named<'_> {
+    pub fn related(&self, kind: PolicyKind, from: PolicyEntityKind, id: &str, to: PolicyEntityKind) -> Named<'_> {
         let policies = self.policies_matching(kind, from, id);
         self.subjects(to, self.index(kind).members(&policies, to, &self.all))
     }
 
     /// Whether a policy of a kind that matches a subject lists `#all` on its other side, so that it also matches future
     /// subjects there.
-    pub(crate) fn reaches_everything(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> bool {
+    pub(crate) fn reaches_everything(&self, kind: PolicyKind, from: PolicyEntityKind, id: &str, to: PolicyEntityKind) -> bool {
         let policies = self.policies_matching(kind, from, id);
         self.index(kind).role_index(to).is_some_and(|side| !side.everyone().is_disjoint(&policies))
     }
 
     /// The policies of a kind that match a subject.
-    pub fn policies(&self, kind: PolicyKind, subject: Subject, id: &str) -> Named<'_> {
+    pub fn policies(&self, kind: PolicyKind, subject: PolicyEntityKind, id: &str) -> Named<'_> {
         Named::new(self.index(kind).names(), self.policies_matching(kind, subject, id))
     }
 
     /// The subjects that one policy matches on one side.
-    pub fn members(&self, kind: PolicyKind, policy: &str, side: Subject) -> Named<'_> {
+    pub fn members(&self, kind: PolicyKind, policy: &str, side: PolicyEntityKind) -> Named<'_> {
         let index = self.index(kind);
         let policy: RoaringBitmap = index.names().row(policy).into_iter().collect();
         self.subjects(side, index.members(&policy, side, &self.all))
@@ -153,7 +154,7 @@ impl Engine {
 
     /// The subjects that a role list of `#attribute` and `@id` matches, as in a policy; but `#all` is an ordinary
     /// attribute here.
-    pub(crate) fn matching(&self, subject: Subject, semantic: Semantic, roles: &[String]) -> Named<'_> {
+    pub(crate) fn matching(&self, subject: PolicyEntityKind, semantic: Semantic, roles: &[String]) -> Named<'_> {
         let population = self.all.of(subject);
         let carriers = |role: &String| role.strip_prefix('#').map(|name| population.carriers_of(name));
         let by_attributes = match semantic {
@@ -165,25 +166,25 @@ impl Engine {
     }
 
     /// The role attributes that subjects of a kind carry, in order, without duplicates.
-    pub fn role_attributes(&self, subject: Subject) -> impl Iterator<Item = &Arc<str>> {
+    pub fn role_attributes(&self, subject: PolicyEntityKind) -> impl Iterator<Item = &Arc<str>> {
         self.all.of(subject).attributes_in_use()
     }
 
     /// The number of subjects of a kind.
-    pub fn count(&self, subject: Subject) -> usize {
+    pub fn count(&self, subject: PolicyEntityKind) -> usize {
         self.all.of(subject).names().len()
     }
 
-    pub fn row(&self, subject: Subject, id: &str) -> Option<u32> {
+    pub fn row(&self, subject: PolicyEntityKind, id: &str) -> Option<u32> {
         self.all.of(subject).row(id)
     }
 
-    pub fn id(&self, subject: Subject, row: u32) -> Option<&Arc<str>> {
+    pub fn id(&self, subject: PolicyEntityKind, row: u32) -> Option<&Arc<str>> {
         self.all.of(subject).names().text(row)
     }
 
     /// The ids of rows of a kind.
-    pub fn subjects(&self, subject: Subject, rows: RoaringBitmap) -> Named<'_> {
+    pub fn subjects(&self, subject: PolicyEntityKind, rows: RoaringBitmap) -> Named<'_> {
         Named::new(self.all.of(subject).names(), rows)
     }
 
@@ -220,7 +221,7 @@ impl Engine {
         self.subjects(PostureCheck, checks).in_order().map(|(_, id)| id.clone()).collect()
     }
 
-    pub(super) fn reason(&self, subject: Subject, because: MatchReason<'_>) -> Reason {
+    pub(super) fn reason(&self, subject: PolicyEntityKind, because: MatchReason<'_>) -> Reason {
         let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
         match because {
             MatchReason::Id => Reason::Id,
@@ -229,7 +230,7 @@ impl Engine {
         }
     }
 
-    fn policies_matching(&self, kind: PolicyKind, subject: Subject, id: &str) -> RoaringBitmap {
+    fn policies_matching(&self, kind: PolicyKind, subject: PolicyEntityKind, id: &str) -> RoaringBitmap {
         self.row(subject, id).map(|row| self.index(kind).of(subject, row, &self.all)).unwrap_or_default()
     }
 

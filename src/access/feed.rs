@@ -9,7 +9,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Assertion, Delta, Difference, Engine, Policy, PolicyKind, Right, Semantic, Subject, Violation,
+    Assertion, Delta, Difference, Engine, Policy, PolicyEntityKind, PolicyKind, Right, Semantic, Violation,
     preview::{Preview, Step, in_order},
 };
 use crate::{
@@ -135,8 +135,8 @@ impl Access {
                 }
                 for (subject, id) in touched {
                     match subject {
-                        Subject::Service => engine.service_changed(&id, now),
-                        Subject::PostureCheck => engine.posture_check_changed(&id, now),
+                        PolicyEntityKind::Service => engine.service_changed(&id, now),
+                        PolicyEntityKind::PostureCheck => engine.posture_check_changed(&id, now),
                         _ => engine.identity_changed(&id, now),
                     }
                 }
@@ -183,10 +183,10 @@ fn each_delta(tx: &Read<'_>, mut pass_on: impl FnMut(Delta)) -> Result<()> {
         pass_on(delta);
         Ok(())
     };
-    tx.each::<EdgeRouter>(|r| pass_on(of_subject(Subject::EdgeRouter, &r, &r.spec.role_attributes)))?;
-    tx.each::<Service>(|r| pass_on(of_subject(Subject::Service, &r, &r.spec.role_attributes)))?;
-    tx.each::<PostureCheck>(|r| pass_on(of_subject(Subject::PostureCheck, &r, &r.spec.role_attributes)))?;
-    tx.each::<Identity>(|r| pass_on(of_subject(Subject::Identity, &r, &r.spec.role_attributes)))?;
+    tx.each::<EdgeRouter>(|r| pass_on(of_subject(PolicyEntityKind::EdgeRouter, &r, &r.spec.role_attributes)))?;
+    tx.each::<Service>(|r| pass_on(of_subject(PolicyEntityKind::Service, &r, &r.spec.role_attributes)))?;
+    tx.each::<PostureCheck>(|r| pass_on(of_subject(PolicyEntityKind::PostureCheck, &r, &r.spec.role_attributes)))?;
+    tx.each::<Identity>(|r| pass_on(of_subject(PolicyEntityKind::Identity, &r, &r.spec.role_attributes)))?;
     tx.each::<ServicePolicy>(|r| pass_on(of_policy(&r, service_policy)))?;
     tx.each::<EdgeRouterPolicy>(|r| pass_on(of_policy(&r, edge_router_policy)))?;
     tx.each::<ServiceEdgeRouterPolicy>(|r| pass_on(of_policy(&r, service_edge_router_policy)))
@@ -201,24 +201,24 @@ fn becomes_disabled(event: &Event, now: Timestamp) -> Option<bool> {
 
 /// The update that takes everything from the identity of an event.
 fn without_identity(event: &Event) -> Delta {
-    Delta::Subject { subject: Subject::Identity, id: event.id.clone(), roles: None }
+    Delta::PolicyEntityKind { subject: PolicyEntityKind::Identity, id: event.id.clone(), roles: None }
 }
 
 /// The update of the engine for one event, if there is one.
 fn delta(event: &Event) -> Option<Delta> {
-    subject_delta::<EdgeRouter>(event, Subject::EdgeRouter, |r| &r.spec.role_attributes)
-        .or_else(|| subject_delta::<Identity>(event, Subject::Identity, |r| &r.spec.role_attributes))
-        .or_else(|| subject_delta::<Service>(event, Subject::Service, |r| &r.spec.role_attributes))
-        .or_else(|| subject_delta::<PostureCheck>(event, Subject::PostureCheck, |r| &r.spec.role_attributes))
+    subject_delta::<EdgeRouter>(event, PolicyEntityKind::EdgeRouter, |r| &r.spec.role_attributes)
+        .or_else(|| subject_delta::<Identity>(event, PolicyEntityKind::Identity, |r| &r.spec.role_attributes))
+        .or_else(|| subject_delta::<Service>(event, PolicyEntityKind::Service, |r| &r.spec.role_attributes))
+        .or_else(|| subject_delta::<PostureCheck>(event, PolicyEntityKind::PostureCheck, |r| &r.spec.role_attributes))
         .or_else(|| policy_delta::<ServicePolicy>(event, PolicyKind::Service, service_policy))
         .or_else(|| policy_delta::<EdgeRouterPolicy>(event, PolicyKind::EdgeRouter, edge_router_policy))
         .or_else(|| policy_delta::<ServiceEdgeRouterPolicy>(event, PolicyKind::ServiceEdgeRouter, service_edge_router_policy))
 }
 
-fn subject_delta<E: Entity>(event: &Event, subject: Subject, roles: fn(&Record<E>) -> &Roles) -> Option<Delta> {
+fn subject_delta<E: Entity>(event: &Event, subject: PolicyEntityKind, roles: fn(&Record<E>) -> &Roles) -> Option<Delta> {
     match event.of::<E>()? {
         (old, Some(new)) if old.is_none_or(|old| roles(old) != roles(new)) => Some(of_subject(subject, new, roles(new))),
-        (Some(old), None) => Some(Delta::Subject { subject, id: old.id.to_string(), roles: None }),
+        (Some(old), None) => Some(Delta::PolicyEntityKind { subject, id: old.id.to_string(), roles: None }),
         _ => None,
     }
 }
@@ -231,8 +231,8 @@ fn policy_delta<E: Entity>(event: &Event, kind: PolicyKind, policy_of: fn(&Recor
     }
 }
 
-fn of_subject<E: Entity>(subject: Subject, record: &Record<E>, roles: &Roles) -> Delta {
-    Delta::Subject { subject, id: record.id.to_string(), roles: Some(texts(roles)) }
+fn of_subject<E: Entity>(subject: PolicyEntityKind, record: &Record<E>, roles: &Roles) -> Delta {
+    Delta::PolicyEntityKind { subject, id: record.id.to_string(), roles: Some(texts(roles)) }
 }
 
 fn of_policy<E: Entity>(record: &Record<E>, policy_of: fn(&Record<E>) -> Policy) -> Delta {
@@ -286,24 +286,24 @@ fn service_edge_router_policy(record: &Record<ServiceEdgeRouterPolicy>) -> Polic
 }
 
 /// The subjects whose change is visible although no right changes: a service or posture check, or a single identity.
-fn subjects_changed_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
+fn subjects_changed_by(store: &Reader, event: &Event) -> Vec<(PolicyEntityKind, String)> {
     if let Some((Some(_), Some(new))) = event.of::<Service>() {
-        return vec![(Subject::Service, new.id.to_string())];
+        return vec![(PolicyEntityKind::Service, new.id.to_string())];
     }
     if let Some((Some(_), Some(new))) = event.of::<PostureCheck>() {
-        return vec![(Subject::PostureCheck, new.id.to_string())];
+        return vec![(PolicyEntityKind::PostureCheck, new.id.to_string())];
     }
     if let Some((Some(old), Some(new))) = event.of::<Identity>() {
         let has_changed = old.state.service_configs != new.state.service_configs;
-        return if has_changed { vec![(Subject::Identity, new.id.to_string())] } else { Vec::new() };
+        return if has_changed { vec![(PolicyEntityKind::Identity, new.id.to_string())] } else { Vec::new() };
     }
     let Some((Some(_), Some(config))) = event.of::<Config>() else { return Vec::new() };
-    let configured_in = |kind, field, subject: Subject| {
+    let configured_in = |kind, field, subject: PolicyEntityKind| {
         let ids = store.read(|tx| entity::Facts::ids(tx, kind, field, config.id.as_str())).unwrap_or_default();
         ids.into_iter().map(move |id| (subject, id))
     };
-    let services = configured_in(Service::KIND, "configs", Subject::Service);
-    services.chain(configured_in(Identity::KIND, "serviceConfigConfigs", Subject::Identity)).collect()
+    let services = configured_in(Service::KIND, "configs", PolicyEntityKind::Service);
+    services.chain(configured_in(Identity::KIND, "serviceConfigConfigs", PolicyEntityKind::Identity)).collect()
 }
 
 /// The ids of kind `to` that policies connect with a record of kind `from`, in ascending order.
@@ -311,9 +311,9 @@ pub(crate) fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<St
     let (Some(from), Some(to)) = (engine_role(from.name), engine_role(to.name)) else { return Vec::new() };
     access.ask(|engine| {
         let named = match (from, to) {
-            (EngineRole::Policy(kind), EngineRole::Subject(to)) => engine.members(kind, id, to),
-            (EngineRole::Subject(from), EngineRole::Policy(kind)) => engine.policies(kind, from, id),
-            (EngineRole::Subject(from), EngineRole::Subject(to)) => match between(from, to) {
+            (EngineRole::Policy(kind), EngineRole::PolicyEntityKind(to)) => engine.members(kind, id, to),
+            (EngineRole::PolicyEntityKind(from), EngineRole::Policy(kind)) => engine.policies(kind, from, id),
+            (EngineRole::PolicyEntityKind(from), EngineRole::PolicyEntityKind(to)) => match between(from, to) {
                 Some(kind) => engine.related(kind, from, id, to),
                 None => return Vec::new(),
             },
@@ -327,23 +327,23 @@ pub(crate) fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<St
 #[derive(Clone, Copy)]
 pub(super) enum EngineRole {
     Policy(PolicyKind),
-    Subject(Subject),
+    PolicyEntityKind(PolicyEntityKind),
 }
 
 /// The kinds of subjects and of policies.
 pub(super) const ENGINE_ROLES: [(Kind, EngineRole); 7] = [
-    (Identity::KIND, EngineRole::Subject(Subject::Identity)),
-    (Service::KIND, EngineRole::Subject(Subject::Service)),
-    (EdgeRouter::KIND, EngineRole::Subject(Subject::EdgeRouter)),
-    (PostureCheck::KIND, EngineRole::Subject(Subject::PostureCheck)),
+    (Identity::KIND, EngineRole::PolicyEntityKind(PolicyEntityKind::Identity)),
+    (Service::KIND, EngineRole::PolicyEntityKind(PolicyEntityKind::Service)),
+    (EdgeRouter::KIND, EngineRole::PolicyEntityKind(PolicyEntityKind::EdgeRouter)),
+    (PostureCheck::KIND, EngineRole::PolicyEntityKind(PolicyEntityKind::PostureCheck)),
     (ServicePolicy::KIND, EngineRole::Policy(PolicyKind::Service)),
     (EdgeRouterPolicy::KIND, EngineRole::Policy(PolicyKind::EdgeRouter)),
     (ServiceEdgeRouterPolicy::KIND, EngineRole::Policy(PolicyKind::ServiceEdgeRouter)),
 ];
 
 /// The kind of subject with this name, if it is one.
-pub(crate) fn subject(kind: &str) -> Option<Subject> {
-    if let EngineRole::Subject(subject) = engine_role(kind)? { Some(subject) } else { None }
+pub(crate) fn subject(kind: &str) -> Option<PolicyEntityKind> {
+    if let EngineRole::PolicyEntityKind(subject) = engine_role(kind)? { Some(subject) } else { None }
 }
 
 /// The role in the engine of the kind with this name.
@@ -352,8 +352,8 @@ pub(super) fn engine_role(kind: &str) -> Option<EngineRole> {
 }
 
 /// The kind of policy that connects two kinds of subjects.
-fn between(one: Subject, other: Subject) -> Option<PolicyKind> {
-    use Subject::{EdgeRouter, Identity, Service};
+fn between(one: PolicyEntityKind, other: PolicyEntityKind) -> Option<PolicyKind> {
+    use PolicyEntityKind::{EdgeRouter, Identity, Service};
     match (one, other) {
         (Identity, Service) | (Service, Identity) => Some(PolicyKind::Service),
         (Identity, EdgeRouter) | (EdgeRouter, Identity) => Some(PolicyKind::EdgeRouter),

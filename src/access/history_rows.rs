@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Delta, Engine, Policy, PolicyKind, Right, Semantic, Subject,
+    Delta, Engine, Policy, PolicyEntityKind, PolicyKind, Right, Semantic,
     feed::{self, ENGINE_ROLES, EngineRole, engine_role},
 };
 use crate::entity::{self, Action, HistoryRow, PolicyType, Roles};
@@ -18,8 +18,11 @@ const SEMANTIC: &str = "semantic";
 const RIGHT: &str = "type";
 /// The members with the role lists of a policy. Posture checks restrict rights and give none, so that they are left
 /// out.
-const LISTS: [(&str, Subject); 3] =
-    [("identityRoles", Subject::Identity), ("serviceRoles", Subject::Service), ("edgeRouterRoles", Subject::EdgeRouter)];
+const LISTS: [(&str, PolicyEntityKind); 3] = [
+    ("identityRoles", PolicyEntityKind::Identity),
+    ("serviceRoles", PolicyEntityKind::Service),
+    ("edgeRouterRoles", PolicyEntityKind::EdgeRouter),
+];
 
 /// The side of a row: its values before or after the change.
 #[derive(Clone, Copy)]
@@ -30,7 +33,10 @@ pub(super) enum RowFacts {
 
 /// The names of the kinds whose rows can affect access.
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
-    ENGINE_ROLES.into_iter().filter(|(_, role)| !matches!(role, EngineRole::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
+    ENGINE_ROLES
+        .into_iter()
+        .filter(|(_, role)| !matches!(role, EngineRole::PolicyEntityKind(PolicyEntityKind::PostureCheck)))
+        .map(|(kind, _)| kind.name)
 }
 
 /// A row reduced to the members that affect access; `None` if there are none.
@@ -57,13 +63,13 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, facts: RowFacts) -> Optio
     };
     let id = row.id.clone();
     match engine_role(&row.kind)? {
-        EngineRole::Subject(subject) => {
+        EngineRole::PolicyEntityKind(subject) => {
             let roles = match members.map(|members| read::<Roles>(members, ROLES)) {
                 // The row of a created or deleted record has only the members with a value.
                 Some(None) if row.action == Action::Update => return None,
                 lists => lists.map(|roles| feed::texts(&roles.unwrap_or_default())),
             };
-            Some(Delta::Subject { subject, id, roles })
+            Some(Delta::PolicyEntityKind { subject, id, roles })
         }
         EngineRole::Policy(kind) => {
             let gone = Delta::Policy { kind, id, policy: None };

@@ -56,7 +56,7 @@ pub use what_if::Delta;
 
 /// The kinds of records that policies are about. Each kind has its own dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Subject {
+pub enum PolicyEntityKind {
     Identity,
     Service,
     EdgeRouter,
@@ -96,7 +96,7 @@ pub enum PolicyKind {
 }
 
 /// The role list of each side of a policy: `#attribute`, `#all` and `@id`.
-pub(crate) type Lists = Vec<(Subject, Vec<String>)>;
+pub(crate) type Lists = Vec<(PolicyEntityKind, Vec<String>)>;
 
 /// The content of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,19 +111,23 @@ pub struct Policy {
 impl Policy {
     /// A service policy.
     pub fn service(right: Right, semantic: Semantic, identities: Vec<String>, services: Vec<String>, posture_checks: Vec<String>) -> Self {
-        let lists = vec![(Subject::Identity, identities), (Subject::Service, services), (Subject::PostureCheck, posture_checks)];
+        let lists = vec![
+            (PolicyEntityKind::Identity, identities),
+            (PolicyEntityKind::Service, services),
+            (PolicyEntityKind::PostureCheck, posture_checks),
+        ];
         Self { kind: PolicyKind::Service, semantic, right: Some(right), lists }
     }
 
     /// A policy that lets identities use edge routers.
     pub fn edge_router(semantic: Semantic, identities: Vec<String>, edge_routers: Vec<String>) -> Self {
-        let lists = vec![(Subject::Identity, identities), (Subject::EdgeRouter, edge_routers)];
+        let lists = vec![(PolicyEntityKind::Identity, identities), (PolicyEntityKind::EdgeRouter, edge_routers)];
         Self { kind: PolicyKind::EdgeRouter, semantic, right: None, lists }
     }
 
     /// A policy that lets services be reached over edge routers.
     pub fn service_edge_router(semantic: Semantic, services: Vec<String>, edge_routers: Vec<String>) -> Self {
-        let lists = vec![(Subject::Service, services), (Subject::EdgeRouter, edge_routers)];
+        let lists = vec![(PolicyEntityKind::Service, services), (PolicyEntityKind::EdgeRouter, edge_routers)];
         Self { kind: PolicyKind::ServiceEdgeRouter, semantic, right: None, lists }
     }
 }

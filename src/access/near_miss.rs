@@ -1,6 +1,6 @@
 //! Policies that match only one of two subjects, and what the other one lacks.
 
-use super::{Engine, Reason, Right, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::List};
+use super::{Engine, PolicyEntityKind, Reason, Right, policy_index::PolicyIndex, role_index::RoleIndex, roles::List};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(crate) struct NearMiss {
     pub policy: Arc<str>,
     /// The subject that is not matched.
-    pub missing: Subject,
+    pub missing: PolicyEntityKind,
     /// Why the other subject is matched.
     pub(crate) matched: Reason,
     /// Missing role attributes: any one of the entries would do, and all attributes of an entry are needed together.
@@ -22,12 +22,24 @@ pub(crate) struct NearMiss {
 impl Engine {
     /// The service policies of a type that match the identity or the service, but not both, in order of id.
     pub(crate) fn near_misses(&self, identity: &str, service: &str, right: Right) -> Vec<NearMiss> {
-        self.misses_between(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), self.types.of(right))
+        self.misses_between(
+            &self.service_policies,
+            (PolicyEntityKind::Identity, identity),
+            (PolicyEntityKind::Service, service),
+            self.types.of(right),
+        )
     }
 
-    fn misses_between(&self, index: &PolicyIndex, one: (Subject, &str), other: (Subject, &str), among: &RoaringBitmap) -> Vec<NearMiss> {
-        let matching =
-            |(subject, id): (Subject, &str)| self.row(subject, id).map(|row| index.of(subject, row, &self.all) & among).unwrap_or_default();
+    fn misses_between(
+        &self,
+        index: &PolicyIndex,
+        one: (PolicyEntityKind, &str),
+        other: (PolicyEntityKind, &str),
+        among: &RoaringBitmap,
+    ) -> Vec<NearMiss> {
+        let matching = |(subject, id): (PolicyEntityKind, &str)| {
+            self.row(subject, id).map(|row| index.of(subject, row, &self.all) & among).unwrap_or_default()
+        };
         let (ones, others) = (matching(one), matching(other));
         let lacks_other = (&ones - &others).into_iter().filter_map(|policy| self.lacking(index, policy, one, other));
         let lacks_one = (&others - &ones).into_iter().filter_map(|policy| self.lacking(index, policy, other, one));
@@ -37,7 +49,13 @@ impl Engine {
     }
 
     /// What `missing` lacks for a policy that matches `there`.
-    fn lacking(&self, index: &PolicyIndex, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<NearMiss> {
+    fn lacking(
+        &self,
+        index: &PolicyIndex,
+        policy: u32,
+        there: (PolicyEntityKind, &str),
+        missing: (PolicyEntityKind, &str),
+    ) -> Option<NearMiss> {
         let subject = |(subject, id)| self.all.of(subject).subject(self.row(subject, id)?);
         let (id, roles) = subject(there)?;
         let because = index.role_index(there.0)?.match_reason(policy, id, roles)?;
@@ -52,7 +70,7 @@ impl Engine {
         })
     }
 
-    fn attributes(&self, subject: Subject, list: &List, held: &[u32]) -> Vec<Vec<Arc<str>>> {
+    fn attributes(&self, subject: PolicyEntityKind, list: &List, held: &[u32]) -> Vec<Vec<Arc<str>>> {
         let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
         let alternatives = list.any_of().iter().map(|attribute| vec![*attribute]);
         let together: Vec<u32> = list.all_of().iter().filter(|attribute| held.binary_search(attribute).is_err()).copied().collect();

@@ -5,7 +5,7 @@
 //! changed since then are checked. So the answer is right at any time. A change that was reverted before the identity asked does not count.
 //! An identity that never asked has no entry here.
 
-use super::{Rights, Subject};
+use super::{PolicyEntityKind, Rights};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(super) struct Observers {
     rights: Change,
     /// Services and posture checks by the step that changed them last, and the reverse.
     changed: BTreeMap<u64, SubjectChange>,
-    latest: HashMap<(Subject, u32), u64>,
+    latest: HashMap<(PolicyEntityKind, u32), u64>,
     observers: HashMap<u32, Observer>,
 }
 
@@ -26,7 +26,7 @@ struct Change {
 }
 
 struct SubjectChange {
-    what: (Subject, u32),
+    what: (PolicyEntityKind, u32),
     at: u64,
 }
 
@@ -63,7 +63,7 @@ impl Observers {
         }
     }
 
-    pub(crate) fn subject_changed(&mut self, what: (Subject, u32), now: u64) {
+    pub(crate) fn subject_changed(&mut self, what: (PolicyEntityKind, u32), now: u64) {
         self.forget_subject(what);
         self.step += 1;
         self.changed.insert(self.step, SubjectChange { what, at: now });
@@ -71,7 +71,7 @@ impl Observers {
     }
 
     /// Must be called when a row is freed, because another subject may get it.
-    pub(crate) fn forget_subject(&mut self, what: (Subject, u32)) {
+    pub(crate) fn forget_subject(&mut self, what: (PolicyEntityKind, u32)) {
         if let Some(step) = self.latest.remove(&what) {
             self.changed.remove(&step);
         }

@@ -1,7 +1,7 @@
 //! All policies of one kind: their rows and their sides.
 
 use super::{
-    Lists, Semantic, Subject,
+    Lists, PolicyEntityKind, Semantic,
     names::Names,
     population::Population,
     role_index::RoleIndex,
@@ -15,7 +15,7 @@ const PAIRS: usize = 64;
 
 pub(super) struct PolicyIndex {
     names: Names,
-    role_indexes: Vec<(Subject, RoleIndex)>,
+    role_indexes: Vec<(PolicyEntityKind, RoleIndex)>,
 }
 
 /// The key of subjects that are matched by the same policies: their attributes, and the id if a policy names it.
@@ -31,27 +31,27 @@ pub(super) struct Populations {
 }
 
 impl Populations {
-    pub(crate) fn of(&self, subject: Subject) -> &Population {
+    pub(crate) fn of(&self, subject: PolicyEntityKind) -> &Population {
         match subject {
-            Subject::Identity => &self.identities,
-            Subject::Service => &self.services,
-            Subject::EdgeRouter => &self.edge_routers,
-            Subject::PostureCheck => &self.posture_checks,
+            PolicyEntityKind::Identity => &self.identities,
+            PolicyEntityKind::Service => &self.services,
+            PolicyEntityKind::EdgeRouter => &self.edge_routers,
+            PolicyEntityKind::PostureCheck => &self.posture_checks,
         }
     }
 
-    pub(crate) fn of_mut(&mut self, subject: Subject) -> &mut Population {
+    pub(crate) fn of_mut(&mut self, subject: PolicyEntityKind) -> &mut Population {
         match subject {
-            Subject::Identity => &mut self.identities,
-            Subject::Service => &mut self.services,
-            Subject::EdgeRouter => &mut self.edge_routers,
-            Subject::PostureCheck => &mut self.posture_checks,
+            PolicyEntityKind::Identity => &mut self.identities,
+            PolicyEntityKind::Service => &mut self.services,
+            PolicyEntityKind::EdgeRouter => &mut self.edge_routers,
+            PolicyEntityKind::PostureCheck => &mut self.posture_checks,
         }
     }
 }
 
 impl PolicyIndex {
-    pub(crate) fn new(role_indexes: &[Subject]) -> PolicyIndex {
+    pub(crate) fn new(role_indexes: &[PolicyEntityKind]) -> PolicyIndex {
         PolicyIndex { names: Names::default(), role_indexes: role_indexes.iter().map(|subject| (*subject, RoleIndex::default())).collect() }
     }
 
@@ -59,7 +59,7 @@ impl PolicyIndex {
         &self.names
     }
 
-    pub(crate) fn role_index(&self, subject: Subject) -> Option<&RoleIndex> {
+    pub(crate) fn role_index(&self, subject: PolicyEntityKind) -> Option<&RoleIndex> {
         self.role_indexes.iter().find(|(of, _)| *of == subject).map(|(_, role_index)| role_index)
     }
 
@@ -87,13 +87,14 @@ impl PolicyIndex {
             self.role_indexes.iter().map(|(subject, role_index)| Some((*subject, role_index.list(policy)?))).collect();
         let lists = lists?;
         let semantic = lists.first()?.1.semantic();
-        let entries = |(subject, list): (Subject, &List)| (subject, list.entries(|attribute| all.of(subject).attribute_name(attribute)));
+        let entries =
+            |(subject, list): (PolicyEntityKind, &List)| (subject, list.entries(|attribute| all.of(subject).attribute_name(attribute)));
         Some((semantic, lists.into_iter().map(entries).collect()))
     }
 
     /// The class of a subject. Subjects of one class are matched by the same policies: they have the same attributes,
     /// and no policy names one of them by id.
-    pub(crate) fn class(&self, subject: Subject, row: u32, all: &Populations) -> Option<SubjectClass> {
+    pub(crate) fn class(&self, subject: PolicyEntityKind, row: u32, all: &Populations) -> Option<SubjectClass> {
         let population = all.of(subject);
         let id = population.names().text(row)?;
         let named = self.role_index(subject).is_some_and(|role_index| role_index.names(id));
@@ -110,19 +111,25 @@ impl PolicyIndex {
     }
 
     /// The policies that match a subject on its side.
-    pub(crate) fn of(&self, subject: Subject, row: u32, all: &Populations) -> RoaringBitmap {
+    pub(crate) fn of(&self, subject: PolicyEntityKind, row: u32, all: &Populations) -> RoaringBitmap {
         let of = |role_index: &RoleIndex| all.of(subject).subject(row).map(|(id, roles)| role_index.of(id, roles));
         self.role_index(subject).and_then(of).unwrap_or_default()
     }
 
     /// The subjects that at least one of the policies matches on one side.
-    pub(crate) fn members(&self, policies: &RoaringBitmap, subject: Subject, all: &Populations) -> RoaringBitmap {
+    pub(crate) fn members(&self, policies: &RoaringBitmap, subject: PolicyEntityKind, all: &Populations) -> RoaringBitmap {
         self.role_index(subject).map(|role_index| role_index.members(policies, all.of(subject))).unwrap_or_default()
     }
 
     /// Whether any policy matches both subjects. Gives the same answer as [`PolicyIndex::linking`], but if few bitmaps
     /// are proposed on both sides, they are not united.
-    pub(crate) fn links(&self, one: (Subject, u32), other: (Subject, u32), among: &RoaringBitmap, all: &Populations) -> bool {
+    pub(crate) fn links(
+        &self,
+        one: (PolicyEntityKind, u32),
+        other: (PolicyEntityKind, u32),
+        among: &RoaringBitmap,
+        all: &Populations,
+    ) -> bool {
         let Some((near, far)) = self.end(one, all).zip(self.end(other, all)) else { return false };
         let (ones, others) = (near.proposals(), far.proposals());
         if ones.len() * others.len() > PAIRS {
@@ -137,8 +144,8 @@ impl PolicyIndex {
     /// explanations. Lazy, so that permission costs no more than finding the first policy.
     pub(crate) fn linking<'a>(
         &'a self,
-        one: (Subject, u32),
-        other: (Subject, u32),
+        one: (PolicyEntityKind, u32),
+        other: (PolicyEntityKind, u32),
         among: &RoaringBitmap,
         all: &'a Populations,
     ) -> impl Iterator<Item = (u32, MatchReason<'a>, MatchReason<'a>)> + use<'a> {
@@ -149,7 +156,7 @@ impl PolicyIndex {
         })
     }
 
-    fn end<'a>(&'a self, (subject, row): (Subject, u32), all: &'a Populations) -> Option<End<'a>> {
+    fn end<'a>(&'a self, (subject, row): (PolicyEntityKind, u32), all: &'a Populations) -> Option<End<'a>> {
         let (id, roles) = all.of(subject).subject(row)?;
         Some(End { role_index: self.role_index(subject)?, id, roles })
     }

@@ -5,7 +5,7 @@
 //! between which the lock is released.
 
 use super::{
-    Delta, Engine, Policy, PolicyKind, Right, Subject,
+    Delta, Engine, Policy, PolicyEntityKind, PolicyKind, Right,
     policy_index::{PolicyIndex, SubjectClass},
     role_diff::difference,
 };
@@ -58,7 +58,7 @@ impl Difference {
     ///
     /// # Errors
     /// The first error of `name`.
-    pub fn named<N, E>(&self, name: impl Fn(Subject, &str) -> Result<N, E>) -> Result<Difference<N>, E> {
+    pub fn named<N, E>(&self, name: impl Fn(PolicyEntityKind, &str) -> Result<N, E>) -> Result<Difference<N>, E> {
         let counted = |subject, Counted { count, first }: &Counted<Arc<str>>| {
             let first: Result<Vec<N>, E> = first.iter().map(|id| name(subject, id)).collect();
             Ok(Counted { count: *count, first: first? })
@@ -100,7 +100,7 @@ pub(super) struct Preview<'n> {
     /// The changes not examined yet, each with the row of its subject.
     unseen: Zip<slice::Iter<'n, Delta>, vec::IntoIter<Option<u32>>>,
     /// The subjects that would be deleted. They reach nothing afterwards, so that nothing is evaluated for them.
-    gone: HashMap<Subject, RoaringBitmap>,
+    gone: HashMap<PolicyEntityKind, RoaringBitmap>,
     generation: u64,
     parts: [Part; 4],
 }
@@ -113,7 +113,7 @@ struct Part {
     /// The subjects not grouped yet, on either side.
     loose: [RoaringBitmap; 2],
     /// Groups of subjects with the same reach before and the same after, by side and by class before and after.
-    groups: HashMap<(Subject, [Option<SubjectClass>; 2]), RoaringBitmap>,
+    groups: HashMap<(PolicyEntityKind, [Option<SubjectClass>; 2]), RoaringBitmap>,
     gained: Pairs,
     lost: Pairs,
 }
@@ -129,16 +129,18 @@ struct Pairs {
 struct Relation {
     kind: PolicyKind,
     right: Option<Right>,
-    who: Subject,
-    what: Subject,
+    who: PolicyEntityKind,
+    what: PolicyEntityKind,
 }
 
-static DIAL: Relation = Relation { kind: PolicyKind::Service, right: Some(Right::Dial), who: Subject::Identity, what: Subject::Service };
-static BIND: Relation = Relation { kind: PolicyKind::Service, right: Some(Right::Bind), who: Subject::Identity, what: Subject::Service };
+static DIAL: Relation =
+    Relation { kind: PolicyKind::Service, right: Some(Right::Dial), who: PolicyEntityKind::Identity, what: PolicyEntityKind::Service };
+static BIND: Relation =
+    Relation { kind: PolicyKind::Service, right: Some(Right::Bind), who: PolicyEntityKind::Identity, what: PolicyEntityKind::Service };
 static IDENTITY_ROUTERS: Relation =
-    Relation { kind: PolicyKind::EdgeRouter, right: None, who: Subject::Identity, what: Subject::EdgeRouter };
+    Relation { kind: PolicyKind::EdgeRouter, right: None, who: PolicyEntityKind::Identity, what: PolicyEntityKind::EdgeRouter };
 static SERVICE_ROUTERS: Relation =
-    Relation { kind: PolicyKind::ServiceEdgeRouter, right: None, who: Subject::Service, what: Subject::EdgeRouter };
+    Relation { kind: PolicyKind::ServiceEdgeRouter, right: None, who: PolicyEntityKind::Service, what: PolicyEntityKind::EdgeRouter };
 
 impl Engine {
     /// What changes would give and take, with at most `limit` ids in each list.
@@ -158,9 +160,9 @@ impl<'n> Preview<'n> {
     /// Starts a preview of changes that are [`in_order`].
     pub(crate) fn new(engine: &mut Engine, delta: &'n [Delta]) -> Self {
         let rows = rows(engine, delta);
-        let mut gone: HashMap<Subject, RoaringBitmap> = HashMap::new();
+        let mut gone: HashMap<PolicyEntityKind, RoaringBitmap> = HashMap::new();
         for (delta, row) in delta.iter().zip(&rows) {
-            if let Delta::Subject { subject, roles: None, .. } = delta {
+            if let Delta::PolicyEntityKind { subject, roles: None, .. } = delta {
                 gone.entry(*subject).or_default().extend(row);
             }
         }
@@ -237,10 +239,11 @@ impl<'n> Preview<'n> {
         }
         let parts = &self.parts;
         let classes = |engine: &Engine| -> Vec<Option<SubjectClass>> {
-            let class = |(at, side, row): &(usize, Subject, u32)| parts.get(*at)?.relation.index(engine).class(*side, *row, &engine.all);
+            let class =
+                |(at, side, row): &(usize, PolicyEntityKind, u32)| parts.get(*at)?.relation.index(engine).class(*side, *row, &engine.all);
             some.iter().map(class).collect()
         };
-        let is_gone = |(_, side, row): &(usize, Subject, u32)| self.gone.get(side).is_some_and(|rows| rows.contains(*row));
+        let is_gone = |(_, side, row): &(usize, PolicyEntityKind, u32)| self.gone.get(side).is_some_and(|rows| rows.contains(*row));
         let before = classes(engine);
         let after = if some.iter().all(is_gone) { vec![None; some.len()] } else { classes(&engine.as_if(self.delta)) };
         for ((at, side, row), classes) in some.iter().zip(before.into_iter().zip(after)) {
@@ -260,14 +263,14 @@ impl<'n> Preview<'n> {
         }
         let parts = &self.parts;
         let reach = |engine: &Engine| -> Vec<RoaringBitmap> {
-            let reach = |(at, side, rows, _): &(usize, Subject, RoaringBitmap, bool)| {
+            let reach = |(at, side, rows, _): &(usize, PolicyEntityKind, RoaringBitmap, bool)| {
                 Some(parts.get(*at)?.relation.reach(engine, *side, rows.min()))
             };
             some.iter().map(|group| reach(group).unwrap_or_default()).collect()
         };
         let before = reach(engine);
         // A subject without a class afterwards is deleted and reaches nothing.
-        let stays = |group: &(usize, Subject, RoaringBitmap, bool)| group.3;
+        let stays = |group: &(usize, PolicyEntityKind, RoaringBitmap, bool)| group.3;
         let after = if some.iter().any(stays) { reach(&engine.as_if(self.delta)) } else { vec![RoaringBitmap::new(); some.len()] };
         for (((at, side, rows, _), before), after) in some.iter().zip(before).zip(after) {
             if let Some(part) = self.parts.get_mut(*at) {
@@ -280,11 +283,11 @@ impl<'n> Preview<'n> {
 /// The row of the subject of each change; for a new subject the row that it would get.
 fn rows(engine: &mut Engine, delta: &[Delta]) -> Vec<Option<u32>> {
     let row = |engine: &Engine, delta: &Delta| match delta {
-        Delta::Subject { subject, id, .. } => engine.row(*subject, id),
+        Delta::PolicyEntityKind { subject, id, .. } => engine.row(*subject, id),
         Delta::Policy { .. } => None,
     };
     let now: Vec<_> = delta.iter().map(|delta| row(engine, delta)).collect();
-    if !delta.iter().zip(&now).any(|(delta, row)| matches!(delta, Delta::Subject { .. }) && row.is_none()) {
+    if !delta.iter().zip(&now).any(|(delta, row)| matches!(delta, Delta::PolicyEntityKind { .. }) && row.is_none()) {
         return now;
     }
     let what_if = engine.as_if(delta);
@@ -294,12 +297,12 @@ fn rows(engine: &mut Engine, delta: &[Delta]) -> Vec<Option<u32>> {
 /// Each subject and policy once, with its last state; deleted subjects come last.
 pub(super) fn in_order(delta: &[Delta]) -> Vec<Delta> {
     let about = |delta: &Delta| match delta {
-        Delta::Subject { subject, id, .. } => (Some(*subject), None, id.clone()),
+        Delta::PolicyEntityKind { subject, id, .. } => (Some(*subject), None, id.clone()),
         Delta::Policy { kind, id, .. } => (None, Some(*kind), id.clone()),
     };
     let last: HashMap<_, &Delta> = delta.iter().map(|delta| (about(delta), delta)).collect();
     let mut last: Vec<Delta> = last.into_values().cloned().collect();
-    last.sort_by_key(|delta| matches!(delta, Delta::Subject { roles: None, .. }));
+    last.sort_by_key(|delta| matches!(delta, Delta::PolicyEntityKind { roles: None, .. }));
     last
 }
 
@@ -320,8 +323,8 @@ impl Part {
         let of = self.relation;
         let [whos, whats] = &mut self.loose;
         match (before, after) {
-            (_, Delta::Subject { subject, .. }) if *subject == of.who => whos.extend(row),
-            (_, Delta::Subject { subject, .. }) if *subject == of.what => whats.extend(row),
+            (_, Delta::PolicyEntityKind { subject, .. }) if *subject == of.who => whos.extend(row),
+            (_, Delta::PolicyEntityKind { subject, .. }) if *subject == of.what => whats.extend(row),
             (Delta::Policy { policy: before, .. }, Delta::Policy { kind, policy: after, .. }) if *kind == of.kind => {
                 let [before, after] = [before, after].map(|policy| policy.as_ref().filter(|policy| policy.right == of.right));
                 of.concerned_by(engine, before, after, whos, whats);
@@ -331,7 +334,7 @@ impl Part {
     }
 
     /// Counts what subjects of one side reach before and after.
-    fn count_difference(&mut self, side: Subject, rows: &RoaringBitmap, before: RoaringBitmap, after: RoaringBitmap) {
+    fn count_difference(&mut self, side: PolicyEntityKind, rows: &RoaringBitmap, before: RoaringBitmap, after: RoaringBitmap) {
         let is_who = side == self.relation.who;
         let (mut gained, mut lost) = (&after - &before, before - after);
         if !is_who {
@@ -388,7 +391,7 @@ impl Relation {
     }
 
     /// What one subject reaches on the other side.
-    fn reach(&self, engine: &Engine, from: Subject, row: Option<u32>) -> RoaringBitmap {
+    fn reach(&self, engine: &Engine, from: PolicyEntityKind, row: Option<u32>) -> RoaringBitmap {
         let to = if from == self.who { self.what } else { self.who };
         let mut policies = row.map(|row| self.index(engine).of(from, row, &engine.all)).unwrap_or_default();
         if let Some(right) = self.right {

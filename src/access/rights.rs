@@ -1,7 +1,7 @@
 //! What an identity may dial and bind, and which edge routers an identity or service reaches, evaluated once per class.
 
 use super::{
-    Right, Subject,
+    PolicyEntityKind, Right,
     policy_index::{PolicyIndex, Populations, SubjectClass},
 };
 use roaring::RoaringBitmap;
@@ -37,11 +37,11 @@ impl Rights {
     }
 
     /// Whether a service, or a posture check of a policy that grants something, is visible to the identity.
-    pub(super) fn shows(&self, subject: Subject, row: u32) -> bool {
+    pub(super) fn shows(&self, subject: PolicyEntityKind, row: u32) -> bool {
         match subject {
-            Subject::Service => self.dial.contains(row) || self.bind.contains(row),
-            Subject::PostureCheck => self.posture_checks.contains(row),
-            Subject::Identity | Subject::EdgeRouter => false,
+            PolicyEntityKind::Service => self.dial.contains(row) || self.bind.contains(row),
+            PolicyEntityKind::PostureCheck => self.posture_checks.contains(row),
+            PolicyEntityKind::Identity | PolicyEntityKind::EdgeRouter => false,
         }
     }
 }
@@ -90,7 +90,7 @@ const CLASSES: usize = 512;
 #[derive(Default)]
 pub(super) struct Evaluated {
     rights: BoundedCache<SubjectClass, Rights>,
-    reaches: BoundedCache<(Subject, SubjectClass), RoaringBitmap>,
+    reaches: BoundedCache<(PolicyEntityKind, SubjectClass), RoaringBitmap>,
     hasher: RandomState,
 }
 
@@ -128,16 +128,22 @@ impl Evaluated {
     }
 
     /// The edge routers that policies of a kind connect with an identity or a service.
-    pub(crate) fn reach(&mut self, subject: Subject, row: u32, policies: &PolicyIndex, all: &Populations) -> Option<Arc<RoaringBitmap>> {
+    pub(crate) fn reach(
+        &mut self,
+        subject: PolicyEntityKind,
+        row: u32,
+        policies: &PolicyIndex,
+        all: &Populations,
+    ) -> Option<Arc<RoaringBitmap>> {
         let class = (subject, policies.class(subject, row, all)?);
         self.reaches.find(&class).or_else(|| {
-            let routers = policies.members(&policies.of(subject, row, all), Subject::EdgeRouter, all);
+            let routers = policies.members(&policies.of(subject, row, all), PolicyEntityKind::EdgeRouter, all);
             Some(self.reaches.keep(class, routers))
         })
     }
 
     pub(crate) fn of(&mut self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
-        let class = policies.class(Subject::Identity, identity, all)?;
+        let class = policies.class(PolicyEntityKind::Identity, identity, all)?;
         self.rights.find(&class).or_else(|| {
             let rights = self.evaluate(identity, policies, types, all);
             Some(self.rights.keep(class, rights))
@@ -147,13 +153,13 @@ impl Evaluated {
     fn evaluate(&self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Rights {
         let mut rights = Rights::default();
         for ((right, checks), alike) in alternatives(identity, policies, types, all) {
-            let services = policies.members(&alike, Subject::Service, all);
+            let services = policies.members(&alike, PolicyEntityKind::Service, all);
             if services.is_empty() {
                 continue;
             }
             let checks: RoaringBitmap = checks.into_iter().collect();
-            let under = all.of(Subject::PostureCheck).fingerprint(&checks);
-            let what = all.of(Subject::Service).fingerprint(&services);
+            let under = all.of(PolicyEntityKind::PostureCheck).fingerprint(&checks);
+            let what = all.of(PolicyEntityKind::Service).fingerprint(&services);
             rights.fingerprint = rights.fingerprint.wrapping_add(self.hasher.hash_one((right, under, what)));
             rights.posture_checks |= checks;
             match right {
@@ -169,13 +175,13 @@ impl Evaluated {
 
 /// The identity's policies, grouped by type and set of posture checks. Most have no checks; they are split off at once.
 fn alternatives(identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
-    let mine = policies.of(Subject::Identity, identity, all);
-    let asking = policies.role_index(Subject::PostureCheck).map(|side| side.listing().clone()).unwrap_or_default();
+    let mine = policies.of(PolicyEntityKind::Identity, identity, all);
+    let asking = policies.role_index(PolicyEntityKind::PostureCheck).map(|side| side.listing().clone()).unwrap_or_default();
     let mut alternatives = BTreeMap::<_, RoaringBitmap>::new();
     for right in [Right::Dial, Right::Bind] {
         let mine = &mine & types.of(right);
         for policy in &mine & &asking {
-            let checks = policies.members(&[policy].into(), Subject::PostureCheck, all);
+            let checks = policies.members(&[policy].into(), PolicyEntityKind::PostureCheck, all);
             alternatives.entry((right, checks.iter().collect())).or_default().insert(policy);
         }
         *alternatives.entry((right, Vec::new())).or_default() |= mine - &asking;

@@ -1,23 +1,23 @@
 //! The subjects that the role lists of a policy name, and those for whom a change of the lists may matter. Like an
 //! index it only proposes; the match rule decides.
 
-use super::{Engine, Policy, Semantic, Subject};
+use super::{Engine, Policy, PolicyEntityKind, Semantic};
 use roaring::{MultiOps, RoaringBitmap};
 use std::collections::HashSet;
 
 impl Policy {
     /// The subjects named on a side.
-    pub(super) fn named(&self, engine: &Engine, side: Subject) -> RoaringBitmap {
+    pub(super) fn named(&self, engine: &Engine, side: PolicyEntityKind) -> RoaringBitmap {
         named(engine, side, self.semantic, self.entries(side).map(String::as_str))
     }
 
-    fn entries(&self, side: Subject) -> impl Iterator<Item = &String> {
+    fn entries(&self, side: PolicyEntityKind) -> impl Iterator<Item = &String> {
         self.lists.iter().filter(move |(of, _)| *of == side).flat_map(|(_, entries)| entries)
     }
 }
 
 /// The subjects that may be named on a side by only one of two policies.
-pub(super) fn difference(engine: &Engine, side: Subject, before: Option<&Policy>, after: Option<&Policy>) -> RoaringBitmap {
+pub(super) fn difference(engine: &Engine, side: PolicyEntityKind, before: Option<&Policy>, after: Option<&Policy>) -> RoaringBitmap {
     let (Some(before), Some(after)) = (before, after) else {
         return before.or(after).map(|policy| policy.named(engine, side)).unwrap_or_default();
     };
@@ -34,7 +34,7 @@ pub(super) fn difference(engine: &Engine, side: Subject, before: Option<&Policy>
 
 const EVERYONE: &str = "#all";
 
-fn named<'n>(engine: &Engine, side: Subject, semantic: Semantic, entries: impl Iterator<Item = &'n str>) -> RoaringBitmap {
+fn named<'n>(engine: &Engine, side: PolicyEntityKind, semantic: Semantic, entries: impl Iterator<Item = &'n str>) -> RoaringBitmap {
     let population = engine.all.of(side);
     let (mut carriers, mut ids) = (Vec::new(), RoaringBitmap::new());
     for entry in entries {

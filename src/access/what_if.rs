@@ -1,12 +1,12 @@
 //! Updates of subjects and policies, applied for good or temporarily.
 
-use super::{Engine, Policy, PolicyKind, Subject};
+use super::{Engine, Policy, PolicyEntityKind, PolicyKind};
 use std::ops::Deref;
 
 /// A subject or a policy as it is from now on; `None` means deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
-    Subject { subject: Subject, id: String, roles: Option<Vec<String>> },
+    PolicyEntityKind { subject: PolicyEntityKind, id: String, roles: Option<Vec<String>> },
     Policy { kind: PolicyKind, id: String, policy: Option<Policy> },
 }
 
@@ -21,8 +21,8 @@ impl Engine {
     /// Applies an update.
     pub fn apply(&mut self, delta: &Delta, now: u64) {
         match delta {
-            Delta::Subject { subject, id, roles: Some(roles) } => self.put_subject(*subject, id, roles, now),
-            Delta::Subject { subject, id, roles: None } => self.remove_subject(*subject, id, now),
+            Delta::PolicyEntityKind { subject, id, roles: Some(roles) } => self.put_subject(*subject, id, roles, now),
+            Delta::PolicyEntityKind { subject, id, roles: None } => self.remove_subject(*subject, id, now),
             Delta::Policy { id, policy: Some(policy), .. } => self.put_policy(id, policy, now),
             Delta::Policy { kind, id, policy: None } => self.remove_policy(*kind, id, now),
         }
@@ -39,8 +39,8 @@ impl Engine {
     pub(super) fn exchange(&mut self, delta: &Delta) -> Delta {
         let before = self.known(delta);
         match delta {
-            Delta::Subject { subject, id, roles: Some(roles) } => _ = self.all.of_mut(*subject).put(id, roles),
-            Delta::Subject { subject, id, roles: None } => _ = self.all.of_mut(*subject).remove(id),
+            Delta::PolicyEntityKind { subject, id, roles: Some(roles) } => _ = self.all.of_mut(*subject).put(id, roles),
+            Delta::PolicyEntityKind { subject, id, roles: None } => _ = self.all.of_mut(*subject).remove(id),
             Delta::Policy { id, policy: Some(policy), .. } => _ = self.write(id, policy),
             Delta::Policy { kind, id, policy: None } => _ = self.erase(*kind, id),
         }
@@ -50,8 +50,8 @@ impl Engine {
     /// The current state of what an update is about.
     pub(super) fn known(&self, delta: &Delta) -> Delta {
         match delta {
-            Delta::Subject { subject, id, .. } => {
-                Delta::Subject { subject: *subject, id: id.clone(), roles: self.all.of(*subject).attributes_of(id) }
+            Delta::PolicyEntityKind { subject, id, .. } => {
+                Delta::PolicyEntityKind { subject: *subject, id: id.clone(), roles: self.all.of(*subject).attributes_of(id) }
             }
             Delta::Policy { kind, id, .. } => {
                 let index = self.index(*kind);

@@ -116,22 +116,22 @@ impl WrongCodes {
         Self { failures: Mutex::new(FailureTable::new(limits.remembered)), limits: limits.clone() }
     }
 
-    /// Judges a code, unless too many were wrong. `judge` returns what the code proves and whether for the first time. A code that is
+    /// Checks a code, unless too many were wrong. `check` returns what the code proves and whether for the first time. A code that is
     /// correct for the first time resets the counts of its session and network; a reused one counts as wrong. The lock allows one attempt
     /// at a time, so that parallel attempts do not exceed the limit.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the limit is reached, before the code is judged; the errors of `judge`.
-    pub(crate) fn judge<T>(
+    /// [`Error::Busy`] if the limit is reached, before the code is checked; the errors of `check`.
+    pub(crate) fn check<T>(
         &self,
         identity: &str,
         attempt: &Attempt,
         now: Timestamp,
-        judge: impl FnOnce() -> Result<Option<(T, bool)>>,
+        check: impl FnOnce() -> Result<Option<(T, bool)>>,
     ) -> Result<Option<T>> {
         let mut failures = self.lock();
         self.refuse(&failures, identity, attempt, now)?;
-        let judged = judge()?;
+        let judged = check()?;
         let counts = failures.note(identity, now);
         if matches!(judged, Some((_, true))) {
             counts.reset(attempt, now)

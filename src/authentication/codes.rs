@@ -38,7 +38,7 @@ struct Secrets {
 
 /// What an accepted code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
+pub enum AcceptedCode {
     /// The one-time code of this step (30-second steps since 1970).
     Step(u64),
     /// The recovery code at this index of the list.
@@ -99,7 +99,7 @@ impl Codes {
     ///
     /// # Errors
     /// [`Refusal::MfaInvalidToken`]; [`Error::Busy`] after too many of those.
-    pub fn judge(&self, record: &mut Record<Mfa>, attempt: &Attempt, purpose: Purpose, now: Timestamp) -> Result<Proof> {
+    pub fn verify(&self, record: &mut Record<Mfa>, attempt: &Attempt, purpose: Purpose, now: Timestamp) -> Result<AcceptedCode> {
         let Attempt { code, session, .. } = attempt;
         let wrong = Error::Refused(Refusal::MfaInvalidToken);
         if code.is_empty() {
@@ -109,19 +109,19 @@ impl Codes {
         let totp = totp(&secrets)?;
         let identity = record.spec.identity_id.clone();
         let known = recent(std::mem::take(&mut record.state.used), now);
-        let proof = self.wrong.judge(identity.as_str(), attempt, now, || {
+        let proof = self.wrong.check(identity.as_str(), attempt, now, || {
             if let Some(step) = totp.check(code, now.seconds().unsigned_abs()) {
                 let used: Vec<&UsedCode> = known.iter().filter(|used| used.step == step).collect();
-                return Ok(purpose.may_use(session, &used).then_some((Proof::Step(step), used.is_empty())));
+                return Ok(purpose.may_use(session, &used).then_some((AcceptedCode::Step(step), used.is_empty())));
             }
             let is_taken = matches!(purpose, Purpose::Enter | Purpose::Renew | Purpose::Remove);
             let place = || secrets.recovery_codes.iter().position(|known| same(known, code));
-            Ok(if is_taken { place().map(|at| (Proof::Recovery(at), true)) } else { None })
+            Ok(if is_taken { place().map(|at| (AcceptedCode::Recovery(at), true)) } else { None })
         })?;
         record.state.used = known;
         match proof {
-            Some(Proof::Step(step)) => record.state.used.push(UsedCode { step, session: session.clone(), purpose }),
-            Some(Proof::Recovery(at)) => {
+            Some(AcceptedCode::Step(step)) => record.state.used.push(UsedCode { step, session: session.clone(), purpose }),
+            Some(AcceptedCode::Recovery(at)) => {
                 secrets.recovery_codes.remove(at);
                 record.spec.sealed = self.sealed(&identity, &secrets)?;
             }

@@ -17,7 +17,7 @@ const HALF_LIFE: u32 = 64;
 
 /// The source of a job.
 #[derive(Debug, Clone, Default)]
-pub struct Asker {
+pub struct Requester {
     /// The source address of the request.
     pub address: Option<IpAddr>,
     /// The given user name, or the id of the identity whose password is set.
@@ -123,7 +123,7 @@ impl FairQueue {
     }
 
     /// Adds a job. A full queue drops one job, which may be this one.
-    pub(crate) fn push(&self, asker: &Asker, job: Job) {
+    pub(crate) fn push(&self, asker: &Requester, job: Job) {
         let by = [self.hasher.hash_one(asker.address.map(network)), self.hasher.hash_one(&asker.name)];
         let mut state = self.lock();
         let arrival = state.arrivals;
@@ -187,13 +187,13 @@ mod tests {
         }
     }
 
-    fn asker(address: &str, name: &str) -> Asker {
-        Asker { address: Some(address.parse().unwrap()), name: name.into() }
+    fn asker(address: &str, name: &str) -> Requester {
+        Requester { address: Some(address.parse().unwrap()), name: name.into() }
     }
 
     /// Keeps the queue full with a flood while an honest caller asks again whenever it was served. Returns how many of the turns went to
     /// the honest caller, and whether one of its jobs was dropped.
-    fn share(flood: impl Fn(usize) -> Asker, honest: &Asker, turns: usize) -> (usize, bool) {
+    fn share(flood: impl Fn(usize) -> Requester, honest: &Requester, turns: usize) -> (usize, bool) {
         let (waiting, fates) = (FairQueue::new(16), Fates::default());
         let (mut asked, mut served, mut refused) = (0, 0, false);
         for _ in 0..turns {
@@ -221,7 +221,7 @@ mod tests {
         let from_one_place = |n: usize| asker("198.51.100.1", &format!("name-{n}"));
         let at_one_name = |n: usize| asker(&format!("10.0.{}.{}", n / 250 % 250, n % 250), "victim");
         let from_one_network = |n: usize| asker(&format!("2001:db8::{:x}", n % 60_000), &format!("name-{n}"));
-        let floods: [&dyn Fn(usize) -> Asker; 3] = [&from_one_place, &at_one_name, &from_one_network];
+        let floods: [&dyn Fn(usize) -> Requester; 3] = [&from_one_place, &at_one_name, &from_one_network];
         for (at, flood) in floods.into_iter().enumerate() {
             let (served, _) = share(flood, &honest, 200);
             assert!(served >= 99, "flood {at}: {served} of 200");

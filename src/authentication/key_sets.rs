@@ -13,7 +13,7 @@ use tokio::{sync::Semaphore, task::JoinHandle};
 use crate::{
     clock::Timestamp,
     config,
-    entity::{ExternalJwtSigner, Record, endpoint::Endpoint},
+    entity::{ExternalJwtSigner, Record, signer_url::SignerUrl},
     error::{Error, Result},
     outbound::Client,
     pki::{KeySet, jwt::Verifier},
@@ -123,7 +123,7 @@ impl KeySets {
         }
         source.with(|state| state.tried = Some((now, false)));
         // An earlier release accepted any address. The address is not logged: it may hold a secret.
-        let admitted = Endpoint::read(&source.endpoint).ok_or(NO_ADDRESS).and_then(|read| read.admit(self.0.settings.allow_http));
+        let admitted = SignerUrl::read(&source.endpoint).ok_or(NO_ADDRESS).and_then(|read| read.admit(self.0.settings.allow_http));
         if let Err(reason) = admitted {
             return tracing::warn!(signer = source.signer, reason, "no key set is fetched");
         }

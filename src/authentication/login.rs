@@ -4,8 +4,8 @@ use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
 use super::{
-    Asker, Caller, FailureCount, Passwords, SessionSlot, mfa,
-    trust::{self, Judgement},
+    Caller, FailureCount, Passwords, Requester, SessionSlot, mfa,
+    trust::{self, ChainPolicy},
 };
 use crate::{
     change::{Change, Changes, Lifecycle, identity::disable, session_certificate},
@@ -80,7 +80,7 @@ pub(crate) async fn password(
     changes: &Changes,
     passwords: &Passwords,
     now: Timestamp,
-    asker: &Asker,
+    asker: &Requester,
     password: String,
 ) -> Result<Principal> {
     let found = store.read(|tx| tx.find_by::<Authenticator>("updbUsername", &asker.name))?;
@@ -147,7 +147,7 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>) -> Result<()> {
 pub(crate) fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
     let chain: Vec<Certificate> = presented.iter().map_while(|der| Certificate::from_der(der).ok()).collect();
     let leaf = chain.first().ok_or(Error::InvalidAuth)?;
-    let how = Judgement::of_login(now.seconds());
+    let how = ChainPolicy::of_login(now.seconds());
     let found = store.read(|tx| {
         if !trust::is_ours(keystore, &chain, how) {
             let ca = trust::authority(tx, &chain, how, Record::lets_in)?.ok_or(Error::InvalidAuth)?;

@@ -28,7 +28,7 @@ pub(crate) mod trust;
 pub(crate) use api_tokens::ApiTokens;
 pub use code_failures::Attempt;
 pub use codes::Codes;
-pub use fair_queue::Asker;
+pub use fair_queue::Requester;
 pub(crate) use fair_queue::network;
 pub(crate) use login_links::LoginLinks;
 pub use password_failures::FailureCount;

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use super::{
-    fair_queue::{Asker, FairQueue, JobOutcome},
+    fair_queue::{FairQueue, JobOutcome, Requester},
     password_failures::{FailureCount, WrongPasswords},
 };
 use crate::{
@@ -93,7 +93,7 @@ impl Passwords {
     ) -> Result<String> {
         let policy = store.read(|tx| tx.get(tx.get(identity)?.spec.auth_policy()))?;
         policy.spec.primary.updb.check_password(&password)?;
-        let asker = Asker { address, name: identity.to_string() };
+        let asker = Requester { address, name: identity.to_string() };
         let (scrypt, password) = (self.scrypt, Zeroizing::new(password));
         self.queued(&asker, move || hashed(&scrypt, &password)).await?
     }
@@ -102,7 +102,7 @@ impl Passwords {
     ///
     /// # Errors
     /// [`Error::Busy`]: the queue is full and this job was dropped.
-    pub async fn verify(&self, asker: &Asker, password: String, stored: Option<String>) -> Result<bool> {
+    pub async fn verify(&self, asker: &Requester, password: String, stored: Option<String>) -> Result<bool> {
         let (costliest, password) = (self.costliest.clone(), Zeroizing::new(password));
         self.queued(asker, move || compared(&password, stored.as_deref(), &costliest)).await
     }
@@ -125,7 +125,7 @@ impl Passwords {
         hashed(&self.scrypt, password)
     }
 
-    async fn queued<T: Send + 'static>(&self, asker: &Asker, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    async fn queued<T: Send + 'static>(&self, asker: &Requester, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job = move |outcome: JobOutcome| {
             // No hash is computed for a caller that is gone.

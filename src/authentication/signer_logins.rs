@@ -22,7 +22,7 @@ use super::{ApiTokens, fair_queue::network};
 use crate::{
     clock::Timestamp,
     config,
-    entity::{ExternalJwtSigner, Id, Record, endpoint::Endpoint, external_jwt_signer::TargetToken},
+    entity::{ExternalJwtSigner, Id, Record, external_jwt_signer::TargetToken, signer_url::SignerUrl},
     error::{Error, Result},
     outbound::{Answer, Client},
     pki::{self, jwt::claimed_nonce},
@@ -310,7 +310,7 @@ fn token(body: &[u8], login: &Waiting) -> Result<String, String> {
 }
 
 fn admit(url: &str, allow_http: bool) -> Result<(), String> {
-    let read = Endpoint::read(url).ok_or("an endpoint is not an http or https URL")?;
+    let read = SignerUrl::read(url).ok_or("an endpoint is not an http or https URL")?;
     read.admit(allow_http).map_err(str::to_owned)
 }
 

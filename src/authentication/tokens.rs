@@ -44,7 +44,7 @@ impl Tokens {
     /// # Errors
     /// [`Error::InvalidAuth`] for a token that is not valid; [`Error::Busy`] if too many requests wait for the signer's keys.
     pub async fn login(&self, store: &Store, now: Timestamp, token: &str) -> Result<Principal> {
-        let Named { identity, signer } = self.judge(store, now, token).await?.ok_or(Error::InvalidAuth)?;
+        let Named { identity, signer } = self.verify(store, now, token).await?.ok_or(Error::InvalidAuth)?;
         Ok(Principal { identity, basis: LoginBasis::Token(signer), judged: None, certificate: None })
     }
 
@@ -55,7 +55,7 @@ impl Tokens {
     /// The store cannot be read; [`Error::Busy`] as in [`Tokens::login`].
     pub(crate) async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Arc<Caller>) -> Result<()> {
         let Some(token) = token.filter(|_| caller.queries.iter().any(|query| query.is_token())) else { return Ok(()) };
-        let Some(named) = self.judge(store, now, token).await? else { return Ok(()) };
+        let Some(named) = self.verify(store, now, token).await? else { return Ok(()) };
         if caller.second_signer.as_ref() == Some(&named.signer) && named.identity == caller.identity.id {
             Arc::make_mut(caller).queries.retain(|query| !query.is_token());
         }
@@ -64,7 +64,7 @@ impl Tokens {
 
     /// The identity that a valid token names: signed with the key it names by an enabled signer it names, within its dates, for our
     /// audience.
-    async fn judge(&self, store: &Store, now: Timestamp, token: &str) -> Result<Option<Named>> {
+    async fn verify(&self, store: &Store, now: Timestamp, token: &str) -> Result<Option<Named>> {
         let Some(claimed) = Some(token).filter(|token| token.len() <= self.longest).and_then(|token| Claimed::read(token).ok()) else {
             return Ok(None);
         };

@@ -9,14 +9,14 @@ use crate::{
 
 /// How strictly a chain is checked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judgement {
+pub(crate) struct ChainPolicy {
     pub purpose: Purpose,
     pub leaf_dates: LeafDates,
     /// Unix seconds.
     pub now: i64,
 }
 
-impl Judgement {
+impl ChainPolicy {
     /// For a login: a certificate of any purpose; the auth policy decides about its dates.
     pub(crate) fn of_login(now: i64) -> Self {
         Self { purpose: Purpose::Any, leaf_dates: LeafDates::Ignore, now }
@@ -29,10 +29,10 @@ impl Judgement {
 }
 
 /// Whether this controller's own authority issued a chain (leaf first).
-pub(crate) fn is_ours(keystore: &Keystore, chain: &[Certificate], how: Judgement) -> bool {
+pub(crate) fn is_ours(keystore: &Keystore, chain: &[Certificate], how: ChainPolicy) -> bool {
     let authority = keystore.authority();
     let cas = authority.cas();
-    let Judgement { purpose, leaf_dates, now } = how;
+    let ChainPolicy { purpose, leaf_dates, now } = how;
     Verification { anchors: cas, intermediates: cas, now, purpose, leaf_dates }.anchor_of(chain).is_ok()
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn is_ours(keystore: &Keystore, chain: &[Certificate], how: Judgement
 pub(crate) fn authority(
     tx: &Read<'_>,
     chain: &[Certificate],
-    how: Judgement,
+    how: ChainPolicy,
     admitted: impl Fn(&Record<Ca>) -> bool,
 ) -> Result<Option<Record<Ca>>> {
     let mut cas = Vec::new();
@@ -55,11 +55,11 @@ pub(crate) fn authority(
 }
 
 /// The authority, among these, that issued a chain (leaf first).
-pub(crate) fn above(mut cas: Vec<Record<Ca>>, chain: &[Certificate], how: Judgement) -> Option<Record<Ca>> {
+pub(crate) fn above(mut cas: Vec<Record<Ca>>, chain: &[Certificate], how: ChainPolicy) -> Option<Record<Ca>> {
     let anchors: Vec<Anchor> = cas.iter().enumerate().flat_map(|(of, ca)| anchors_of(of, ca)).collect();
-    let Judgement { purpose, leaf_dates, now } = how;
-    let judge = Verification { anchors: &anchors, intermediates: &[], now, purpose, leaf_dates };
-    let of = judge.anchor_of(chain).ok()?.of;
+    let ChainPolicy { purpose, leaf_dates, now } = how;
+    let verification = Verification { anchors: &anchors, intermediates: &[], now, purpose, leaf_dates };
+    let of = verification.anchor_of(chain).ok()?.of;
     (of < cas.len()).then(|| cas.swap_remove(of))
 }
 

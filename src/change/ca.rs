@@ -46,8 +46,8 @@ pub(crate) fn verify(change: &Change<'_, '_>, id: &Id<Ca>, proof: &str) -> Resul
     let authority = Certificate::first(&ca.spec.cert_pem).map_err(|e| Error::Internal(format!("the certificate of ca {id}: {e}")))?;
     let now = change.now().seconds();
     let (anchors, intermediates) = (&[authority], &[]);
-    let judge = Verification { anchors, intermediates, now, purpose: Purpose::Any, leaf_dates: LeafDates::Enforce };
-    judge.anchor_of(&[proof]).map_err(|_| Error::Refused(Refusal::CertificateFailedValidation))?;
+    let verification = Verification { anchors, intermediates, now, purpose: Purpose::Any, leaf_dates: LeafDates::Enforce };
+    verification.anchor_of(&[proof]).map_err(|_| Error::Refused(Refusal::CertificateFailedValidation))?;
     ca.state.is_verified = true;
     change.put(ca)
 }

@@ -5,8 +5,8 @@ use crate::{
     clock::Timestamp,
     entity::{
         ExternalJwtSigner, Record,
-        endpoint::{Endpoint, USER_INFO, holds_user_info},
         external_jwt_signer::State,
+        signer_url::{SignerUrl, USER_INFO, holds_user_info},
     },
     error::{Error, Refusal, Result},
     pki::Certificate,
@@ -31,7 +31,7 @@ impl Lifecycle for ExternalJwtSigner {
 fn admit_addresses(old: Option<&ExternalJwtSigner>, new: &ExternalJwtSigner, change: &Change<'_, '_>) -> Result<()> {
     let changed = |of: fn(&ExternalJwtSigner) -> Option<&String>| of(new).filter(|now| old.and_then(of) != Some(now));
     if let Some(endpoint) = changed(|signer| signer.jwks_endpoint.as_ref()) {
-        let read = Endpoint::read(endpoint).ok_or_else(|| Error::invalid("jwksEndpoint", "must be an http or https URL", ""))?;
+        let read = SignerUrl::read(endpoint).ok_or_else(|| Error::invalid("jwksEndpoint", "must be an http or https URL", ""))?;
         read.admit(change.context.plain_key_sets).map_err(|reason| Error::invalid("jwksEndpoint", reason, ""))?;
     }
     if changed(|signer| signer.external_auth_url.as_ref()).is_some_and(|url| holds_user_info(url)) {

@@ -30,7 +30,7 @@ use crate::{
     built_in_router::{
         Answer, DialElsewhere, EDGE, Elsewhere, Failure, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
     },
-    entity::{EdgeRouter, FactsExt, Id, RouterLink, VersionInfo},
+    entity::{EdgeRouter, FactsExt, Id, RouterInfo, VersionInfo},
     error::Result,
     frame::{Builder, Frame},
     pki::Certificate,
@@ -55,7 +55,7 @@ pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &ru
         router: EdgeRouter::BUILT_IN.into(),
         kind: RouterKind::BuiltIn,
         address: None,
-        link: RouterLink { version, ..RouterLink::default() },
+        link: RouterInfo { version, ..RouterInfo::default() },
         listeners: vec![listener],
         weight: record.map_or((0, false), |record| (record.spec.cost, record.spec.no_traversal)),
     }));

@@ -20,7 +20,7 @@ use super::{
     presence::Presence,
     tunneler::Tunneler,
 };
-use crate::{entity::RouterLink, frame::Frame};
+use crate::{entity::RouterInfo, frame::Frame};
 
 /// Maximum requests of one router that are processed at the same time.
 const MAX_REQUESTS: usize = 1024;
@@ -46,7 +46,7 @@ pub(crate) struct RouterConnection {
     pub address: Option<SocketAddr>,
     pub since: Instant,
     /// What the router reports about itself, as shown on its record.
-    pub link: Mutex<RouterLink>,
+    pub link: Mutex<RouterInfo>,
     pub outbox: Outbox,
     /// Where it accepts links.
     listeners: Vec<Listener>,
@@ -85,7 +85,7 @@ pub(crate) struct Opened {
     pub router: String,
     pub kind: RouterKind,
     pub address: Option<SocketAddr>,
-    pub link: RouterLink,
+    pub link: RouterInfo,
     /// Where it accepts links.
     pub listeners: Vec<Listener>,
     /// The cost and the `noTraversal` of its record.

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     built_in_router::{Peer, read_hello},
-    entity::{EdgeRouter, FactsExt, Id, RouterLink, TransitRouter, VersionInfo, edge_router::State},
+    entity::{EdgeRouter, FactsExt, Id, RouterInfo, TransitRouter, VersionInfo, edge_router::State},
     error::Result,
     frame::{Builder, Frame, content as common, key as common_key},
     pki::Certificate,
@@ -128,7 +128,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
         router: known.id.clone(),
         kind: known.kind,
         address: peer.address,
-        link: RouterLink { since: Some(core.parts.rights.clock.now()), ..link(known.kind, version, &listeners) },
+        link: RouterInfo { since: Some(core.parts.rights.clock.now()), ..link(known.kind, version, &listeners) },
         listeners,
         weight: known.weight,
     };
@@ -201,10 +201,10 @@ fn version(text: &str) -> VersionInfo {
 }
 
 /// The link shown on the record of a router that has just said hello.
-fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::Listener]) -> RouterLink {
+fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::Listener]) -> RouterInfo {
     let sync_status = if kind == RouterKind::Edge { "SYNC_NEW" } else { "SYNC_UNKNOWN" };
     let listeners = listeners.iter().map(|listener| (listener.address.clone(), listener.protocol.clone())).collect();
-    RouterLink { sync_status: sync_status.into(), version, listeners, ..RouterLink::default() }
+    RouterInfo { sync_status: sync_status.into(), version, listeners, ..RouterInfo::default() }
 }
 
 /// Where a router accepts links. Other routers get this list, whose length is bounded by the length of a hello.

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::RouterLink,
+    entity::RouterInfo,
     frame::{Builder, Frame},
     online::Online,
 };
@@ -87,7 +87,7 @@ impl Registry {
     }
 
     /// Changes the link shown on a router's record, if this is its current connection.
-    pub(crate) fn update_link(&self, connection: &Arc<RouterConnection>, online: &Online, change: impl FnOnce(&mut RouterLink)) {
+    pub(crate) fn update_link(&self, connection: &Arc<RouterConnection>, online: &Online, change: impl FnOnce(&mut RouterInfo)) {
         let connections = self.connections.lock();
         let mut link = connection.link.lock();
         change(&mut link);

@@ -9,7 +9,7 @@ use prost::Message;
 
 use super::{core::Core, message::tunnel, tunneler::Tunneler};
 use crate::{
-    access::{Right, Subject},
+    access::{PolicyEntityKind, Right},
     entity::{Config, ConfigType, Document, FactsExt, Id, Identity, Record, Service},
     error::{Error, Result},
     store::Read,
@@ -21,7 +21,7 @@ pub(crate) fn held(core: &Core, identity: &str) -> Vec<(String, Vec<String>)> {
         let rights = engine.rights(identity);
         let held = |row: &u32| {
             let words = [(Right::Bind, "Bind"), (Right::Dial, "Dial")].into_iter().filter(|(right, _)| rights.to(*right).contains(*row));
-            Some((engine.id(Subject::Service, *row)?.to_string(), words.map(|(_, word)| word.to_owned()).collect()))
+            Some((engine.id(PolicyEntityKind::Service, *row)?.to_string(), words.map(|(_, word)| word.to_owned()).collect()))
         };
         engine.visible(&rights).iter().filter_map(held).collect()
     })

@@ -73,7 +73,7 @@ impl Sources {
             gauges.service_sessions.set(signed(tx.count::<Session>()?));
             let (mut online, mut offline) = (0, 0);
             tx.each_readable::<EdgeRouter>(|router| {
-                let is_online = tx.link(router.id.as_str()).is_some();
+                let is_online = tx.router_info(router.id.as_str()).is_some();
                 *(if is_online { &mut online } else { &mut offline }) += 1;
                 Ok(())
             })?;

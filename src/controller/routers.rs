@@ -7,7 +7,7 @@ use crate::{
     built_in_router::{Parts, Peer, Router},
     config::{Address, Config},
     control_channel::Control,
-    entity::{EdgeRouter, FactsExt, Id, Record, RouterLink, VersionInfo},
+    entity::{EdgeRouter, FactsExt, Id, Record, RouterInfo, VersionInfo},
     error::Result,
     listener::{RouterSide, Stream, Unauthenticated},
     store::{CommitFeed, OpenStore, Phase},
@@ -88,8 +88,8 @@ fn peer(stream: &Stream) -> Peer {
     Peer { address: socket.stream.peer_addr().ok(), leaf }
 }
 
-fn link(address: &Address) -> RouterLink {
-    RouterLink {
+fn link(address: &Address) -> RouterInfo {
+    RouterInfo {
         hostname: address.host().to_owned(),
         protocols: BTreeMap::from([("tls".to_owned(), format!("tls://{address}"))]),
         sync_status: "SYNC_DONE".into(),
@@ -99,6 +99,6 @@ fn link(address: &Address) -> RouterLink {
             version: concat!("v", env!("CARGO_PKG_VERSION")).into(),
             ..VersionInfo::default()
         },
-        ..RouterLink::default()
+        ..RouterInfo::default()
     }
 }

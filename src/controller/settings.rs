@@ -1,4 +1,4 @@
-//! The parts of the configuration, in the types of the rooms that use them.
+//! The parts of the configuration, in the types of the modules that use them.
 
 use std::sync::Arc;
 

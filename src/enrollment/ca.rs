@@ -2,7 +2,7 @@
 
 use super::context::{EnrollmentContext, EnrollmentRequest, Member};
 use crate::{
-    authentication::trust::{self, Judgement},
+    authentication::trust::{self, ChainPolicy},
     change::{
         Change, Lifecycle,
         authenticator::{self, NewAuthenticator},
@@ -27,7 +27,7 @@ pub(crate) async fn enroll(context: &EnrollmentContext<'_>, chain: &[Certificate
         if tx.count::<Ca>()? == 0 {
             return Err(Error::Refused(Refusal::EnrollmentNoValidCas));
         }
-        trust::authority(tx, chain, Judgement::of_enrollment(context.now.seconds()), takes_part)
+        trust::authority(tx, chain, ChainPolicy::of_enrollment(context.now.seconds()), takes_part)
     })?;
     let (ca, leaf) = found.map(|ca| ca.id).zip(chain.first().cloned()).ok_or_else(refused)?;
     let work = move |change: &Change<'_, '_>| {

@@ -2,7 +2,7 @@
 
 use super::context::{EnrollmentContext, Issued, unknown, use_up};
 use crate::{
-    authentication::trust::{self, Judgement},
+    authentication::trust::{self, ChainPolicy},
     change::{
         Change,
         authenticator::{self, NewAuthenticator},
@@ -19,7 +19,7 @@ pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<E
     let id = enrollment.spec.ca_id.clone().ok_or_else(unknown)?;
     let ca = context.store.read(|tx| usable(tx, &id))?;
     let refused = Error::Refused(Refusal::CertFailedValidation);
-    let Some(leaf) = chain.first().filter(|_| trust::above(vec![ca], chain, Judgement::of_enrollment(context.now.seconds())).is_some())
+    let Some(leaf) = chain.first().filter(|_| trust::above(vec![ca], chain, ChainPolicy::of_enrollment(context.now.seconds())).is_some())
     else {
         return Err(refused);
     };

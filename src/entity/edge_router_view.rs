@@ -44,8 +44,8 @@ impl Entity for EdgeRouter {
         Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
         Field::plain("isVerified", Type::Bool, |r| r.state.is_verified.into()),
         Field::plain("isTunnelerEnabled", Type::Bool, |r| r.spec.is_tunneler_enabled.into()),
-        Field::asked("connected", Type::Bool, |r, facts| facts.link(r.id.as_str()).is_some().into()),
-        Field::asked("online", Type::Bool, |r, facts| facts.link(r.id.as_str()).is_some().into()),
+        Field::asked("connected", Type::Bool, |r, facts| facts.router_info(r.id.as_str()).is_some().into()),
+        Field::asked("online", Type::Bool, |r, facts| facts.router_info(r.id.as_str()).is_some().into()),
     ];
     const LINKS: &'static [&'static str] = &["edge-router-policies"];
     type View = View;
@@ -69,7 +69,7 @@ impl Entity for EdgeRouter {
     }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
-        let link = facts.link(record.id.as_str());
+        let link = facts.router_info(record.id.as_str());
         let State { is_verified, fingerprint, cert_pem, unverified_fingerprint, unverified_cert_pem } = record.state.clone();
         Ok(View {
             version_info: link.as_ref().map(|link| link.version.clone()).unwrap_or_default(),

@@ -42,7 +42,7 @@ pub trait Facts {
     fn any_ended(&self) -> Result<bool>;
 
     /// The connection of a router, while it has one.
-    fn link(&self, router: &str) -> Option<Link>;
+    fn router_info(&self, router: &str) -> Option<RouterInfo>;
 
     /// Whether an identity has a channel to a router.
     fn is_connected(&self, identity: &str) -> bool;
@@ -56,7 +56,7 @@ pub trait Facts {
 
 /// What a connected router reports about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct RouterInfo {
     pub hostname: String,
     /// Protocol to address: `tls` to `tls://host:port`.
     pub protocols: BTreeMap<String, String>,
@@ -95,8 +95,8 @@ impl<F: Facts + ?Sized> Facts for &F {
     fn any_ended(&self) -> Result<bool> {
         (**self).any_ended()
     }
-    fn link(&self, router: &str) -> Option<Link> {
-        (**self).link(router)
+    fn router_info(&self, router: &str) -> Option<RouterInfo> {
+        (**self).router_info(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
         (**self).is_connected(identity)

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
-    query::{Subject, Symbol, Type, Value, Vocabulary},
+    query::{FilterTarget, Symbol, Type, Value, Vocabulary},
 };
 
 /// Replaces a secret, so that a row still shows that it changed.
@@ -347,10 +347,10 @@ impl Vocabulary for HistoryWords {
     }
 }
 
-impl Subject for HistoryRow {
+impl FilterTarget for HistoryRow {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
         WORDS.get(symbol.field).map_or(Value::Null, |(_, _, value)| value(self))
     }
 
-    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {}
+    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn FilterTarget)) {}
 }

@@ -9,7 +9,8 @@ use super::{entity_trait::Entity, kind::Kind, record::Record};
 
 /// A link, relative to the base path of the interface.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Link {
+#[schemars(rename = "Link")]
+pub(crate) struct Hyperlink {
     pub href: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
@@ -17,7 +18,7 @@ pub(crate) struct Link {
     pub method: Option<String>,
 }
 
-impl Link {
+impl Hyperlink {
     /// A link to a path below the base path, such as `services/x`.
     pub(crate) fn to(path: impl std::fmt::Display) -> Self {
         Self { href: format!("./{path}"), comment: None, method: None }
@@ -26,13 +27,13 @@ impl Link {
 
 /// Links by name, in the order they were added.
 #[derive(Debug, Clone, Default)]
-pub struct Links(Vec<(&'static str, Link)>);
+pub struct Links(Vec<(&'static str, Hyperlink)>);
 
 impl Links {
     /// With a link added.
     #[must_use]
     pub fn with(mut self, name: &'static str, path: impl std::fmt::Display) -> Self {
-        self.0.push((name, Link::to(path)));
+        self.0.push((name, Hyperlink::to(path)));
         self
     }
 
@@ -57,7 +58,7 @@ impl JsonSchema for Links {
         "Links".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let link = generator.subschema_for::<Link>();
+        let link = generator.subschema_for::<Hyperlink>();
         json_schema!({ "type": "object", "additionalProperties": link })
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    query::{Subject, Vocabulary},
+    query::{FilterTarget, Vocabulary},
 };
 
 /// What the deletion of a record does to a record that refers to it.
@@ -48,4 +48,4 @@ pub struct Reference<E: Stateful> {
 }
 
 /// Passes the record with an id to a visitor, if it exists.
-type Visit = fn(&dyn Facts, &str, &mut dyn FnMut(&dyn Subject));
+type Visit = fn(&dyn Facts, &str, &mut dyn FnMut(&dyn FilterTarget));

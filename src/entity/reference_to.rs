@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    query::{Subject, Vocabulary},
+    query::{FilterTarget, Vocabulary},
 };
 
 impl<E: Entity> Reference<E> {
@@ -44,7 +44,7 @@ fn words<T: Entity>() -> &'static dyn Vocabulary {
     Words::<T>::ALL
 }
 
-fn visit<T: Entity>(facts: &dyn Facts, id: &str, see: &mut dyn FnMut(&dyn Subject)) {
+fn visit<T: Entity>(facts: &dyn Facts, id: &str, see: &mut dyn FnMut(&dyn FilterTarget)) {
     if let Ok(Some(record)) = facts.find::<T>(&Id::from_text(id)) {
         see(&Seen { record: &record, facts });
     }

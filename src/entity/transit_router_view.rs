@@ -54,7 +54,7 @@ impl Entity for TransitRouter {
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let id = record.id.as_str();
         let enrollment = RouterEnrollment::of("transitRouter", id, record.state.is_verified, facts)?;
-        Ok(View::with(&record.spec, &record.state, facts.link(id).is_some(), enrollment))
+        Ok(View::with(&record.spec, &record.state, facts.router_info(id).is_some(), enrollment))
     }
 }
 
@@ -63,7 +63,7 @@ impl View {
     /// enrollment.
     pub(crate) fn of_edge_router(record: &Record<TransitRouter>, facts: &dyn Facts) -> Self {
         let state = State { is_verified: true, ..record.state.clone() };
-        Self::with(&record.spec, &state, facts.link(record.id.as_str()).is_some(), RouterEnrollment::default())
+        Self::with(&record.spec, &state, facts.router_info(record.id.as_str()).is_some(), RouterEnrollment::default())
     }
 
     fn with(spec: &TransitRouter, state: &State, is_online: bool, enrollment: RouterEnrollment) -> Self {

@@ -56,19 +56,19 @@ fn number(text: &str) -> Option<u64> {
 
 /// A range such as `>=10.0.0`, `1.2.3`, `1.x`, `>1.0.0 <2.0.0 || >=3.0.0`, `!1.2.3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct VersionRange(Vec<Vec<Bound>>);
+pub(crate) struct VersionRange(Vec<Vec<Interval>>);
 
 /// Versions inside (or, with `outside`, not inside) `from` (included) to `below` (excluded; `None` means no end).
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Bound {
-    from: Edge,
-    below: Option<Edge>,
+struct Interval {
+    from: Boundary,
+    below: Option<Boundary>,
     outside: bool,
 }
 
 /// The position just before a version or just after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Edge {
+struct Boundary {
     version: Version,
     behind: bool,
 }
@@ -83,7 +83,8 @@ impl VersionRange {
                 plain.push(c);
             }
         }
-        let either: Option<Vec<Vec<Bound>>> = plain.split("||").map(|all| all.split_whitespace().map(Bound::parse).collect()).collect();
+        let either: Option<Vec<Vec<Interval>>> =
+            plain.split("||").map(|all| all.split_whitespace().map(Interval::parse).collect()).collect();
         either.filter(|either| either.iter().all(|all| !all.is_empty())).map(Self)
     }
 
@@ -93,16 +94,16 @@ impl VersionRange {
     }
 }
 
-impl Bound {
+impl Interval {
     fn parse(text: &str) -> Option<Self> {
         let digits = text.find(|c: char| c.is_ascii_digit() || c == 'x')?;
         let (sign, version) = text.split_at(digits);
         // The versions that the text itself stands for: one, or all of `1.x`.
         let (from, below) = match Version::parse(version) {
-            Some(version) => (Edge { version: version.clone(), behind: false }, Some(Edge { version, behind: true })),
+            Some(version) => (Boundary { version: version.clone(), behind: false }, Some(Boundary { version, behind: true })),
             None => wild(version)?,
         };
-        let start = Edge { version: Version::release([0; 3]), behind: false };
+        let start = Boundary { version: Version::release([0; 3]), behind: false };
         // Pre-releases of 0.0.0 sort before everything and are not included.
         let bound = |from, below, outside| Some(Self { from, below, outside });
         match (sign, below) {
@@ -122,15 +123,15 @@ impl Bound {
     }
 }
 
-impl Edge {
+impl Boundary {
     fn is_before(&self, version: &Version) -> bool {
         if self.behind { self.version < *version } else { self.version <= *version }
     }
 }
 
 /// The edges of `1.x`, `1.2.x` or `x`.
-fn wild(text: &str) -> Option<(Edge, Option<Edge>)> {
-    let at = |numbers| Edge { version: Version::release(numbers), behind: false };
+fn wild(text: &str) -> Option<(Boundary, Option<Boundary>)> {
+    let at = |numbers| Boundary { version: Version::release(numbers), behind: false };
     let parts: Vec<&str> = text.split('.').collect();
     match parts.as_slice() {
         ["x"] | ["x", "x"] | ["x", "x", "x"] => Some((at([0; 3]), None)),

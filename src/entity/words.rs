@@ -8,7 +8,7 @@ use super::{
     field::{Field, FieldAccess},
     record::Record,
 };
-use crate::query::{Subject, Symbol, Type, Value, Vocabulary};
+use crate::query::{FilterTarget, Symbol, Type, Value, Vocabulary};
 
 /// The fields that every stored kind has, in the order of their symbols; a kind's own fields follow.
 const COMMON: [(&str, Type); 5] =
@@ -129,7 +129,7 @@ pub struct Seen<'r, E: Entity> {
     pub facts: &'r dyn Facts,
 }
 
-impl<E: Entity> Subject for Seen<'_, E> {
+impl<E: Entity> FilterTarget for Seen<'_, E> {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
         let record = self.record;
         match symbol.field {
@@ -143,7 +143,7 @@ impl<E: Entity> Subject for Seen<'_, E> {
         }
     }
 
-    fn linked(&self, set: &Symbol, visit: &mut dyn FnMut(&dyn Subject)) {
+    fn linked(&self, set: &Symbol, visit: &mut dyn FnMut(&dyn FilterTarget)) {
         let Some(field) = field_of::<E>(set) else { return };
         for reference in E::REFERENCES.iter().filter(|r| r.field == field.name) {
             for id in (reference.ids)(self.record) {

@@ -70,7 +70,7 @@ pub(crate) fn logged_in(tx: &Read<'_>, identity: &Record<Identity>) -> Result<Op
 ///
 /// # Errors
 /// A record cannot be read.
-pub(crate) fn judge(tx: &Read<'_>, case: &Case<'_>) -> Result<(Authentication, Vec<Obstacle>)> {
+pub(crate) fn obstacles(tx: &Read<'_>, case: &Case<'_>) -> Result<(Authentication, Vec<Obstacle>)> {
     let identity = &case.identity;
     let (id, now) = (identity.id.as_str(), tx.now());
     let mut obstacles = Vec::new();

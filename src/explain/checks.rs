@@ -9,10 +9,10 @@ use super::{
     obstacle::{Edit, Obstacle, ObstacleKind},
 };
 use crate::{
-    access::{Engine, Subject},
+    access::{Engine, PolicyEntityKind},
     entity::{FactsExt, Id, Record, Semantic, ServicePolicy},
     error::Result,
-    posture::Judged,
+    posture::EvaluatedCheck,
     store::Read,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 ///
 /// # Errors
 /// A policy cannot be read.
-pub(crate) fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<Judged>)]) -> Result<Obstacle> {
+pub(crate) fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<EvaluatedCheck>)]) -> Result<Obstacle> {
     let asked: Vec<String> = failed.iter().map(|(_, checks)| names(failing(checks))).collect();
     let text = format!("the endpoint of {} does not pass {}", case.identity.spec.name, asked.join(", nor "));
     let mut smallest: Vec<_> = failed.iter().collect();
@@ -36,7 +36,7 @@ pub(crate) fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<
 
 /// The edit after which a policy no longer requires the failing checks, but still the passing ones. An entry that
 /// matches a failing check is removed. Passing checks that no other entry matches are then named by id.
-fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[Judged]) -> Edit {
+fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[EvaluatedCheck]) -> Edit {
     let semantic = policy.spec.semantic;
     let (mut roles, mut dropped) = (Vec::new(), Vec::new());
     for part in parts(&policy.spec) {
@@ -45,8 +45,8 @@ fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[Judged]) -
         if goes { dropped.extend(part) } else { roles.extend(part) }
     }
     let matched = matched(case, semantic, &roles);
-    let is_named = |judged: &&Judged| judged.verdict.passes && !matched.contains(judged.check.id.as_str());
-    let named: Vec<&Judged> = checks.iter().filter(is_named).collect();
+    let is_named = |judged: &&EvaluatedCheck| judged.verdict.passes && !matched.contains(judged.check.id.as_str());
+    let named: Vec<&EvaluatedCheck> = checks.iter().filter(is_named).collect();
     roles.extend(named.iter().map(|judged| format!("@{}", judged.check.id)));
     roles.sort_unstable();
     let by: Vec<String> = dropped.into_iter().filter(|entry| entry.starts_with('#')).collect();
@@ -71,7 +71,7 @@ fn parts(policy: &ServicePolicy) -> Vec<Vec<String>> {
 /// The ids of the checks that entries of a policy match; `#all` is not considered.
 fn matched(case: &Case<'_>, semantic: Semantic, entries: &[String]) -> HashSet<Arc<str>> {
     let ids = |engine: &mut Engine| {
-        let matching = engine.matching(Subject::PostureCheck, semantic.into(), entries);
+        let matching = engine.matching(PolicyEntityKind::PostureCheck, semantic.into(), entries);
         matching.in_order().map(|(_, id)| id.clone()).collect()
     };
     case.access.ask(ids)
@@ -81,10 +81,10 @@ fn is_everything(entries: &[String]) -> bool {
     entries.iter().any(|entry| entry == "#all")
 }
 
-fn failing(checks: &[Judged]) -> impl Iterator<Item = &Judged> {
+fn failing(checks: &[EvaluatedCheck]) -> impl Iterator<Item = &EvaluatedCheck> {
     checks.iter().filter(|judged| !judged.verdict.passes)
 }
 
-fn names<'j>(checks: impl Iterator<Item = &'j Judged>) -> String {
+fn names<'j>(checks: impl Iterator<Item = &'j EvaluatedCheck>) -> String {
     checks.map(|judged| judged.check.spec.name.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::{case::MAX_LISTED, obstacle::Edit};
 use crate::{
-    authentication::trust::{self, Judgement},
+    authentication::trust::{self, ChainPolicy},
     clock::Timestamp,
     entity::{
         AuthPolicy, Authenticator, Ca, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Record,
@@ -114,7 +114,7 @@ impl Others {
     fn above(&self, leaf: &Certificate, now: Timestamp) -> Option<Record<Ca>> {
         let of = |admitted: fn(&Record<Ca>) -> bool| {
             let cas = self.authorities.iter().filter(|ca| admitted(ca)).cloned().collect();
-            trust::above(cas, slice::from_ref(leaf), Judgement::of_login(now.seconds()))
+            trust::above(cas, slice::from_ref(leaf), ChainPolicy::of_login(now.seconds()))
         };
         of(Record::lets_in).or_else(|| of(|ca| ca.state.is_verified)).or_else(|| of(|_| true))
     }

@@ -9,7 +9,7 @@ use super::{
     policies::Candidate,
 };
 use crate::{
-    access::{NearMiss, Subject},
+    access::{NearMiss, PolicyEntityKind},
     clock::Timestamp,
     entity::{Enrollment, Entity, Identity, IdentityKind, Record, Roles, ServicePolicy},
     error::Result,
@@ -143,12 +143,12 @@ pub(crate) fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
 /// The edits that make a policy that matches one side match the other too.
 fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &NearMiss) -> Vec<Edit> {
     let (path, name, id, held) = match near.missing {
-        Subject::Service => ("services", &case.service.spec.name, case.service.id.as_str(), &case.service.spec.role_attributes),
+        PolicyEntityKind::Service => ("services", &case.service.spec.name, case.service.id.as_str(), &case.service.spec.role_attributes),
         _ => ("identities", &case.identity.spec.name, case.identity.id.as_str(), &case.identity.spec.role_attributes),
     };
     if near.lacking.is_empty() {
         let (member, listed) = match near.missing {
-            Subject::Service => ("serviceRoles", &policy.spec.service_roles),
+            PolicyEntityKind::Service => ("serviceRoles", &policy.spec.service_roles),
             _ => ("identityRoles", &policy.spec.identity_roles),
         };
         let edit = Edit {

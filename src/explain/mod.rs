@@ -41,7 +41,7 @@ use crate::{
     clock::CalendarTime,
     entity::{Entity, Facts, FactsExt, Id, Record, ServicePolicy},
     error::{Error, Result},
-    posture::{Decision, Evidence, Judge, Posture},
+    posture::{Decision, Evidence, Posture, PostureEvaluator},
     store::Read,
 };
 
@@ -127,15 +127,15 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
         let common: Vec<String> = engine.common_edge_routers(identity, service).in_order().map(|(_, id)| id.to_string()).collect();
         (engine.granting(identity, service, case.right), common)
     });
-    let judge = Judge::new(tx, evidence.clone());
-    let granted = |grant| policies::granting(tx, &case, grant, &judge, evidence).transpose();
+    let evaluator = PostureEvaluator::new(tx, evidence.clone());
+    let granted = |grant| policies::granting(tx, &case, grant, &evaluator, evidence).transpose();
     let policies = granting.iter().filter_map(granted).collect::<Result<Vec<_>>>()?;
-    let near = if policies.is_empty() { nearest(tx, &case, &judge)? } else { Vec::new() };
+    let near = if policies.is_empty() { nearest(tx, &case, &evaluator)? } else { Vec::new() };
     let routers = common.iter().filter_map(|id| routers::in_common(tx, id).transpose()).collect::<Result<Vec<_>>>()?;
-    let (authentication, mut obstacles) = authentication::judge(tx, &case)?;
+    let (authentication, mut obstacles) = authentication::obstacles(tx, &case)?;
     if policies.is_empty() {
         obstacles.push(edits::no_policy(tx, &case, &near)?);
-    } else if let Decision::Failed(failed) = judge.rule(granting.iter().map(|grant| &grant.policy_grant))? {
+    } else if let Decision::Failed(failed) = evaluator.evaluate(granting.iter().map(|grant| &grant.policy_grant))? {
         obstacles.push(checks::not_passed(tx, &case, &failed)?);
     }
     if routers.is_empty() {
@@ -143,7 +143,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     }
     let allowed = obstacles.is_empty();
     let mut hosts = traffic::hosts(tx, &case)?;
-    obstacles.extend(traffic::judge(tx, &case, &routers, &hosts)?);
+    obstacles.extend(traffic::obstacles(tx, &case, &routers, &hosts)?);
     if case.right == Right::Dial {
         obstacles.extend(paths::missing(tx, &case, &routers, &hosts)?);
     }
@@ -166,11 +166,11 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
 }
 
 /// The policies that lack least to give the right; those whose posture checks pass come first.
-fn nearest(tx: &Read<'_>, case: &Case<'_>, judge: &Judge<'_>) -> Result<Vec<Candidate>> {
+fn nearest(tx: &Read<'_>, case: &Case<'_>, evaluator: &PostureEvaluator<'_>) -> Result<Vec<Candidate>> {
     let (identity, service) = (case.identity.id.as_str(), case.service.id.as_str());
     let mut nearest = Vec::new();
     for near in case.access.ask(|engine| engine.near_misses(identity, service, case.right)) {
-        nearest.push((!judge.passes(&near.posture_checks)?, near));
+        nearest.push((!evaluator.passes(&near.posture_checks)?, near));
     }
     nearest.sort_by_key(|(is_failing, near)| (*is_failing, near.lacking.iter().map(Vec::len).min()));
     let read = |(is_failing, near): (bool, NearMiss)| {

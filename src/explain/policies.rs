@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::case::{Case, Named};
 use crate::{
-    access::{GrantReason, NearMiss, Reason, Subject},
+    access::{GrantReason, NearMiss, PolicyEntityKind, Reason},
     entity::{FactsExt, Id, Record, ServicePolicy},
     error::Result,
-    posture::{CheckFailure, Evidence, Judge},
+    posture::{CheckFailure, Evidence, PostureEvaluator},
     store::Read,
 };
 
@@ -68,11 +68,11 @@ pub(crate) fn granting(
     tx: &Read<'_>,
     case: &Case<'_>,
     grant: &GrantReason,
-    judge: &Judge<'_>,
+    evaluator: &PostureEvaluator<'_>,
     evidence: &Evidence,
 ) -> Result<Option<Grant>> {
     let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.policy_grant.policy.as_ref()))? else { return Ok(None) };
-    let checks = judge.checks(&grant.policy_grant.posture_checks)?;
+    let checks = evaluator.checks(&grant.policy_grant.posture_checks)?;
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
     Ok(Some(Grant {
         policy: Named::new(&policy, &policy.spec.name),
@@ -86,7 +86,7 @@ pub(crate) fn granting(
 /// A near policy for the answer.
 pub(crate) fn nearly(case: &Case<'_>, Candidate { policy, near, is_passing }: &Candidate) -> NearGrant {
     let (missing, there) = match near.missing {
-        Subject::Service => (Missing::Service, case.identity.id.as_str()),
+        PolicyEntityKind::Service => (Missing::Service, case.identity.id.as_str()),
         _ => (Missing::Identity, case.service.id.as_str()),
     };
     NearGrant {

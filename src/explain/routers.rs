@@ -10,7 +10,7 @@ use super::{
     obstacle::{Edit, Obstacle, ObstacleKind},
 };
 use crate::{
-    access::{PolicyKind, Subject},
+    access::{PolicyEntityKind, PolicyKind},
     entity::{EdgeRouter, EdgeRouterPolicy, Facts, FactsExt, Id, ServiceEdgeRouterPolicy, TransitRouter},
     error::Result,
     store::Read,
@@ -35,7 +35,7 @@ pub(crate) struct Router {
 pub(crate) fn in_common(tx: &Read<'_>, id: &str) -> Result<Option<Router>> {
     let found = tx.find::<EdgeRouter>(&Id::from_text(id))?;
     Ok(found.map(|router| Router {
-        is_online: tx.link(id).is_some(),
+        is_online: tx.router_info(id).is_some(),
         is_disabled: router.spec.disabled,
         router: Named::new(&router, &router.spec.name),
     }))
@@ -50,11 +50,11 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(case: &Case<'_>, kind: PolicyKind, from: Subject, id: &str) -> Self {
+    fn of(case: &Case<'_>, kind: PolicyKind, from: PolicyEntityKind, id: &str) -> Self {
         case.access.ask(|engine| {
-            let routers = engine.related(kind, from, id, Subject::EdgeRouter);
+            let routers = engine.related(kind, from, id, PolicyEntityKind::EdgeRouter);
             let routers = routers.in_order().map(|(_, id)| format!("@{id}")).collect();
-            Self { routers, everywhere: engine.reaches_everything(kind, from, id, Subject::EdgeRouter) }
+            Self { routers, everywhere: engine.reaches_everything(kind, from, id, PolicyEntityKind::EdgeRouter) }
         })
     }
 
@@ -70,8 +70,8 @@ impl Reach {
 /// The store cannot be read.
 pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
     let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
-    let of_identity = Reach::of(case, PolicyKind::EdgeRouter, Subject::Identity, case.identity.id.as_str());
-    let of_service = Reach::of(case, PolicyKind::ServiceEdgeRouter, Subject::Service, case.service.id.as_str());
+    let of_identity = Reach::of(case, PolicyKind::EdgeRouter, PolicyEntityKind::Identity, case.identity.id.as_str());
+    let of_service = Reach::of(case, PolicyKind::ServiceEdgeRouter, PolicyEntityKind::Service, case.service.id.as_str());
     let obstacle = |what, text, edit| Obstacle::new(what, text, vec![edit]);
     let mut obstacles = Vec::new();
     if tx.count::<EdgeRouter>()? == 0 {

@@ -61,7 +61,7 @@ pub(crate) fn hosts(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Host>> {
 
 /// Whether a terminator can be reached: its router is connected, and so is the identity whose connection made it.
 fn is_live(tx: &Read<'_>, terminator: &Record<Terminator>) -> bool {
-    let is_router_connected = tx.link(&terminator.spec.router).is_some();
+    let is_router_connected = tx.router_info(&terminator.spec.router).is_some();
     is_router_connected && (!terminator.is_of_a_connection() || tx.is_connected(&terminator.state.host_id))
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Opt
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn judge(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Vec<Obstacle>> {
+pub(crate) fn obstacles(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Vec<Obstacle>> {
     let mut obstacles = Vec::new();
     // Without a common router, that is reported as an obstacle to the right.
     if !routers.is_empty() && !routers.iter().any(|router| router.is_online) {
@@ -124,7 +124,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     let (id, name) = (case.service.id.as_str(), &case.service.spec.name);
     let mut terminators = tx.linked::<Terminator>("service", id)?;
     // Terminators of a lost connection on a connected router are deleted soon.
-    terminators.retain(|terminator| tx.link(&terminator.spec.router).is_none());
+    terminators.retain(|terminator| tx.router_info(&terminator.spec.router).is_none());
     if !terminators.is_empty() {
         let text = format!("none of the routers that the terminators of {name} are on is connected");
         let routers: Vec<String> = terminators.iter().filter_map(|terminator| Some(terminator.spec.find_router(tx).ok()?.0)).collect();

@@ -89,9 +89,9 @@ fn json_answer<T: JsonSchema>(operation: &mut Operation, schemas: &mut Schemas, 
 }
 
 /// Success without data, status 200.
-pub(crate) struct Done;
+pub(crate) struct NoData;
 
-impl Answer for Done {
+impl Answer for NoData {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         json_answer::<Envelope<Empty>>(operation, schemas, 200);
     }
@@ -101,9 +101,9 @@ impl Answer for Done {
 }
 
 /// Accepted; the work continues after the answer. Status 202.
-pub(crate) struct Begun;
+pub(crate) struct Accepted;
 
-impl Answer for Begun {
+impl Answer for Accepted {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         json_answer::<Envelope<Empty>>(operation, schemas, 202);
     }
@@ -113,9 +113,9 @@ impl Answer for Begun {
 }
 
 /// The location of a created record, status 201.
-pub(crate) struct Created(Location);
+pub(crate) struct CreatedLocation(Location);
 
-impl Created {
+impl CreatedLocation {
     /// The record with this id, at its usual path.
     pub(crate) fn new<E: Entity>(id: &Id<E>) -> Self {
         Self(Location::of(id))
@@ -127,7 +127,7 @@ impl Created {
     }
 }
 
-impl Answer for Created {
+impl Answer for CreatedLocation {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         json_answer::<Envelope<Location>>(operation, schemas, 201);
     }
@@ -137,9 +137,9 @@ impl Answer for Created {
 }
 
 /// Data, status 200.
-pub(crate) struct Shown<T>(pub T);
+pub(crate) struct Data<T>(pub T);
 
-impl<T: Serialize + JsonSchema + 'static> Answer for Shown<T> {
+impl<T: Serialize + JsonSchema + 'static> Answer for Data<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         json_answer::<Envelope<T>>(operation, schemas, 200);
     }
@@ -156,22 +156,22 @@ pub(crate) struct Tagged<T> {
 
 impl<T: Serialize + JsonSchema + 'static> Answer for Tagged<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Shown::<T>::describe(operation, schemas);
+        Data::<T>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
             answer.headers = &[Header::Tag];
         }
     }
     fn reply(self) -> Result<Reply> {
-        let mut reply = Shown(self.data).reply()?;
+        let mut reply = Data(self.data).reply()?;
         reply.headers.push((Header::Tag.name(), self.tag));
         Ok(reply)
     }
 }
 
 /// Data about a new resource, status 201.
-pub(crate) struct Made<T>(pub T);
+pub(crate) struct CreatedData<T>(pub T);
 
-impl<T: Serialize + JsonSchema + 'static> Answer for Made<T> {
+impl<T: Serialize + JsonSchema + 'static> Answer for CreatedData<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         json_answer::<Envelope<T>>(operation, schemas, 201);
     }
@@ -181,9 +181,9 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Made<T> {
 }
 
 /// Data without an envelope around it, status 200.
-pub(crate) struct Bare<T>(pub T);
+pub(crate) struct BareJson<T>(pub T);
 
-impl<T: Serialize + JsonSchema + 'static> Answer for Bare<T> {
+impl<T: Serialize + JsonSchema + 'static> Answer for BareJson<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         json_answer::<T>(operation, schemas, 200);
     }
@@ -223,7 +223,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Page<T> {
 }
 
 /// A new session; its token and end are also in the headers.
-pub(crate) struct Opened<T> {
+pub(crate) struct NewSessionAnswer<T> {
     pub data: T,
     pub token: String,
     /// Seconds after which an unused session ends.
@@ -231,15 +231,15 @@ pub(crate) struct Opened<T> {
     pub ends: Timestamp,
 }
 
-impl<T: Serialize + JsonSchema + 'static> Answer for Opened<T> {
+impl<T: Serialize + JsonSchema + 'static> Answer for NewSessionAnswer<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Shown::<T>::describe(operation, schemas);
+        Data::<T>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
             answer.headers = &[Header::Session, Header::ExpirationSeconds, Header::ExpiresAt];
         }
     }
     fn reply(self) -> Result<Reply> {
-        let mut reply = Shown(self.data).reply()?;
+        let mut reply = Data(self.data).reply()?;
         reply.headers.extend([
             (Header::Session.name(), self.token),
             (Header::ExpirationSeconds.name(), self.timeout.to_string()),

@@ -63,7 +63,7 @@ impl Incoming<'_> {
         correct_case(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         drop_blanks(&mut json, &shape.schema);
-        self.judge(&json, check(&json, shape), shape).map(|()| json)
+        self.check_shape(&json, check(&json, shape), shape).map(|()| json)
     }
 
     /// The checked JSON body of a PATCH of a record. Member names are case-sensitive, except within lists. Only null is equivalent to
@@ -78,12 +78,12 @@ impl Incoming<'_> {
         drop_nulls(&mut json, &shape.schema);
         let mut without_blanks = json.clone();
         drop_blanks(&mut without_blanks, &shape.schema);
-        self.judge(&json, check(&without_blanks, shape), shape).map(|()| json)
+        self.check_shape(&json, check(&without_blanks, shape), shape).map(|()| json)
     }
 
     /// Returns the result of the check, and reports unknown members: as errors if the query asks for strict checks or the body is invalid
     /// anyway, otherwise only by name.
-    fn judge(&mut self, json: &Json, checked: Result<()>, shape: &BodyShape) -> Result<()> {
+    fn check_shape(&mut self, json: &Json, checked: Result<()>, shape: &BodyShape) -> Result<()> {
         let unknown = unknown_members::unknown(json, &shape.schema);
         if unknown_members::is_asked(self.query)? || checked.is_err() {
             return Error::all(std::iter::once(checked).chain(unknown.into_iter().map(|one| Err(one.refused()))));

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    answer::{Created, Done, Tagged},
+    answer::{CreatedLocation, NoData, Tagged},
     body,
     cache::json_cache::CachedJson,
     call::Call,
@@ -16,7 +16,7 @@ use super::{
     preview::{Outcome, Preview},
 };
 use crate::{
-    access::{self, Access, Engine, Semantic, Subject},
+    access::{self, Access, Engine, PolicyEntityKind, Semantic},
     change::{Change, Lifecycle},
     entity::{Entity, FactsExt, Id, Words, filterable},
     error::{Error, Result},
@@ -46,7 +46,7 @@ impl RoleFilter {
     ///
     /// # Errors
     /// An entry is neither `#attribute` nor `@id`, or the semantic is unknown.
-    pub(crate) fn ids(&self, access: &Access, subject: Subject) -> Result<Option<Vec<String>>> {
+    pub(crate) fn ids(&self, access: &Access, subject: PolicyEntityKind) -> Result<Option<Vec<String>>> {
         let semantic = match self.role_semantic.as_deref().unwrap_or("AllOf") {
             word if word.eq_ignore_ascii_case("AllOf") => Semantic::AllOf,
             word if word.eq_ignore_ascii_case("AnyOf") => Semantic::AnyOf,
@@ -108,8 +108,12 @@ pub(crate) async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<Ca
 }
 
 /// POST /{kind}
-pub(crate) async fn create<E: Lifecycle + JsonSchema>(call: Call, Create(draft): Create<E>, preview: Preview) -> Result<Outcome<Created>> {
-    preview.change(&call, move |change| change.create(draft).map(|record| Created::new(&record.id))).await
+pub(crate) async fn create<E: Lifecycle + JsonSchema>(
+    call: Call,
+    Create(draft): Create<E>,
+    preview: Preview,
+) -> Result<Outcome<CreatedLocation>> {
+    preview.change(&call, move |change| change.create(draft).map(|record| CreatedLocation::new(&record.id))).await
 }
 
 /// PUT /{kind}/{id}
@@ -119,12 +123,12 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
     known: IfMatch,
     body: Replace<E>,
     preview: Preview,
-) -> Result<Outcome<Done>> {
+) -> Result<Outcome<NoData>> {
     let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED, E::KEPT)).map(Some);
     let replace = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        change.edit_record(stored, replaced).map(|()| Done)
+        change.edit_record(stored, replaced).map(|()| NoData)
     };
     preview.change(&call, replace).await
 }
@@ -136,7 +140,7 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
     known: IfMatch,
     patch: Patch<E>,
     preview: Preview,
-) -> Result<Outcome<Done>> {
+) -> Result<Outcome<NoData>> {
     let patched = move |stored: &_| {
         let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, patch.fixed);
         merged.map(body::read_whole).transpose()
@@ -144,17 +148,17 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
     let patch = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        change.edit_record(stored, patched).map(|()| Done)
+        change.edit_record(stored, patched).map(|()| NoData)
     };
     preview.change(&call, patch).await
 }
 
 /// DELETE /{kind}/{id}
-pub(crate) async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
+pub(crate) async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview: Preview) -> Result<Outcome<NoData>> {
     let delete = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        change.delete_record(stored).map(|()| Done)
+        change.delete_record(stored).map(|()| NoData)
     };
     preview.change(&call, delete).await
 }

@@ -241,7 +241,7 @@ async fn answer(
     let caller = required_caller(row, caller)?;
     check_accept(request, row)?;
     let query = request.uri().query().unwrap_or_default();
-    preview::refuse_elsewhere(row, query)?;
+    preview::refuse_unsupported(row, query)?;
     let limits = dispatcher.state.limits.load();
     let (body, _place) =
         dispatcher.admission.body(place, limits.time, payload_of(payload, row, limits.body_of(row.permission), hold)).await?;

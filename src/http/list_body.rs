@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    answer::{Answer, Content, Page, Pieces, Reply, Shown},
+    answer::{Answer, Content, Data, Page, Pieces, Reply},
     cache::json_cache::Present,
     call::Call,
     envelope::{Meta, Pagination},
@@ -124,7 +124,7 @@ pub(crate) struct EndingInList<D, T, const STATUS: u16 = 200> {
 
 impl<D: Serialize + JsonSchema + 'static, T: 'static, const STATUS: u16> Answer for EndingInList<D, T, STATUS> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Shown::<D>::describe(operation, schemas);
+        Data::<D>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
             answer.status = STATUS;
         }

@@ -83,7 +83,7 @@ async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -
 async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
     let state = &dispatcher.state;
     let (row, segments) = dispatcher.find(&request.method, &request.path)?;
-    preview::refuse_elsewhere(row, &request.query)?;
+    preview::refuse_unsupported(row, &request.query)?;
     if request.body.len() > state.limits.load().body_of(row.permission) {
         return Err(Error::Refused(Refusal::TooLarge));
     }

@@ -4,7 +4,7 @@
 //! Nothing is written to the store or published.
 
 use super::{
-    answer::{Answer, Reply, Shown},
+    answer::{Answer, Data, Reply},
     body::Incoming,
     call::Call,
     envelope::Envelope,
@@ -13,7 +13,7 @@ use super::{
     row::Row,
 };
 use crate::{
-    access::{Difference, Subject},
+    access::{Difference, PolicyEntityKind},
     change::Change,
     entity::{EdgeRouter, Entity, EntityRef, FactsExt, Id, Identity, PostureCheck, Record, Service},
     error::{Error, Result},
@@ -49,7 +49,7 @@ impl Extractor for Preview {
 ///
 /// # Errors
 /// [`Error::Invalid`] for the parameter.
-pub(crate) fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
+pub(crate) fn refuse_unsupported(row: &Row, query: &str) -> Result<()> {
     let offered = row.method == "GET" || row.operation.parameters.iter().any(|parameter| parameter.name == NAME);
     match asked(query) {
         Some(value) if !offered && value != "false" => Err(Error::invalid(NAME, "is not offered by this operation", value)),
@@ -89,27 +89,27 @@ impl Preview {
         job: impl FnOnce(&Change<'_, '_>) -> Result<A> + Send + 'static,
     ) -> Result<Outcome<A>> {
         if !self.0 {
-            return call.changes.run(job).await.map(Outcome::Done);
+            return call.changes.run(job).await.map(Outcome::NoData);
         }
         let access = call.access.clone();
         let look = move |tx: &Read<'_>, events: Vec<Event>| {
             let difference = access.preview(&events, MAX_LISTED, |left| tx.before(left))?;
             difference.named(|subject, id| named(tx, &events, subject, id))
         };
-        call.changes.dry_run(job, look).await.map(|seen| Outcome::Foreseen(Box::new(seen)))
+        call.changes.dry_run(job, look).await.map(|seen| Outcome::Previewed(Box::new(seen)))
     }
 }
 
 /// The result of a change or of its preview.
 pub(crate) enum Outcome<A> {
-    Done(A),
-    Foreseen(Box<Difference<EntityRef>>),
+    NoData(A),
+    Previewed(Box<Difference<EntityRef>>),
 }
 
 impl<A> Outcome<A> {
     /// Whether the change was made, and not only previewed.
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self, Self::Done(_))
+        matches!(self, Self::NoData(_))
     }
 }
 
@@ -120,8 +120,8 @@ impl<A: Answer> Answer for Outcome<A> {
     }
     fn reply(self) -> Result<Reply> {
         match self {
-            Self::Done(answer) => answer.reply(),
-            Self::Foreseen(difference) => Shown(*difference).reply(),
+            Self::NoData(answer) => answer.reply(),
+            Self::Previewed(difference) => Data(*difference).reply(),
         }
     }
 }
@@ -130,12 +130,12 @@ impl<A: Answer> Answer for Outcome<A> {
 ///
 /// # Errors
 /// The record cannot be read.
-pub(crate) fn named(tx: &Read<'_>, events: &[Event], subject: Subject, id: &str) -> Result<EntityRef> {
+pub(crate) fn named(tx: &Read<'_>, events: &[Event], subject: PolicyEntityKind, id: &str) -> Result<EntityRef> {
     match subject {
-        Subject::Identity => reference::<Identity>(tx, events, id, |identity| &identity.name),
-        Subject::Service => reference::<Service>(tx, events, id, |service| &service.name),
-        Subject::EdgeRouter => reference::<EdgeRouter>(tx, events, id, |router| &router.name),
-        Subject::PostureCheck => reference::<PostureCheck>(tx, events, id, |check| &check.name),
+        PolicyEntityKind::Identity => reference::<Identity>(tx, events, id, |identity| &identity.name),
+        PolicyEntityKind::Service => reference::<Service>(tx, events, id, |service| &service.name),
+        PolicyEntityKind::EdgeRouter => reference::<EdgeRouter>(tx, events, id, |router| &router.name),
+        PolicyEntityKind::PostureCheck => reference::<PostureCheck>(tx, events, id, |check| &check.name),
     }
 }
 

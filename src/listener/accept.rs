@@ -10,7 +10,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use super::{
     accepted::{Accepted, RouterSide, Stream, Unauthenticated},
     client_hello::{self, Offers},
-    handshake_slots::{HandshakeSlot, HandshakeSlots, Network},
+    handshake_slots::{ClientPrefix, HandshakeSlot, HandshakeSlots},
     plaintext,
     rewind::Rewind,
     shutdown::Shutdown,
@@ -133,7 +133,7 @@ impl Acceptor {
 
     /// A slot for a client of the router until it is authenticated. Clients of the router hold at most half of the slots for handshakes;
     /// the rest is left to clients of REST.
-    async fn slot(&self, handshake: HandshakeSlot, network: Network) -> io::Result<Unauthenticated> {
+    async fn slot(&self, handshake: HandshakeSlot, network: ClientPrefix) -> io::Result<Unauthenticated> {
         if let Some(of_router) = self.router_handshakes.try_enter() {
             return Ok(Unauthenticated { _handshake: handshake, _of_router: of_router });
         }

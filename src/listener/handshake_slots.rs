@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// The network of a client, or none if the address is unknown.
-pub(crate) type Network = Option<IpAddr>;
+pub(crate) type ClientPrefix = Option<IpAddr>;
 
 /// All slots of one kind. Cheap to clone.
 #[derive(Clone)]
@@ -22,8 +22,8 @@ pub(crate) struct HandshakeSlots(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
-    waiting: HashMap<Network, VecDeque<oneshot::Sender<HandshakeSlot>>>,
-    turns: VecDeque<Network>,
+    waiting: HashMap<ClientPrefix, VecDeque<oneshot::Sender<HandshakeSlot>>>,
+    turns: VecDeque<ClientPrefix>,
 }
 
 /// A slot. Dropping it gives the slot to the next client.
@@ -42,7 +42,7 @@ impl HandshakeSlots {
     }
 
     /// Waits for a slot. `None` does not occur: a waiting client is forgotten only after it has a slot or has left.
-    pub(crate) async fn enter(&self, network: Network) -> Option<HandshakeSlot> {
+    pub(crate) async fn enter(&self, network: ClientPrefix) -> Option<HandshakeSlot> {
         let handed_over = {
             let mut state = self.0.lock();
             if let Some(left) = state.free.checked_sub(1) {
@@ -56,7 +56,7 @@ impl HandshakeSlots {
 }
 
 impl State {
-    fn join(&mut self, network: Network) -> oneshot::Receiver<HandshakeSlot> {
+    fn join(&mut self, network: ClientPrefix) -> oneshot::Receiver<HandshakeSlot> {
         let (hand_over, handed_over) = oneshot::channel();
         let queue = self.waiting.entry(network).or_insert_with(|| {
             self.turns.push_back(network);
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn network(last: u8) -> Network {
+    fn network(last: u8) -> ClientPrefix {
         Some(IpAddr::from([192, 0, 2, last]))
     }
 

@@ -1,6 +1,6 @@
 //! A queue of API sessions, ordered by the time at which their access may next end by time alone.
 //!
-//! An API session is in the queue at most once, with the first of its times that is in the future. Invariant: while [`Terms`] agree with the
+//! An API session is in the queue at most once, with the first of its times that is in the future. Invariant: while [`MfaTimeouts`] agree with the
 //! posture checks, the queue contains the next time of every API session.
 
 use std::{
@@ -9,12 +9,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Presence, evaluation::GRACE};
+use super::{SessionMfaState, evaluation::GRACE};
 use crate::clock::Timestamp;
 
 /// The times that the posture checks for one-time codes demand.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct MfaTimeouts {
     /// How long a code is valid, in seconds: the distinct values of all checks.
     pub timeouts: BTreeSet<u64>,
     /// Whether any check demands a code after an endpoint woke up, and after it was unlocked.
@@ -22,9 +22,9 @@ pub(crate) struct Terms {
     pub on_unlock: bool,
 }
 
-impl Terms {
+impl MfaTimeouts {
     /// The first time later than `after` at which time alone may make a check fail; by the steady clock.
-    fn next(&self, presence: Presence, after: Timestamp) -> Option<Timestamp> {
+    fn next(&self, presence: SessionMfaState, after: Timestamp) -> Option<Timestamp> {
         let code = presence.passed_at.and_then(|at| {
             // A code is valid up to and including the last millisecond of its time.
             let end = |seconds: u64| at.steady().plus(Duration::from_secs(seconds)).plus(Duration::from_millis(1));
@@ -41,7 +41,7 @@ impl Terms {
 /// The queue; see the module.
 #[derive(Default)]
 pub(crate) struct Deadlines {
-    terms: Terms,
+    terms: MfaTimeouts,
     queue: BTreeSet<(Timestamp, Arc<str>)>,
     /// By API session: its time in the queue, and its identity.
     places: HashMap<Arc<str>, (Timestamp, Arc<str>)>,
@@ -49,13 +49,18 @@ pub(crate) struct Deadlines {
 
 impl Deadlines {
     /// Sets the terms of the posture checks, and fills the queue again.
-    pub(crate) fn follow<'p>(&mut self, terms: Terms, present: impl Iterator<Item = (&'p str, &'p str, Presence)>, now: Timestamp) {
+    pub(crate) fn follow<'p>(
+        &mut self,
+        terms: MfaTimeouts,
+        present: impl Iterator<Item = (&'p str, &'p str, SessionMfaState)>,
+        now: Timestamp,
+    ) {
         *self = Self { terms, ..Self::default() };
         present.for_each(|(identity, session, presence)| self.set(identity, session, presence, now));
     }
 
     /// Puts an API session of an identity into the queue, at its next time, if there is one.
-    pub(crate) fn set(&mut self, identity: &str, session: &str, presence: Presence, now: Timestamp) {
+    pub(crate) fn set(&mut self, identity: &str, session: &str, presence: SessionMfaState, now: Timestamp) {
         self.forget(session);
         if let Some(end) = self.terms.next(presence, now) {
             let session: Arc<str> = session.into();
@@ -78,7 +83,7 @@ impl Deadlines {
 
     /// Removes the API sessions whose time has passed and returns their identities. Each session returns to the queue at its next time.
     /// `presence` is called only for these sessions.
-    pub(crate) fn take(&mut self, now: Timestamp, presence: impl Fn(&str, &str) -> Option<Presence>) -> BTreeSet<Arc<str>> {
+    pub(crate) fn take(&mut self, now: Timestamp, presence: impl Fn(&str, &str) -> Option<SessionMfaState>) -> BTreeSet<Arc<str>> {
         let mut due = BTreeSet::new();
         while self.next().is_some_and(|end| end <= now) {
             let Some((_, session)) = self.queue.pop_first() else { break };
@@ -107,13 +112,14 @@ mod tests {
         BEGIN.plus(Duration::from_secs(seconds))
     }
 
-    fn passed(seconds: u64) -> Presence {
-        Presence { passed_at: Some(CalendarTime::at(at(seconds))), ..Presence::default() }
+    fn passed(seconds: u64) -> SessionMfaState {
+        SessionMfaState { passed_at: Some(CalendarTime::at(at(seconds))), ..SessionMfaState::default() }
     }
 
     #[test]
     fn only_due_sessions_are_examined() {
-        let mut deadlines = Deadlines { terms: Terms { timeouts: [60, 600].into(), ..Terms::default() }, ..Deadlines::default() };
+        let mut deadlines =
+            Deadlines { terms: MfaTimeouts { timeouts: [60, 600].into(), ..MfaTimeouts::default() }, ..Deadlines::default() };
         for number in 0..10_000 {
             deadlines.set(&format!("identity {number}"), &format!("session {number}"), passed(number), BEGIN);
         }
@@ -140,11 +146,11 @@ mod tests {
             steps in prop::collection::vec(1_u64..100, 1..12),
         ) {
             let time = |seconds: u64| CalendarTime::at(at(seconds));
-            let presences: Vec<Presence> = presences
+            let presences: Vec<SessionMfaState> = presences
                 .into_iter()
-                .map(|(passed, woken)| Presence { passed_at: passed.map(time), woken_at: woken.map(time), unlocked_at: None })
+                .map(|(passed, woken)| SessionMfaState { passed_at: passed.map(time), woken_at: woken.map(time), unlocked_at: None })
                 .collect();
-            let ends = |presence: &Presence| {
+            let ends = |presence: &SessionMfaState| {
                 let codes = presence.passed_at.into_iter().flat_map(|passed| {
                     timeouts.iter().map(move |seconds| passed.steady().plus(Duration::from_millis(seconds * 1000 + 1)))
                 });
@@ -152,12 +158,12 @@ mod tests {
             };
             let mut deadlines = Deadlines::default();
             let named: Vec<_> = (0..presences.len()).map(|number| number.to_string()).collect();
-            let terms = Terms { timeouts: timeouts.clone(), on_wake: true, on_unlock: true };
+            let terms = MfaTimeouts { timeouts: timeouts.clone(), on_wake: true, on_unlock: true };
             deadlines.follow(terms, named.iter().zip(&presences).map(|(name, presence)| (name.as_str(), name.as_str(), *presence)), BEGIN);
             let (mut before, mut now) = (BEGIN, 0);
             for step in steps {
                 now += step;
-                let is_due = |presence: &&Presence| ends(presence).iter().any(|end| *end > before && *end <= at(now));
+                let is_due = |presence: &&SessionMfaState| ends(presence).iter().any(|end| *end > before && *end <= at(now));
                 let expected = named.iter().zip(&presences).filter(|(_, presence)| is_due(presence)).count();
                 let due = deadlines.take(at(now), |_, session| presences.get(session.parse::<usize>().unwrap()).copied());
                 prop_assert_eq!(due.len(), expected);

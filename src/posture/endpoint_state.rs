@@ -10,8 +10,8 @@ use super::{
     evaluation::{GRACE, left},
 };
 use crate::{
-    access::{Access, PolicyKind, Subject},
-    entity::{Demand, FactsExt, Id, PostureCheck, PostureKind, Record, Service},
+    access::{Access, PolicyEntityKind, PolicyKind},
+    entity::{FactsExt, Id, PostureCheck, PostureKind, PostureRequirement, Record, Service},
     error::Result,
     store::Read,
 };
@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureResponseService")]
-pub(crate) struct Awaited {
+pub(crate) struct ServiceAwaitingCode {
     id: String,
     name: String,
     /// The type of the posture check.
@@ -31,7 +31,7 @@ pub(crate) struct Awaited {
     timeout_remaining: i64,
 }
 
-impl Awaited {
+impl ServiceAwaitingCode {
     /// A service, with the seconds for which a code is normally valid.
     pub(crate) fn new(service: Record<Service>, timeout: i64) -> Self {
         let (id, name) = (service.id.into_text(), service.spec.name);
@@ -55,7 +55,7 @@ pub(crate) fn awaited(
     let Some(passed) = evidence.presence.passed_at.filter(|_| woken || unlocked) else { return Ok(concerned) };
     for (check, services) in by_check(access, identity) {
         let Some(check) = tx.find(&Id::<PostureCheck>::from_text(check))? else { continue };
-        let Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } = check.spec.demand else { continue };
+        let PostureRequirement::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } = check.spec.demand else { continue };
         let asks = (woken && prompt_on_wake) || (unlocked && prompt_on_unlock);
         if asks && (timeout_seconds <= 0 || left(timeout_seconds, passed, evidence.now) > GRACE) {
             concerned.extend(services.into_iter().map(|service| (service, timeout_seconds)));
@@ -68,9 +68,9 @@ pub(crate) fn awaited(
 fn by_check(access: &Access, identity: &str) -> BTreeMap<String, BTreeSet<String>> {
     access.ask(|engine| {
         let mut found = BTreeMap::<String, BTreeSet<String>>::new();
-        for policy in engine.policies(PolicyKind::Service, Subject::Identity, identity).ids() {
-            let services = || engine.members(PolicyKind::Service, policy, Subject::Service);
-            for check in engine.members(PolicyKind::Service, policy, Subject::PostureCheck).ids() {
+        for policy in engine.policies(PolicyKind::Service, PolicyEntityKind::Identity, identity).ids() {
+            let services = || engine.members(PolicyKind::Service, policy, PolicyEntityKind::Service);
+            for check in engine.members(PolicyKind::Service, policy, PolicyEntityKind::PostureCheck).ids() {
                 found.entry(check.to_string()).or_default().extend(services().ids().map(|id| id.to_string()));
             }
         }

@@ -2,13 +2,13 @@
 
 use super::{
     Evidence,
-    evidence::{Os, Presence, Process},
+    evidence::{Os, Process, SessionMfaState},
 };
 use crate::{
     clock::CalendarTime,
     entity::{
-        Demand, OperatingSystem, Semantic, Version, VersionRange,
-        posture_demand::{self, ProcessMulti, hexadecimal},
+        OperatingSystem, PostureRequirement, Semantic, Version, VersionRange,
+        posture_requirement::{self, ProcessMulti, hexadecimal},
     },
 };
 
@@ -28,26 +28,26 @@ pub struct Verdict {
 }
 
 /// Judges one check; `check` is its id.
-pub fn judge(demand: &Demand, check: &str, evidence: &Evidence) -> Verdict {
+pub fn evaluate(demand: &PostureRequirement, check: &str, evidence: &Evidence) -> Verdict {
     let endpoint = &evidence.endpoint;
     let passes = match demand {
-        Demand::Os { operating_systems } => endpoint.os.as_ref().is_some_and(|os| runs_one(operating_systems, &os.what)),
-        Demand::Domain { domains } => {
+        PostureRequirement::Os { operating_systems } => endpoint.os.as_ref().is_some_and(|os| runs_one(operating_systems, &os.what)),
+        PostureRequirement::Domain { domains } => {
             endpoint.domain.as_ref().is_some_and(|domain| domains.iter().any(|wanted| same(wanted, &domain.what)))
         }
-        Demand::Mac { mac_addresses } => {
+        PostureRequirement::Mac { mac_addresses } => {
             let has = |wanted: &String| endpoint.addresses.as_ref().is_some_and(|addresses| addresses.what.contains(wanted));
             mac_addresses.iter().any(|wanted| !wanted.is_empty() && has(wanted))
         }
-        Demand::Process { process } => endpoint.process_for(check).is_some_and(|seen| is_wanted(process, seen)),
-        Demand::ProcessMulti { semantic, processes } => {
+        PostureRequirement::Process { process } => endpoint.process_for(check).is_some_and(|seen| is_wanted(process, seen)),
+        PostureRequirement::ProcessMulti { semantic, processes } => {
             let mut found = processes.iter().map(|wanted| endpoint.process_at(&wanted.path).is_some_and(|seen| is_one_of(wanted, seen)));
             match semantic {
                 Semantic::AllOf => found.all(|is| is),
                 Semantic::AnyOf => found.any(|is| is),
             }
         }
-        Demand::Mfa { timeout_seconds, .. } => {
+        PostureRequirement::Mfa { timeout_seconds, .. } => {
             let state = Code::of(demand, evidence);
             let remaining = remaining(demand, evidence);
             return Verdict { passes: state.passes(), timeout: *timeout_seconds, remaining };
@@ -68,7 +68,7 @@ fn runs_one(wanted: &[OperatingSystem], os: &Os) -> bool {
     })
 }
 
-fn is_wanted(wanted: &posture_demand::Process, seen: &Process) -> bool {
+fn is_wanted(wanted: &posture_requirement::Process, seen: &Process) -> bool {
     let signed = wanted.signer_fingerprint.is_empty() || seen.signers.iter().any(|signer| same_digits(&wanted.signer_fingerprint, signer));
     seen.is_running && signed && has_hash(&wanted.hashes, seen)
 }
@@ -104,7 +104,7 @@ pub struct Code {
 
 impl Code {
     /// Evaluates a demand; other demands than MFA count as MFA without conditions.
-    pub fn of(demand: &Demand, Evidence { presence, now, .. }: &Evidence) -> Self {
+    pub fn of(demand: &PostureRequirement, Evidence { presence, now, .. }: &Evidence) -> Self {
         let (timeout, on_wake, on_unlock) = conditions(demand);
         let age = presence.passed_at.map(|at| now.since(at).as_millis());
         let timed_out = age.is_none_or(|age| u128::try_from(timeout).is_ok_and(|timeout| timeout > 0 && age > timeout * 1000));
@@ -126,19 +126,21 @@ impl Code {
     }
 }
 
-fn conditions(demand: &Demand) -> (i64, bool, bool) {
+fn conditions(demand: &PostureRequirement) -> (i64, bool, bool) {
     match demand {
-        Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } => (*timeout_seconds, *prompt_on_wake, *prompt_on_unlock),
+        PostureRequirement::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } => {
+            (*timeout_seconds, *prompt_on_wake, *prompt_on_unlock)
+        }
         _ => (FOREVER, false, false),
     }
 }
 
 /// Seconds for which a code is still valid, as reported to the client.
-fn remaining(demand: &Demand, evidence: &Evidence) -> i64 {
+fn remaining(demand: &PostureRequirement, evidence: &Evidence) -> i64 {
     let now = evidence.now;
     let (timeout, on_wake, on_unlock) = conditions(demand);
-    let Presence { passed_at, woken_at, unlocked_at } = evidence.presence;
-    let is_spared = matches!(demand, Demand::Mfa { ignore_legacy_endpoints: true, .. }) && !evidence.knows_timeouts;
+    let SessionMfaState { passed_at, woken_at, unlocked_at } = evidence.presence;
+    let is_spared = matches!(demand, PostureRequirement::Mfa { ignore_legacy_endpoints: true, .. }) && !evidence.knows_timeouts;
     match passed_at {
         _ if timeout <= 0 => FOREVER,
         None => 0,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::Response;
 use crate::{
     clock::{CalendarTime, Timestamp},
-    entity::{SdkInfo, Version, posture_demand::hexadecimal},
+    entity::{SdkInfo, Version, posture_requirement::hexadecimal},
 };
 
 /// An answer and the check that it answers.
@@ -35,7 +35,7 @@ pub struct Process {
 
 /// The last answers of all endpoints of one identity. They share one state: a user with two devices answers for both.
 #[derive(Debug, Clone, Default)]
-pub struct Endpoint {
+pub struct IdentityPosture {
     pub os: Option<Answered<Os>>,
     pub domain: Option<Answered<String>>,
     pub addresses: Option<Answered<Vec<String>>>,
@@ -44,19 +44,19 @@ pub struct Endpoint {
     /// By path, in the order of the first answers.
     paths: Vec<(String, Process)>,
     /// Per API session, by its id.
-    pub sessions: BTreeMap<String, Presence>,
+    pub sessions: BTreeMap<String, SessionMfaState>,
 }
 
 /// The state of one API session.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Presence {
+pub struct SessionMfaState {
     /// When a one-time code was last accepted in it.
     pub passed_at: Option<CalendarTime>,
     pub woken_at: Option<CalendarTime>,
     pub unlocked_at: Option<CalendarTime>,
 }
 
-impl Endpoint {
+impl IdentityPosture {
     /// Stores an answer given in an API session. At most `processes` answers about processes are kept; then the oldest are dropped.
     pub fn take(&mut self, api_session: &str, response: Response, time: CalendarTime, processes: usize) {
         let at = time.shown;
@@ -112,9 +112,9 @@ fn keep<T>(entries: &mut Vec<T>, entry: T, limit: usize, is_same: impl Fn(&T, &T
 pub struct Evidence {
     /// The moment of the judgement.
     pub now: CalendarTime,
-    pub endpoint: Arc<Endpoint>,
+    pub endpoint: Arc<IdentityPosture>,
     /// Of the API session in question; empty without one.
-    pub presence: Presence,
+    pub presence: SessionMfaState,
     /// Whether the client understands that a code is valid for a limited time.
     pub knows_timeouts: bool,
 }
@@ -122,7 +122,7 @@ pub struct Evidence {
 impl Evidence {
     /// No evidence.
     pub fn none(now: CalendarTime) -> Self {
-        Self { now, endpoint: Arc::default(), presence: Presence::default(), knows_timeouts: false }
+        Self { now, endpoint: Arc::default(), presence: SessionMfaState::default(), knows_timeouts: false }
     }
 
     /// The same evidence, for a client with this SDK.

@@ -10,10 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Posture, Trigger, deadlines::Terms, with};
+use super::{Posture, Trigger, deadlines::MfaTimeouts, with};
 use crate::{
     clock::Clock,
-    entity::{Demand, PostureCheck},
+    entity::{PostureCheck, PostureRequirement},
     error::Result,
     store::Store,
 };
@@ -21,11 +21,11 @@ use crate::{
 /// The delay until the next call after posture checks could not be read.
 const RETRY: Duration = Duration::from_secs(1);
 
-fn terms(store: &Store) -> Result<Terms> {
-    let mut terms = Terms::default();
+fn terms(store: &Store) -> Result<MfaTimeouts> {
+    let mut terms = MfaTimeouts::default();
     store.read(|tx| {
         tx.each::<PostureCheck>(|check| {
-            if let Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } = check.spec.demand {
+            if let PostureRequirement::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } = check.spec.demand {
                 terms.timeouts.extend(u64::try_from(timeout_seconds).ok().filter(|seconds| *seconds > 0));
                 terms.on_wake |= prompt_on_wake;
                 terms.on_unlock |= prompt_on_unlock;

@@ -6,15 +6,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Evidence, Judged,
+    EvaluatedCheck, Evidence,
     evaluation::{Code, FOREVER, left},
-    evidence::{Presence, Process},
+    evidence::{Process, SessionMfaState},
 };
 use crate::{
     clock::{CalendarTime, Timestamp},
     entity::{
-        ApiSession, Demand, FactsExt, Id, OperatingSystem, OsType, PolicyType, PostureCheck, Record, Semantic, Service, ServicePolicy,
-        posture_demand::{Process as Wanted, ProcessMulti},
+        ApiSession, FactsExt, Id, OperatingSystem, OsType, PolicyType, PostureCheck, PostureRequirement, Record, Semantic, Service,
+        ServicePolicy,
+        posture_requirement::{Process as Wanted, ProcessMulti},
     },
     error::{Error, Result},
     store::Read,
@@ -74,7 +75,7 @@ impl PolicyFailure {
     ///
     /// # Errors
     /// The policy cannot be read.
-    pub(crate) fn of(policy: &str, judged: &[Judged], evidence: &Evidence, tx: &Read<'_>) -> Result<Self> {
+    pub(crate) fn of(policy: &str, judged: &[EvaluatedCheck], evidence: &Evidence, tx: &Read<'_>) -> Result<Self> {
         let record = tx.find(&Id::<ServicePolicy>::from_text(policy))?;
         let failed = judged.iter().filter(|judged| !judged.verdict.passes);
         Ok(Self {
@@ -115,7 +116,7 @@ impl fmt::Display for CheckFailure {
 
 impl Criteria {
     fn of(timeout: i64, evidence: &Evidence) -> Self {
-        let Presence { passed_at, woken_at, unlocked_at } = evidence.presence;
+        let SessionMfaState { passed_at, woken_at, unlocked_at } = evidence.presence;
         let remaining = passed_at.map_or(0, |at| left(timeout, at, evidence.now));
         let shown = |time: Option<CalendarTime>| time.map(|time| time.shown);
         Self {
@@ -215,32 +216,32 @@ struct Criteria {
 }
 
 impl FailureReason {
-    fn of(demand: &Demand, check: &str, evidence: &Evidence) -> Self {
+    fn of(demand: &PostureRequirement, check: &str, evidence: &Evidence) -> Self {
         let endpoint = &evidence.endpoint;
         match demand.clone() {
-            Demand::Os { operating_systems } => {
+            PostureRequirement::Os { operating_systems } => {
                 let found = endpoint.os.as_ref().map(|os| OsFound { os_type: os.what.os_type.clone(), version: os.what.version.clone() });
                 Self::Os { actual_value: found.unwrap_or_default(), expected_value: operating_systems }
             }
-            Demand::Domain { domains } => {
+            PostureRequirement::Domain { domains } => {
                 let found = endpoint.domain.as_ref().map(|domain| domain.what.clone());
                 Self::Domain { actual_value: found.unwrap_or_default(), expected_value: domains }
             }
-            Demand::Mac { mac_addresses } => {
+            PostureRequirement::Mac { mac_addresses } => {
                 let found = endpoint.addresses.as_ref().map(|addresses| addresses.what.clone());
                 Self::Mac { actual_value: found.unwrap_or_default(), expected_value: mac_addresses }
             }
-            Demand::Process { process } => {
+            PostureRequirement::Process { process } => {
                 let found = endpoint.process_for(check).cloned().unwrap_or_default();
                 Self::Process { actual_value: ProcessFound::new(process.os_type, &process.path, &found), expected_value: process }
             }
-            Demand::ProcessMulti { semantic, processes } => {
+            PostureRequirement::ProcessMulti { semantic, processes } => {
                 let found = |wanted: &ProcessMulti| {
                     endpoint.process_at(&wanted.path).map(|seen| ProcessFound::new(wanted.os_type, &wanted.path, seen))
                 };
                 Self::ProcessMulti { actual_value: processes.iter().filter_map(found).collect(), expected_value: processes, semantic }
             }
-            Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } => {
+            PostureRequirement::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } => {
                 let expected_value =
                     CodeFound { passed_mfa: true, passed_on_unlock: prompt_on_unlock, passed_on_wake: prompt_on_wake, timed_out: false };
                 Self::Mfa {

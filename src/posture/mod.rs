@@ -1,7 +1,7 @@
 //! Posture: what endpoints report about themselves, and how that affects their users' rights.
 //!
-//! Here: the state of each identity's endpoints ([`Endpoint`]), whether it satisfies a posture check (`evaluation.rs`, pure functions), the
-//! policies of a caller with their checks ([`Judge`]), the requests that failed, and which sessions must end (`session_review.rs`). Not
+//! Here: the state of each identity's endpoints ([`IdentityPosture`]), whether it satisfies a posture check (`evaluation.rs`, pure functions), the
+//! policies of a caller with their checks ([`PostureEvaluator`]), the requests that failed, and which sessions must end (`session_review.rs`). Not
 //! here: the content of a posture check (`entity/`), rights apart from posture (`access/`), when sessions are reviewed (`jobs.rs`). Start
 //! reading at [`Posture`].
 //!
@@ -25,14 +25,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use deadlines::{Deadlines, Terms};
-pub(crate) use endpoint_state::{Awaited, awaited};
+use deadlines::{Deadlines, MfaTimeouts};
+pub(crate) use endpoint_state::{ServiceAwaitingCode, awaited};
 pub(crate) use evidence::{Answered, Process};
-pub use evidence::{Endpoint, Evidence, Presence};
+pub use evidence::{Evidence, IdentityPosture, SessionMfaState};
 pub(crate) use expiry::Expiry;
 pub(crate) use failure::{CheckFailure, FailedRequest, PolicyFailure};
 pub(crate) use permission::Permission;
-pub(crate) use policies::{Decision, Judge, Judged};
+pub(crate) use policies::{Decision, EvaluatedCheck, PostureEvaluator};
 pub use response::Response;
 pub(crate) use session_review::{end, lapsed};
 pub use trigger::Trigger;
@@ -87,7 +87,7 @@ pub struct Posture {
 
 #[derive(Default)]
 struct Memory {
-    endpoints: HashMap<String, Arc<Endpoint>>,
+    endpoints: HashMap<String, Arc<IdentityPosture>>,
     failures: HashMap<String, Failures>,
     deadlines: Deadlines,
     /// Whether posture checks have changed since `deadlines` received their terms.
@@ -155,17 +155,17 @@ impl Posture {
         Evidence { endpoint, presence, ..Evidence::none(self.clock.calendar_now()) }
     }
 
-    /// [`Judge::rule_on`] with this evidence.
+    /// [`PostureEvaluator::evaluate_policies`] with this evidence.
     ///
     /// # Errors
-    /// Those of [`Judge::rule_on`].
-    pub(crate) fn rule_on(&self, evidence: Evidence, of: (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
+    /// Those of [`PostureEvaluator::evaluate_policies`].
+    pub(crate) fn evaluate_policies(&self, evidence: Evidence, of: (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
         let at = self.checks.now();
-        self.store.read(|tx| Judge::new(tx, evidence).with_cache(&self.checks, at).rule_on(&self.access, of, some))
+        self.store.read(|tx| PostureEvaluator::new(tx, evidence).with_cache(&self.checks, at).evaluate_policies(&self.access, of, some))
     }
 
     /// The state of an identity's endpoints.
-    pub fn endpoint(&self, identity: &str) -> Arc<Endpoint> {
+    pub fn endpoint(&self, identity: &str) -> Arc<IdentityPosture> {
         with(&self.memory, |memory| memory.endpoints.get(identity).cloned().unwrap_or_default())
     }
 
@@ -206,12 +206,12 @@ impl Posture {
 
 impl Memory {
     /// The state of an identity's endpoints, created if missing.
-    fn endpoint(&mut self, identity: &str) -> &mut Endpoint {
+    fn endpoint(&mut self, identity: &str) -> &mut IdentityPosture {
         Arc::make_mut(self.endpoints.entry(identity.to_owned()).or_default())
     }
 
     /// The presence of an API session; `None` if its endpoint has reported nothing.
-    fn presence(&self, identity: &str, api_session: &str) -> Option<Presence> {
+    fn presence(&self, identity: &str, api_session: &str) -> Option<SessionMfaState> {
         self.endpoints.get(identity)?.sessions.get(api_session).copied()
     }
 
@@ -225,7 +225,7 @@ impl Memory {
     /// The identities with an API session that may have lost access by time, and the time at which that may next happen. New `terms`, if
     /// given, apply to later times only: access that the new terms end at once is found by the review that follows the change of a posture
     /// check.
-    fn due(&mut self, terms: Option<Terms>, now: Timestamp) -> (BTreeSet<Arc<str>>, Option<Timestamp>) {
+    fn due(&mut self, terms: Option<MfaTimeouts>, now: Timestamp) -> (BTreeSet<Arc<str>>, Option<Timestamp>) {
         let Self { deadlines, endpoints, .. } = self;
         let due = deadlines.take(now, |identity, session| endpoints.get(identity)?.sessions.get(session).copied());
         if let Some(terms) = terms {

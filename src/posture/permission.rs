@@ -2,7 +2,7 @@
 //!
 //! Requests for a session and the router's checks of a session in use share this code.
 
-use super::{Decision, Evidence, Judged, Posture};
+use super::{Decision, EvaluatedCheck, Evidence, Posture};
 use crate::{
     access::Right,
     entity::{ApiSession, Id, Identity, Record, ServicePolicy},
@@ -19,7 +19,7 @@ pub enum Permission {
     /// These policies grant it and their checks pass; of many only some are listed. Empty if the system has no posture checks.
     Granted(Vec<Id<ServicePolicy>>),
     /// Every policy that would grant it, with its checks, and the evidence.
-    Blocked(Vec<(String, Vec<Judged>)>, Evidence),
+    Blocked(Vec<(String, Vec<EvaluatedCheck>)>, Evidence),
 }
 
 impl Posture {
@@ -36,7 +36,7 @@ impl Posture {
             return Ok(Permission::Granted(Vec::new()));
         }
         let evidence = self.evidence(id, Some(api_session.as_str())).seen_by(&identity.state.sdk_info);
-        Ok(match self.rule_on(evidence.clone(), (id, service, right), &grants)? {
+        Ok(match self.evaluate_policies(evidence.clone(), (id, service, right), &grants)? {
             Decision::Passed(policies) => Permission::Granted(policies),
             Decision::Failed(policies) => Permission::Blocked(policies, evidence),
         })

@@ -4,14 +4,14 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use super::{
     Evidence,
-    evaluation::{Verdict, judge},
+    evaluation::{Verdict, evaluate},
 };
 use crate::{
     access::{Access, PolicyGrant, Right},
     clock::Timestamp,
     entity::{
-        Demand, Entity, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, Record, ServicePolicy,
-        service::ProcessRef,
+        Entity, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, PostureRequirement, Record,
+        ServicePolicy, service::ProcessRef,
     },
     error::Result,
     store::{Cache, CommitNumber, Dependency},
@@ -19,18 +19,18 @@ use crate::{
 
 /// A check and its verdict.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct EvaluatedCheck {
     pub check: Arc<Record<PostureCheck>>,
     pub verdict: Verdict,
 }
 
 /// Judges policies by the evidence about one caller. Each check is read and judged once, however many policies name it.
-pub(crate) struct Judge<'f> {
+pub(crate) struct PostureEvaluator<'f> {
     facts: &'f dyn Facts,
-    /// The shared cache of checks, and the commit number at which this judge began.
+    /// The shared cache of checks, and the commit number at which this evaluator began.
     known: Option<(&'f Cache<Record<PostureCheck>>, CommitNumber)>,
     evidence: Evidence,
-    judged: RefCell<HashMap<String, Option<Judged>>>,
+    judged: RefCell<HashMap<String, Option<EvaluatedCheck>>>,
 }
 
 /// The decision about a right.
@@ -38,10 +38,10 @@ pub(crate) enum Decision {
     /// These policies grant it and all their checks pass.
     Passed(Vec<Id<ServicePolicy>>),
     /// Every policy that would grant it: its id and its checks.
-    Failed(Vec<(String, Vec<Judged>)>),
+    Failed(Vec<(String, Vec<EvaluatedCheck>)>),
 }
 
-impl<'f> Judge<'f> {
+impl<'f> PostureEvaluator<'f> {
     /// Judges at the moment of the evidence.
     pub(crate) fn new(facts: &'f dyn Facts, evidence: Evidence) -> Self {
         Self { facts, known: None, evidence, judged: RefCell::default() }
@@ -56,7 +56,7 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub(crate) fn checks(&self, ids: &[Arc<str>]) -> Result<Vec<Judged>> {
+    pub(crate) fn checks(&self, ids: &[Arc<str>]) -> Result<Vec<EvaluatedCheck>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
             found.extend(self.check(id)?);
@@ -72,23 +72,23 @@ impl<'f> Judge<'f> {
         self.checks(ids).map(|checks| passes(&checks))
     }
 
-    /// [`Judge::rule`] on the policies that grant an identity a right to a service. `some` of them are usually enough; all are fetched only
+    /// [`PostureEvaluator::evaluate`] on the policies that grant an identity a right to a service. `some` of them are usually enough; all are fetched only
     /// if none of these passes.
     ///
     /// # Errors
     /// A check cannot be read.
-    pub(crate) fn rule_on(
+    pub(crate) fn evaluate_policies(
         &self,
         access: &Access,
         (identity, service, right): (&str, &str, Right),
         some: &[PolicyGrant],
     ) -> Result<Decision> {
-        let ruling = self.rule(some)?;
+        let ruling = self.evaluate(some)?;
         if let Decision::Passed(_) = ruling {
             return Ok(ruling);
         }
         let all = access.ask(|engine| engine.all_grants(identity, service, right));
-        if all.len() > some.len() { self.rule(&all) } else { Ok(ruling) }
+        if all.len() > some.len() { self.evaluate(&all) } else { Ok(ruling) }
     }
 
     /// Whether a policy that grants a right has only passing checks; stops at the first one.
@@ -108,7 +108,7 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub(crate) fn rule<'g>(&self, grants: impl IntoIterator<Item = &'g PolicyGrant>) -> Result<Decision> {
+    pub(crate) fn evaluate<'g>(&self, grants: impl IntoIterator<Item = &'g PolicyGrant>) -> Result<Decision> {
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
         for PolicyGrant { policy, posture_checks } in grants {
             let checks = self.checks(posture_checks)?;
@@ -131,13 +131,13 @@ impl<'f> Judge<'f> {
         Ok(PostureQueries { policy_id: grant.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })
     }
 
-    fn check(&self, id: &str) -> Result<Option<Judged>> {
+    fn check(&self, id: &str) -> Result<Option<EvaluatedCheck>> {
         if let Some(known) = self.judged.borrow().get(id) {
             return Ok(known.clone());
         }
         let judged = self.find(id)?.map(|check| {
-            let verdict = judge(&check.spec.demand, id, &self.evidence);
-            Judged { check, verdict }
+            let verdict = evaluate(&check.spec.demand, id, &self.evidence);
+            EvaluatedCheck { check, verdict }
         });
         self.judged.borrow_mut().insert(id.to_owned(), judged.clone());
         Ok(judged)
@@ -154,7 +154,7 @@ impl<'f> Judge<'f> {
         Ok(found)
     }
 
-    fn query(&self, Judged { check, verdict }: &Judged) -> PostureQuery {
+    fn query(&self, EvaluatedCheck { check, verdict }: &EvaluatedCheck) -> PostureQuery {
         let demand = &check.spec.demand;
         let path = |os_type, path: &String| ProcessRef { os_type, path: path.clone() };
         PostureQuery {
@@ -168,25 +168,25 @@ impl<'f> Judge<'f> {
             timeout: verdict.timeout,
             timeout_remaining: verdict.remaining,
             process: match demand {
-                Demand::Process { process } => Some(path(process.os_type, &process.path)),
+                PostureRequirement::Process { process } => Some(path(process.os_type, &process.path)),
                 _ => None,
             },
             processes: match demand {
-                Demand::ProcessMulti { processes, .. } => Some(processes.iter().map(|p| path(p.os_type, &p.path)).collect()),
+                PostureRequirement::ProcessMulti { processes, .. } => Some(processes.iter().map(|p| path(p.os_type, &p.path)).collect()),
                 _ => None,
             },
         }
     }
 
     /// When an event last made a check require a new one-time code. Clients notice the new requirement by the changed `updatedAt`.
-    fn last_request_of_code(&self, demand: &Demand) -> Option<Timestamp> {
-        let Demand::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
+    fn last_request_of_code(&self, demand: &PostureRequirement) -> Option<Timestamp> {
+        let PostureRequirement::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
         let presence = self.evidence.presence;
         let last = presence.woken_at.filter(|_| *prompt_on_wake).max(presence.unlocked_at.filter(|_| *prompt_on_unlock));
         last.map(|moment| moment.shown)
     }
 }
 
-fn passes(checks: &[Judged]) -> bool {
+fn passes(checks: &[EvaluatedCheck]) -> bool {
     checks.iter().all(|judged| judged.verdict.passes)
 }

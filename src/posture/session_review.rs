@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Judge, Posture, trigger::Trigger};
+use super::{Posture, PostureEvaluator, trigger::Trigger};
 use crate::{
     access::Right,
     change::Change,
@@ -25,7 +25,7 @@ pub(crate) struct EndedSession {
 /// # Errors
 /// A record cannot be read.
 pub(crate) fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec<EndedSession>> {
-    let mut review = Review { tx, posture, judges: HashMap::new(), lapsed: Vec::new() };
+    let mut review = Review { tx, posture, evaluators: HashMap::new(), lapsed: Vec::new() };
     let ids = match trigger {
         Trigger::Everything => {
             tx.each_readable::<Session>(|session| review.review(&session))?;
@@ -55,8 +55,8 @@ pub(crate) fn end(change: &Change<'_, '_>, lapsed: &[EndedSession]) -> Result<()
 struct Review<'r> {
     tx: &'r Read<'r>,
     posture: &'r Posture,
-    /// By API session: all its service sessions share a judge. Checks are read from the store.
-    judges: HashMap<String, Judge<'r>>,
+    /// By API session: all its service sessions share an evaluator. Checks are read from the store.
+    evaluators: HashMap<String, PostureEvaluator<'r>>,
     lapsed: Vec<EndedSession>,
 }
 
@@ -72,9 +72,9 @@ impl Review<'_> {
             Some([]) => true,
             Some(first) => {
                 let (tx, posture, api_session) = (self.tx, self.posture, &spec.api_session_id);
-                let judge = || Judge::new(tx, posture.evidence(identity, Some(api_session.as_str())));
-                let judge = self.judges.entry(api_session.to_string()).or_insert_with(judge);
-                judge.allows(first)? || judge.allows(&posture.access.ask(|engine| engine.all_grants(identity, service, right)))?
+                let evaluator = || PostureEvaluator::new(tx, posture.evidence(identity, Some(api_session.as_str())));
+                let evaluator = self.evaluators.entry(api_session.to_string()).or_insert_with(evaluator);
+                evaluator.allows(first)? || evaluator.allows(&posture.access.ask(|engine| engine.all_grants(identity, service, right)))?
             }
         };
         if !stands {

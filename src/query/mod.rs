@@ -2,7 +2,7 @@
 //! fields and the window of a list belong to it.
 //!
 //! Not here: which kinds exist and which fields can be filtered (the caller passes a [`Vocabulary`]), where records come from (a
-//! [`Subject`]), indexes (a caller may use [`Predicate::anchors`] to avoid reading every record), status codes.
+//! [`FilterTarget`]), indexes (a caller may use [`Predicate::indexable_conditions`] to avoid reading every record), status codes.
 //!
 //! Start with [`Query::parse`], then `parser.rs` for the grammar, `typing.rs` for which types can be compared, `predicate.rs` and
 //! `check.rs` for evaluation.
@@ -12,20 +12,20 @@
 
 mod check;
 mod fault;
+mod filter_target;
 mod page;
 mod parser;
 mod predicate;
-mod subject;
 mod token;
 mod typing;
 mod value;
 mod window;
 
 pub use fault::{Fault, Parameter};
+pub use filter_target::{FilterTarget, Symbol, Vocabulary};
 pub use page::{Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort};
 pub use parser::{MAX_DEPTH, MAX_LENGTH, parse_sort};
 pub use predicate::Query;
-pub(crate) use predicate::{Anchor, Predicate};
-pub use subject::{Subject, Symbol, Vocabulary};
+pub(crate) use predicate::{IndexableCondition, Predicate};
 pub use value::{Type, Value, compare};
 pub use window::Window;

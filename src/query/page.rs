@@ -1,6 +1,6 @@
 //! The order of a list and its limits.
 
-use super::subject::Symbol;
+use super::filter_target::Symbol;
 
 /// The limit of a list whose request names none.
 pub(crate) const DEFAULT_LIMIT: i64 = 10;

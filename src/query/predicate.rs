@@ -4,8 +4,8 @@ use std::{cell::Cell, slice};
 
 use super::{
     check::{Check, Relation},
+    filter_target::{FilterTarget, Symbol},
     page::{Limit, Sort},
-    subject::{Subject, Symbol},
     value::{Type, Value},
 };
 
@@ -69,7 +69,7 @@ pub(crate) struct Members {
 
 /// A symbol that must have one of these values for the predicate to hold. An index on it can name the candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchor<'q> {
+pub struct IndexableCondition<'q> {
     /// A text field, or a set that must hold one of the values.
     pub symbol: &'q Symbol,
     /// May contain duplicates.
@@ -80,12 +80,12 @@ impl Predicate {
     /// Whether it holds for every record and reads no value of a record.
     pub(crate) fn lets_all_through(&self) -> bool {
         struct Probe(Cell<bool>);
-        impl Subject for Probe {
+        impl FilterTarget for Probe {
             fn value(&self, _: &Symbol) -> Value<'_> {
                 self.0.set(true);
                 Value::Null
             }
-            fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {
+            fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn FilterTarget)) {
                 self.0.set(true);
             }
         }
@@ -97,7 +97,7 @@ impl Predicate {
         Predicate { steps }
     }
 
-    pub fn matches(&self, subject: &dyn Subject) -> bool {
+    pub fn matches(&self, subject: &dyn FilterTarget) -> bool {
         let mut negated = false;
         for step in &self.steps {
             negated ^= step.negated;
@@ -117,28 +117,28 @@ impl Predicate {
     }
 
     /// Conditions that must hold and that an index can answer. Each of them alone finds all matches.
-    pub fn anchors(&self) -> Vec<Anchor<'_>> {
-        let mut anchors = Vec::new();
+    pub fn indexable_conditions(&self) -> Vec<IndexableCondition<'_>> {
+        let mut indexable_conditions = Vec::new();
         let mut rest = self.steps.as_slice();
         while let [step, following @ ..] = rest {
             match (&step.test, step.join) {
                 _ if step.negated => break,
                 (_, Join::Or) => {
-                    anchors.extend(alternatives(rest));
+                    indexable_conditions.extend(alternatives(rest));
                     break;
                 }
-                (Test::Group(group), _) => anchors.extend(group.anchors()),
-                (test, _) => anchors.extend(test.anchor()),
+                (Test::Group(group), _) => indexable_conditions.extend(group.indexable_conditions()),
+                (test, _) => indexable_conditions.extend(test.anchor()),
             }
             rest = following;
         }
-        anchors
+        indexable_conditions
     }
 }
 
 /// `s = "a" or s = "b" or ...` about one symbol up to the end of the list is one anchor; the web console queries role attributes like this.
 /// An `and` among them only reduces the matches.
-fn alternatives(steps: &[Step]) -> Option<Anchor<'_>> {
+fn alternatives(steps: &[Step]) -> Option<IndexableCondition<'_>> {
     let (first, others) = steps.split_first()?;
     let mut all = first.test.anchor()?;
     for step in others {
@@ -152,7 +152,7 @@ fn alternatives(steps: &[Step]) -> Option<Anchor<'_>> {
 }
 
 impl Test {
-    fn holds(&self, subject: &dyn Subject) -> bool {
+    fn holds(&self, subject: &dyn FilterTarget) -> bool {
         match self {
             Test::Constant(value) => *value,
             Test::Compare(Operand::Value(symbol, _), check) => check.holds(&subject.value(symbol)),
@@ -175,7 +175,7 @@ impl Test {
         }
     }
 
-    fn anchor(&self) -> Option<Anchor<'_>> {
+    fn anchor(&self) -> Option<IndexableCondition<'_>> {
         // Only text: a number is compared with text in its written form, which the index does not hold.
         let Test::Compare(Operand::Value(symbol, Type::Text) | Operand::AnyOf(symbol), check) = self else { return None };
         let literals = match check {
@@ -184,7 +184,7 @@ impl Test {
             _ => return None,
         };
         let values = literals.iter().map(|literal| if let Value::Text(text) = literal { Some(text.as_ref()) } else { None });
-        Some(Anchor { symbol, values: values.collect::<Option<_>>()? })
+        Some(IndexableCondition { symbol, values: values.collect::<Option<_>>()? })
     }
 }
 
@@ -199,13 +199,13 @@ impl Operand {
     }
 }
 
-fn members<'a>(subject: &'a dyn Subject, set: &Symbol) -> impl Iterator<Item = Value<'a>> {
+fn members<'a>(subject: &'a dyn FilterTarget, set: &Symbol) -> impl Iterator<Item = Value<'a>> {
     let members = if let Value::Set(members) = subject.value(set) { members } else { Vec::new() };
     members.into_iter().map(Value::Text)
 }
 
 impl Members {
-    fn count(&self, subject: &dyn Subject) -> usize {
+    fn count(&self, subject: &dyn FilterTarget) -> usize {
         let Some(query) = &self.matching else { return members(subject, &self.set).count() };
         let mut found = 0_usize;
         subject.linked(&self.set, &mut |linked| found += usize::from(query.predicate.matches(linked)));

@@ -1,4 +1,4 @@
-//! A cache of values that the rooms above derive from records. Each value lists its dependencies: the queries whose
+//! A cache of values that the modules above derive from records. Each value lists its dependencies: the queries whose
 //! answers it was derived from. A commit that changes one of these answers invalidates the value.
 //!
 //! Invariant: a value that is found equals what would be derived from the store now, or from the store just before the

@@ -8,7 +8,7 @@ use std::{
 use super::index;
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Epoch, Facts, Kind, RouterLink},
+    entity::{AnyRecord, Epoch, Facts, Kind, RouterInfo},
     error::Result,
 };
 
@@ -95,9 +95,9 @@ impl Facts for DependencyRecorder<'_> {
         self.dependencies.borrow_mut().push(Dependency::of_any_tombstone());
         self.facts.any_ended()
     }
-    fn link(&self, router: &str) -> Option<RouterLink> {
+    fn router_info(&self, router: &str) -> Option<RouterInfo> {
         self.fleeting.set(true);
-        self.facts.link(router)
+        self.facts.router_info(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
         self.dependencies.borrow_mut().push(Dependency::of_connection(identity));

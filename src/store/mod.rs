@@ -62,7 +62,7 @@ pub use list::plan::{Candidates, Plan, Scope};
 pub use opening::{OpenStore, Options};
 pub use progress::Progress;
 pub(crate) use reader::Reader;
-pub use registry::{KindEntry, Rule};
+pub use registry::{DeleteRule, KindEntry};
 pub(crate) use space::free_bytes;
 pub(crate) use tx::edit::check_every;
 pub use tx::read::Read;

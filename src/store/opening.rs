@@ -17,7 +17,7 @@ use super::{
     event::{Event, Phase},
     file::{
         manifest::Manifest,
-        open::{self, Opened, OtherProcesses},
+        open::{self, OpenedFile, OtherProcesses},
         open_error::OpenError,
     },
     handle::Store,
@@ -76,7 +76,7 @@ impl Deref for OpenStore {
 }
 
 impl OpenStore {
-    fn of((backend, database): Opened, path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
+    fn of((backend, database): OpenedFile, path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
         let core = Arc::new(Core {
             database: ArcSwapOption::from_pointee(database),
             backend,
@@ -197,7 +197,7 @@ impl Store {
 }
 
 /// Removes the manifest of a database that is about to be written to, because the manifest would no longer match the content.
-fn written(opened: Opened, path: &Path) -> Result<Opened, OpenError> {
+fn written(opened: OpenedFile, path: &Path) -> Result<OpenedFile, OpenError> {
     let forgotten = Manifest::forget(&opened.1);
     forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| opened)
 }

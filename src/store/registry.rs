@@ -62,7 +62,7 @@ pub struct Parts {
 pub struct ReferenceEdge {
     pub field: &'static str,
     pub to: Kind,
-    pub rule: Rule,
+    pub rule: DeleteRule,
 }
 
 /// One id that a record refers to.
@@ -75,7 +75,7 @@ pub struct Target {
 
 /// What the deletion of a record does to a record that refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum DeleteRule {
     Restrict,
     Cascade,
     Clear,
@@ -107,9 +107,9 @@ fn indexed<E: Entity>() -> Vec<&'static str> {
 
 fn edges<E: Entity>() -> Vec<ReferenceEdge> {
     let rule = |on_delete: &OnDelete<E>| match on_delete {
-        OnDelete::Restrict => Rule::Restrict,
-        OnDelete::Cascade => Rule::Cascade,
-        OnDelete::Clear(_) => Rule::Clear,
+        OnDelete::Restrict => DeleteRule::Restrict,
+        OnDelete::Cascade => DeleteRule::Cascade,
+        OnDelete::Clear(_) => DeleteRule::Clear,
     };
     E::REFERENCES.iter().map(|r| ReferenceEdge { field: r.field, to: r.kind, rule: rule(&r.on_delete) }).collect()
 }

@@ -1,4 +1,4 @@
-//! Imports run downwards: a room uses the rooms below it and nothing else, no two rooms need one another, and no two files do.
+//! Imports run downwards: a module uses the modules below it and nothing else, no two modules need one another, and no two files do.
 //!
 //! Each claim is a function over sources, so that `each_claim_finds_its_fault` can show it sources that are wrong.
 
@@ -10,8 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The floors, lowest first. Rooms on one floor may use each other if there is no circle.
-const FLOORS: [&[&str]; 13] = [
+/// The layers, lowest first. Modules in one layer may use each other if there is no cycle.
+const LAYERS: [&[&str]; 13] = [
     &["clock", "error", "frame", "metrics", "pki", "priority", "query"],
     &["config", "logging", "outbound", "schema"],
     &["entity"],
@@ -27,7 +27,7 @@ const FLOORS: [&[&str]; 13] = [
     &["cli"],
 ];
 
-/// Crates that only these rooms may name (the table "knows / does not know" of the design).
+/// Crates that only these modules may name (the table "knows / does not know" of the design).
 const KNOWN_TO: [(&str, &[&str]); 6] = [
     // Transactions, lists, history and checks know rows of bytes.
     ("redb", &["store/file/", "store/core.rs", "store/opening.rs", "store/tx/tables.rs", "store/tx/writer.rs"]),
@@ -38,8 +38,8 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
     ("rcgen", &["pki/"]),
 ];
 
-/// Files that need one another all the same, each circle with its reason.
-const CIRCLES: [(&[&str], &str); 1] = [(
+/// Files that need one another all the same, each cycle with its reason.
+const CYCLES: [(&[&str], &str); 1] = [(
     &["built_in_router::binding", "built_in_router::channel", "built_in_router::circuit", "built_in_router::dialing"],
     "The table of a channel leads from connection ids to circuits, bindings and dials, and each of these to the channels that it sends on: one \
      structure in memory that is followed both ways for every frame. Ids instead of references would cost a lock and a look-up in the registry \
@@ -49,8 +49,11 @@ const CIRCLES: [(&[&str], &str); 1] = [(
 
 type Sources = [(PathBuf, String)];
 
-fn floor(room: &str) -> usize {
-    FLOORS.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| panic!("the room `{room}` is on no floor: add it here"))
+fn layer(module: &str) -> usize {
+    LAYERS
+        .iter()
+        .position(|modules| modules.contains(&module))
+        .unwrap_or_else(|| panic!("the module `{module}` is in no layer: add it here"))
 }
 
 /// Every source file of the library with its text.
@@ -75,8 +78,8 @@ fn below(folder: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The room of a file: its top folder, or its own name at the top. The crate's two roots and its façade for tests belong to none.
-fn room(file: &Path) -> Option<String> {
+/// The module of a file: its top folder, or its own name at the top. The crate's two roots and its façade for tests belong to none.
+fn module(file: &Path) -> Option<String> {
     let first = file.iter().next()?.to_str()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
     (!["lib", "main", "testing"].contains(&name)).then(|| name.to_owned())
@@ -89,7 +92,7 @@ fn code(text: &str) -> String {
 }
 
 /// The names that follow `crate::`, in paths and in `use crate::{a, b::{c, d}}`.
-fn rooms_named(code: &str) -> BTreeSet<String> {
+fn modules_named(code: &str) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
@@ -128,57 +131,57 @@ fn word(text: &str) -> Option<String> {
     text[..end].starts_with(|c: char| c.is_ascii_lowercase()).then(|| text[..end].to_owned())
 }
 
-/// Which room uses which, with a file that does.
+/// Which module uses which, with a file that does.
 fn arrows(sources: &Sources) -> BTreeMap<(String, String), PathBuf> {
     let mut arrows = BTreeMap::new();
     for (file, text) in sources {
-        let Some(from) = room(file) else { continue };
-        for to in rooms_named(&code(text)).into_iter().filter(|to| *to != from) {
+        let Some(from) = module(file) else { continue };
+        for to in modules_named(&code(text)).into_iter().filter(|to| *to != from) {
             arrows.entry((from.clone(), to)).or_insert_with(|| file.clone());
         }
     }
     arrows
 }
 
-/// Rooms that use a room above them.
+/// Modules that use a module above them.
 fn arrows_that_run_up(sources: &Sources) -> Vec<String> {
-    let up = arrows(sources).into_iter().filter(|((from, to), _)| floor(to) > floor(from));
+    let up = arrows(sources).into_iter().filter(|((from, to), _)| layer(to) > layer(from));
     up.map(|((from, to), file)| format!("{from} uses {to}, which is above it, in src/{}", file.display())).collect()
 }
 
-/// Rooms of the lowest floor that use another room.
-fn lowest_rooms_that_use_others(sources: &Sources) -> Vec<String> {
-    let lowest = arrows(sources).into_iter().filter(|((from, _), _)| FLOORS[0].contains(&from.as_str()));
+/// Modules of the lowest layer that use another module.
+fn lowest_modules_that_use_others(sources: &Sources) -> Vec<String> {
+    let lowest = arrows(sources).into_iter().filter(|((from, _), _)| LAYERS[0].contains(&from.as_str()));
     let lowest = lowest.filter(|((_, to), _)| to != "error");
     lowest.map(|((from, to), file)| format!("{from} uses {to} in src/{}", file.display())).collect()
 }
 
-/// Rooms that need one another.
-fn circles_of_rooms(sources: &Sources) -> Vec<String> {
+/// Modules that need one another.
+fn cycles_of_modules(sources: &Sources) -> Vec<String> {
     let mut uses: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
     for (from, to) in arrows(sources).into_keys() {
         uses.entry(vec![from]).or_default().insert(vec![to]);
     }
-    imports::circles(&uses).iter().map(named).collect()
+    imports::cycles(&uses).iter().map(named).collect()
 }
 
 /// Files that need one another, but for those that may.
-fn circles_of_files(sources: &Sources) -> Vec<String> {
+fn cycles_of_files(sources: &Sources) -> Vec<String> {
     let mut uses = imports::Imports::of(sources).all();
-    for (files, _) in CIRCLES {
+    for (files, _) in CYCLES {
         let accepted: BTreeSet<Vec<String>> = files.iter().map(|file| file.split("::").map(str::to_owned).collect()).collect();
         let inner = uses.iter().map(|(file, used)| (file.clone(), used.intersection(&accepted).cloned().collect()));
         let inner = inner.filter(|(file, _)| accepted.contains(file)).collect();
-        if imports::circles(&inner) != [accepted.clone()] {
-            return vec![format!("{} are no circle any more: take them off the list", files.join(", "))];
+        if imports::cycles(&inner) != [accepted.clone()] {
+            return vec![format!("{} are no cycle any more: take them off the list", files.join(", "))];
         }
         uses.iter_mut().filter(|(file, _)| accepted.contains(*file)).for_each(|(_, used)| used.retain(|file| !accepted.contains(file)));
     }
-    imports::circles(&uses).iter().map(named).collect()
+    imports::cycles(&uses).iter().map(named).collect()
 }
 
-fn named(circle: &BTreeSet<Vec<String>>) -> String {
-    format!("a circle: {}", circle.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(", "))
+fn named(cycle: &BTreeSet<Vec<String>>) -> String {
+    format!("a cycle: {}", cycle.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(", "))
 }
 
 /// Files that name a crate which they are not to know.
@@ -188,7 +191,7 @@ fn crates_out_of_place(sources: &Sources) -> Vec<String> {
         let (code, path) = (code(text), file.display().to_string());
         for (name, places) in KNOWN_TO {
             let is_named = code.contains(&format!("{name}::")) || code.contains(&format!("use {name}"));
-            if is_named && room(file).is_some() && !places.iter().any(|place| path.starts_with(place)) {
+            if is_named && module(file).is_some() && !places.iter().any(|place| path.starts_with(place)) {
                 wrong.push(format!("src/{path} names {name}"));
             }
         }
@@ -235,10 +238,10 @@ fn test_names_have_six_words() {
 type Claim = fn(&Sources) -> Vec<String>;
 
 const CLAIMS: [Claim; 6] =
-    [arrows_that_run_up, lowest_rooms_that_use_others, circles_of_rooms, circles_of_files, crates_out_of_place, files_without_a_word];
+    [arrows_that_run_up, lowest_modules_that_use_others, cycles_of_modules, cycles_of_files, crates_out_of_place, files_without_a_word];
 
 #[test]
-fn rooms_and_files_are_in_order() {
+fn modules_and_files_are_in_order() {
     let sources = sources();
     let wrong: Vec<String> = CLAIMS.iter().flat_map(|claim| claim(&sources)).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -253,12 +256,12 @@ fn each_claim_finds_its_fault() {
             "//! A\nuse crate::{entity::Id, http::Call};",
             "store uses http, which is above it, in src/store/new.rs",
         ),
-        (lowest_rooms_that_use_others, "query/new.rs", "//! A\nuse crate::pki::Name;", "query uses pki in src/query/new.rs"),
-        (circles_of_rooms, "entity/new.rs", "//! A\nfn f() { crate::store::decode(); }", "entity, online, store"),
-        (circles_of_files, "store/tx/tables.rs", "//! A\nuse super::read::Read;", "store::tx::read, store::tx::tables"),
+        (lowest_modules_that_use_others, "query/new.rs", "//! A\nuse crate::pki::Name;", "query uses pki in src/query/new.rs"),
+        (cycles_of_modules, "entity/new.rs", "//! A\nfn f() { crate::store::decode(); }", "entity, online, store"),
+        (cycles_of_files, "store/tx/tables.rs", "//! A\nuse super::read::Read;", "store::tx::read, store::tx::tables"),
         // By way of a re-export, by way of an imported module, and in a re-export that is used.
-        (circles_of_files, "entity/kind.rs", "//! A\nuse super::{Record, Tags};", "entity::kind, entity::record"),
-        (circles_of_files, "store/index.rs", "//! A\nuse super::tx;\nfn f() { tx::edit::check_every(); }", "store::index"),
+        (cycles_of_files, "entity/kind.rs", "//! A\nuse super::{Record, Tags};", "entity::kind, entity::record"),
+        (cycles_of_files, "store/index.rs", "//! A\nuse super::tx;\nfn f() { tx::edit::check_every(); }", "store::index"),
         (crates_out_of_place, "store/list/plan.rs", "//! A\nuse redb::Table;", "src/store/list/plan.rs names redb"),
         (files_without_a_word, "error.rs", "use std::fmt;", "src/error.rs does not say what it is"),
     ];
@@ -272,35 +275,35 @@ fn each_claim_finds_its_fault() {
 }
 
 #[test]
-fn imports_of_rooms_are_read() {
+fn imports_of_modules_are_read() {
     let code = code(
         "use crate::{\n    access::{self, Access},\n    entity::{Id, service::{A, B}}, error::Result,\n};\n// crate::cli\nuse crate::store::Tx;\nfn f() -> crate::pki::Key { $crate::no(); crate::Thing }\n#[cfg(test)]\nmod tests { use crate::http; }",
     );
-    assert_eq!(rooms_named(&code).into_iter().collect::<Vec<_>>(), ["access", "entity", "error", "pki", "store"]);
+    assert_eq!(modules_named(&code).into_iter().collect::<Vec<_>>(), ["access", "entity", "error", "pki", "store"]);
 }
 
-/// Rooms that `from` reaches over at least one other room.
+/// Modules that `from` reaches over at least one other module.
 fn reached_otherwise(from: &str, uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let mut open: Vec<&String> = uses.get(from).into_iter().flatten().flat_map(|next| uses.get(next).into_iter().flatten()).collect();
     let mut found = BTreeSet::new();
-    while let Some(room) = open.pop() {
-        if found.insert(room.clone()) {
-            open.extend(uses.get(room).into_iter().flatten());
+    while let Some(module) = open.pop() {
+        if found.insert(module.clone()) {
+            open.extend(uses.get(module).into_iter().flatten());
         }
     }
     found
 }
 
-/// The rooms by floor and their uses, as Mermaid. Arrows that follow from others are left out.
+/// The modules by layer and their uses, as Mermaid. Arrows that follow from others are left out.
 fn picture() -> String {
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (from, to) in arrows(&sources()).into_keys() {
         uses.entry(from).or_default().insert(to);
     }
     let mut lines = vec!["```mermaid".to_owned(), "flowchart TB".to_owned()];
-    for (number, rooms) in FLOORS.iter().enumerate().rev() {
-        lines.push(format!("  subgraph floor{number} [\" \"]"));
-        lines.extend(rooms.iter().map(|room| format!("    {room}")));
+    for (number, modules) in LAYERS.iter().enumerate().rev() {
+        lines.push(format!("  subgraph layer{number} [\" \"]"));
+        lines.extend(modules.iter().map(|module| format!("    {module}")));
         lines.push("  end".to_owned());
     }
     for (from, all) in &uses {
@@ -312,13 +315,13 @@ fn picture() -> String {
 }
 
 #[test]
-fn the_table_names_every_room() {
+fn the_table_names_every_module() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")).unwrap();
-    let table = page.split("| floor | rooms |\n|---|---|\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let table = page.split("| layer | modules |\n|---|---|\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
     let rows: Vec<&str> = table.lines().rev().collect();
-    assert_eq!(rows.len(), FLOORS.len(), "one row for each floor");
-    for (row, rooms) in rows.iter().zip(FLOORS) {
-        rooms.iter().for_each(|room| assert!(row.contains(&format!("`{room}`")), "`{room}` is not in {row}"));
+    assert_eq!(rows.len(), LAYERS.len(), "one row for each layer");
+    for (row, modules) in rows.iter().zip(LAYERS) {
+        modules.iter().for_each(|module| assert!(row.contains(&format!("`{module}`")), "`{module}` is not in {row}"));
     }
 }
 

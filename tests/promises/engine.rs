@@ -2,7 +2,7 @@
 //! histories, and so is a freshly loaded engine.
 
 use overkeep::testing::{
-    access::{Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyGrant, PolicyKind, Reason, Right, Semantic, Subject},
+    access::{Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, Reason, Right, Semantic},
     entity::{Counted, PairCount},
 };
 use proptest::prelude::*;
@@ -11,12 +11,12 @@ use std::{
     sync::Arc,
 };
 use {
+    PolicyEntityKind::{EdgeRouter, Identity, PostureCheck, Service},
     Right::{Bind, Dial},
     Semantic::{AllOf, AnyOf},
-    Subject::{EdgeRouter, Identity, PostureCheck, Service},
 };
 
-const SUBJECTS: [Subject; 4] = [Identity, Service, EdgeRouter, PostureCheck];
+const SUBJECTS: [PolicyEntityKind; 4] = [Identity, Service, EdgeRouter, PostureCheck];
 const KINDS: [PolicyKind; 3] = [PolicyKind::Service, PolicyKind::EdgeRouter, PolicyKind::ServiceEdgeRouter];
 const RIGHTS: [Right; 2] = [Dial, Bind];
 
@@ -36,7 +36,7 @@ fn matches(semantic: Semantic, list: &[String], id: &str, roles: &[String]) -> b
     by_attribute || list.iter().any(|entry| entry == "#all" || entry.strip_prefix('@') == Some(id))
 }
 
-fn sides(kind: PolicyKind) -> &'static [Subject] {
+fn sides(kind: PolicyKind) -> &'static [PolicyEntityKind] {
     match kind {
         PolicyKind::Service => &[Identity, Service, PostureCheck],
         PolicyKind::EdgeRouter => &[Identity, EdgeRouter],
@@ -54,18 +54,18 @@ struct PolicyState {
 
 #[derive(Clone, Default)]
 struct Model {
-    subjects: BTreeMap<(Subject, String), Vec<String>>,
+    subjects: BTreeMap<(PolicyEntityKind, String), Vec<String>>,
     policies: BTreeMap<(PolicyKind, String), PolicyState>,
 }
 
 type Visible = BTreeSet<(Right, String, BTreeSet<String>)>;
 
 impl Model {
-    fn ids(&self, of: Subject) -> impl Iterator<Item = &String> {
+    fn ids(&self, of: PolicyEntityKind) -> impl Iterator<Item = &String> {
         self.subjects.keys().filter(move |(subject, _)| *subject == of).map(|(_, id)| id)
     }
 
-    fn policy_matches(&self, kind: PolicyKind, policy: &PolicyState, side: Subject, id: &str) -> bool {
+    fn policy_matches(&self, kind: PolicyKind, policy: &PolicyState, side: PolicyEntityKind, id: &str) -> bool {
         let list = sides(kind).iter().zip(&policy.lists).find(|(of, _)| **of == side).map(|(_, list)| list);
         let roles = self.subjects.get(&(side, id.to_string()));
         list.zip(roles).is_some_and(|(list, roles)| matches(policy.semantic, list, id, roles))
@@ -75,16 +75,16 @@ impl Model {
         self.policies.iter().filter(move |((kind, _), _)| *kind == of).map(|((_, id), policy)| (id, policy))
     }
 
-    fn with(&self, kind: PolicyKind, subject: Subject, id: &str) -> BTreeSet<String> {
+    fn with(&self, kind: PolicyKind, subject: PolicyEntityKind, id: &str) -> BTreeSet<String> {
         self.policies(kind).filter(|(_, policy)| self.policy_matches(kind, policy, subject, id)).map(|(id, _)| id.clone()).collect()
     }
 
-    fn members(&self, kind: PolicyKind, policy: &str, side: Subject) -> BTreeSet<String> {
+    fn members(&self, kind: PolicyKind, policy: &str, side: PolicyEntityKind) -> BTreeSet<String> {
         let Some(policy) = self.policies.get(&(kind, policy.to_string())) else { return BTreeSet::new() };
         self.ids(side).filter(|id| self.policy_matches(kind, policy, side, id)).cloned().collect()
     }
 
-    fn related(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> BTreeSet<String> {
+    fn related(&self, kind: PolicyKind, from: PolicyEntityKind, id: &str, to: PolicyEntityKind) -> BTreeSet<String> {
         self.with(kind, from, id).iter().flat_map(|policy| self.members(kind, policy, to)).collect()
     }
 
@@ -126,11 +126,11 @@ impl Model {
 
 #[derive(Clone, Debug)]
 enum Event {
-    Put(Subject, String, Vec<String>),
-    Remove(Subject, String),
+    Put(PolicyEntityKind, String, Vec<String>),
+    Remove(PolicyEntityKind, String),
     Write(PolicyKind, String, PolicyState),
     Erase(PolicyKind, String),
-    Touch(Subject, String),
+    Touch(PolicyEntityKind, String),
     Look(String),
     Ask(String),
     /// Previewed only.
@@ -148,8 +148,8 @@ fn policy(kind: PolicyKind, written: &PolicyState) -> Policy {
 
 fn news(events: &[Event]) -> Vec<Delta> {
     let news = |event: &Event| match event.clone() {
-        Event::Put(subject, id, roles) => Some(Delta::Subject { subject, id, roles: Some(roles) }),
-        Event::Remove(subject, id) => Some(Delta::Subject { subject, id, roles: None }),
+        Event::Put(subject, id, roles) => Some(Delta::PolicyEntityKind { subject, id, roles: Some(roles) }),
+        Event::Remove(subject, id) => Some(Delta::PolicyEntityKind { subject, id, roles: None }),
         Event::Write(kind, id, written) => Some(Delta::Policy { kind, id, policy: Some(policy(kind, &written)) }),
         Event::Erase(kind, id) => Some(Delta::Policy { kind, id, policy: None }),
         Event::Touch(..) | Event::Look(_) | Event::Ask(_) | Event::Try(_) => None,
@@ -175,11 +175,11 @@ fn id() -> impl Strategy<Value = String> {
     (0..5).prop_map(|n| format!("x{n}"))
 }
 
-fn subject() -> impl Strategy<Value = Subject> {
+fn subject() -> impl Strategy<Value = PolicyEntityKind> {
     prop::sample::select(vec![Identity, Identity, Service, Service, EdgeRouter, PostureCheck])
 }
 
-fn touchable() -> impl Strategy<Value = Subject> {
+fn touchable() -> impl Strategy<Value = PolicyEntityKind> {
     prop::sample::select(vec![Identity, Service, PostureCheck])
 }
 
@@ -325,14 +325,14 @@ fn loaded(model: &Model, policies_first: bool) -> Engine {
 #[derive(Default)]
 struct Watcher {
     shown: Visible,
-    touched: BTreeSet<(Subject, String)>,
+    touched: BTreeSet<(PolicyEntityKind, String)>,
     moved: bool,
     told: Option<u64>,
 }
 
 impl Watcher {
     fn look(&mut self, visible: Visible) {
-        let seen = |(subject, id): &(Subject, String)| match subject {
+        let seen = |(subject, id): &(PolicyEntityKind, String)| match subject {
             Service => visible.iter().any(|(_, service, _)| service == id),
             PostureCheck => visible.iter().any(|(_, _, checks)| checks.contains(id)),
             _ => false,

@@ -505,10 +505,7 @@ fn checks_show_actual_and_expected() {
             ] }),
             "reported: nothing; required: /bin/a running and /bin/b running",
         ),
-        (
-            json!({ "typeId": "MFA", "promptOnWake": true }),
-            "reported: no one-time code; required: a one-time code, again after waking up",
-        ),
+        (json!({ "typeId": "MFA", "promptOnWake": true }), "reported: no one-time code; required: a one-time code, again after waking up"),
     ];
     let checks = cases.iter().map(|(demand, _)| {
         let mut body = demand.clone();

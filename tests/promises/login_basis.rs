@@ -3,7 +3,7 @@
 use std::{thread, time::Instant};
 
 use overkeep::testing::{
-    authentication::{Asker, FailureCount, Passwords},
+    authentication::{FailureCount, Passwords, Requester},
     clock::Timestamp,
     config::{self, Config},
     entity::Id,
@@ -141,7 +141,7 @@ fn old_hash_cost_reveals_nobody() {
     let now = at(12);
     let takes = |stored: Option<&str>| {
         let begun = Instant::now();
-        assert!(!runtime.block_on(now.verify(&Asker::default(), "not the password".into(), stored.map(str::to_owned))).unwrap());
+        assert!(!runtime.block_on(now.verify(&Requester::default(), "not the password".into(), stored.map(str::to_owned))).unwrap());
         begun.elapsed().as_secs_f64()
     };
     // A hash of either cost takes four times as long as today's, or a quarter. The measurements alternate, and the least of each counts, because other processes use the CPU too.
@@ -158,7 +158,7 @@ fn old_hash_cost_reveals_nobody() {
         }
         assert!(alike, "{least:?} s");
     }
-    assert!(runtime.block_on(now.verify(&Asker::default(), PASSWORD.into(), Some(cheap))).unwrap());
+    assert!(runtime.block_on(now.verify(&Requester::default(), PASSWORD.into(), Some(cheap))).unwrap());
 }
 
 #[test]

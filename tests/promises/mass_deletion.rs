@@ -16,12 +16,12 @@ use overkeep::testing::{
     config::{self, Config, Span},
     controller::{self, Controller},
     entity::{
-        AnyRecord, ApiSession, Ca, Entity, Epoch, Facts, FactsExt, Id, Identity, Kind, PolicyType, Record, RouterLink, Service, Session,
+        AnyRecord, ApiSession, Ca, Entity, Epoch, Facts, FactsExt, Id, Identity, Kind, PolicyType, Record, RouterInfo, Service, Session,
         SessionCertificate, api_session::State, builtin,
     },
     error::Result,
     pki::Certificate,
-    store::{Cache, DependencyRecorder, OpenStore, Progress, Read, Rule, Store, Tx, decode, encode},
+    store::{Cache, DeleteRule, DependencyRecorder, OpenStore, Progress, Read, Store, Tx, decode, encode},
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -304,8 +304,8 @@ impl Facts for Counted<'_> {
     fn any_ended(&self) -> Result<bool> {
         self.facts.any_ended()
     }
-    fn link(&self, router: &str) -> Option<RouterLink> {
-        self.facts.link(router)
+    fn router_info(&self, router: &str) -> Option<RouterInfo> {
+        self.facts.router_info(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
         self.facts.is_connected(identity)
@@ -380,7 +380,7 @@ fn cascades_end_many_records_at_once() {
 #[test]
 fn cascade_targets_can_end_together() {
     for kind in KINDS {
-        for edge in (kind.edges)().iter().filter(|edge| edge.rule == Rule::Cascade) {
+        for edge in (kind.edges)().iter().filter(|edge| edge.rule == DeleteRule::Cascade) {
             let many = KINDS.iter().any(|target| target.kind == edge.to && !target.ends_by.is_empty());
             assert!(!many || kind.ends_by.contains(&edge.field), "{} outlives its {}", kind.kind.name, edge.field);
         }

@@ -11,12 +11,13 @@ use overkeep::testing::{
     clock::{CalendarTime, Clock, Timestamp},
     config::Config,
     entity::{
-        ApiSession, Demand, Entity, FactsExt, Id, Identity, Mfa, PolicyType, PostureCheck, Record, Service, ServicePolicy, Session, builtin,
+        ApiSession, Entity, FactsExt, Id, Identity, Mfa, PolicyType, PostureCheck, PostureRequirement, Record, Service, ServicePolicy,
+        Session, builtin,
     },
     error::{Error, Result},
     posture::{
-        Endpoint, Evidence, Posture, Presence, Response, Trigger,
-        evaluation::{Verdict, judge},
+        Evidence, IdentityPosture, Posture, Response, SessionMfaState, Trigger,
+        evaluation::{Verdict, evaluate},
     },
     store::{Store, Tx},
 };
@@ -28,8 +29,8 @@ use crate::harness::{fresh, shared, stores};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-fn demand(json: Json) -> Demand {
-    let mut demand: Demand = serde_json::from_value(json).unwrap();
+fn demand(json: Json) -> PostureRequirement {
+    let mut demand: PostureRequirement = serde_json::from_value(json).unwrap();
     demand.tidy();
     demand
 }
@@ -39,7 +40,7 @@ fn response(json: Json) -> Response {
 }
 
 fn after(answers: &[Json]) -> Evidence {
-    let mut endpoint = Endpoint::default();
+    let mut endpoint = IdentityPosture::default();
     answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), CalendarTime::at(NOW), 256));
     Evidence { endpoint: Arc::new(endpoint), ..Evidence::none(CalendarTime::at(NOW)) }
 }
@@ -52,9 +53,9 @@ fn process(id: &str, path: &str, is_running: bool, hash: &str, signers: &[&str])
     json!({ "typeId": "PROCESS", "id": id, "path": path, "isRunning": is_running, "hash": hash, "signerFingerprints": signers })
 }
 
-fn check(demand: &Demand, table: &[(bool, Vec<Json>)]) {
+fn check(demand: &PostureRequirement, table: &[(bool, Vec<Json>)]) {
     for (passes, answers) in table {
-        let verdict = judge(demand, "check", &after(answers));
+        let verdict = evaluate(demand, "check", &after(answers));
         assert_eq!(verdict, Verdict { passes: *passes, timeout: -1, remaining: -1 }, "{demand:?} after {answers:?}");
     }
 }
@@ -146,14 +147,14 @@ fn processes_are_told_by_path() {
     );
 }
 
-fn code(timeout: i64, wake: bool, unlock: bool) -> Demand {
+fn code(timeout: i64, wake: bool, unlock: bool) -> PostureRequirement {
     demand(json!({ "typeId": "MFA", "timeoutSeconds": timeout, "promptOnWake": wake, "promptOnUnlock": unlock }))
 }
 
 /// Evidence of events this many seconds ago.
 fn present(passed: Option<i64>, woken: Option<i64>, unlocked: Option<i64>) -> Evidence {
     let ago = |seconds: Option<i64>| seconds.map(|seconds| CalendarTime::at(NOW.minus(Duration::from_secs(seconds as u64))));
-    let presence = Presence { passed_at: ago(passed), woken_at: ago(woken), unlocked_at: ago(unlocked) };
+    let presence = SessionMfaState { passed_at: ago(passed), woken_at: ago(woken), unlocked_at: ago(unlocked) };
     Evidence { presence, ..Evidence::none(CalendarTime::at(NOW)) }
 }
 
@@ -175,7 +176,7 @@ fn codes_count_until_grace_ends() {
         (code(-1, false, true), present(Some(500), None, Some(400)), (false, -1)),
     ];
     for (demand, evidence, (passes, remaining)) in cases {
-        let verdict = judge(&demand, "check", &evidence);
+        let verdict = evaluate(&demand, "check", &evidence);
         assert_eq!((verdict.passes, verdict.remaining), (passes, remaining), "{demand:?} {evidence:?}");
     }
 }
@@ -184,7 +185,7 @@ fn codes_count_until_grace_ends() {
 fn old_clients_see_no_timeout() {
     let wanted = demand(json!({ "typeId": "MFA", "timeoutSeconds": 600, "ignoreLegacyEndpoints": true }));
     let sdk = |of: &str, version: &str| serde_json::from_value(json!({ "type": of, "version": version })).unwrap();
-    let remaining = |evidence: Evidence| judge(&wanted, "check", &evidence).remaining;
+    let remaining = |evidence: Evidence| evaluate(&wanted, "check", &evidence).remaining;
     let passed = present(Some(100), None, None);
     assert_eq!(remaining(passed.clone()), -1);
     assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "v0.25.0"))), 500);
@@ -192,7 +193,7 @@ fn old_clients_see_no_timeout() {
     assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "0.24.9"))), -1);
     assert_eq!(remaining(passed.seen_by(&sdk("ziti-sdk-golang", "1.0.0"))), -1);
     // The answer says that such a code never expires, but old clients are still judged by the timeout.
-    assert!(!judge(&wanted, "check", &present(Some(700), None, None)).passes);
+    assert!(!evaluate(&wanted, "check", &present(Some(700), None, None)).passes);
 }
 
 proptest! {
@@ -204,7 +205,7 @@ proptest! {
     ) {
         let mut evidence = present(passed, woken, unlocked);
         evidence.knows_timeouts = true;
-        let verdict = judge(&code(timeout, wake, unlock), "check", &evidence);
+        let verdict = evaluate(&code(timeout, wake, unlock), "check", &evidence);
         // In the second in which the time runs out, both results are right.
         let is_last = passed == Some(timeout);
         prop_assert!(is_last || verdict.passes == (verdict.remaining > 0), "{verdict:?}");
@@ -213,7 +214,7 @@ proptest! {
 
 #[test]
 fn an_endpoint_cannot_fill_the_memory() {
-    let mut endpoint = Endpoint::default();
+    let mut endpoint = IdentityPosture::default();
     for n in 0..10_000 {
         endpoint.take("session", response(process(&format!("c{n}"), &format!("/bin/{n}"), true, "", &[])), CalendarTime::at(NOW), 300);
     }
@@ -313,7 +314,7 @@ fn what_goes_is_forgotten() {
 fn code_age_ignores_clock_changes() {
     let server = server();
     server.pass();
-    let passes = || judge(&code(600, false, false), "check", &server.posture.evidence("ann", Some("session"))).passes;
+    let passes = || evaluate(&code(600, false, false), "check", &server.posture.evidence("ann", Some("session"))).passes;
     for put in [NOW.plus_minutes(10_000), NOW.plus_minutes(-10_000)] {
         server.clock.set(put);
         assert!(passes());

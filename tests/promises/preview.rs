@@ -6,7 +6,7 @@ use std::{
 };
 
 use overkeep::testing::{
-    access::{Access, Subject},
+    access::{Access, PolicyEntityKind},
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{Id, Identity, PolicyType, Record, Roles, Semantic, Service, ServicePolicy, builtin},
@@ -282,7 +282,7 @@ async fn previews_yield_and_stop() {
     let remaining = RefCell::new(Vec::new());
     let difference = access.preview(&events, 1, |subjects| {
         remaining.borrow_mut().push(subjects);
-        assert_eq!(access.ask(|engine| engine.count(Subject::Identity)), MANY, "another caller can use the engine meanwhile");
+        assert_eq!(access.ask(|engine| engine.count(PolicyEntityKind::Identity)), MANY, "another caller can use the engine meanwhile");
         Ok(())
     });
     assert_eq!(difference.unwrap().dial.gained.pairs, (MANY * MANY) as u64);

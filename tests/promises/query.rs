@@ -68,13 +68,13 @@ impl Row {
     }
 }
 
-impl Subject for Row {
+impl FilterTarget for Row {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
         let name = symbol.path.as_ref().map_or_else(|| self.words.fields[symbol.field].0.to_owned(), |path| format!("tags.{path}"));
         self.values.get(&name).cloned().unwrap_or(Value::Null)
     }
 
-    fn linked(&self, _: &Symbol, visit: &mut dyn FnMut(&dyn Subject)) {
+    fn linked(&self, _: &Symbol, visit: &mut dyn FnMut(&dyn FilterTarget)) {
         self.linked.iter().for_each(|row| visit(row));
     }
 }
@@ -577,7 +577,7 @@ fn a_fault_says_what_and_where() {
 }
 
 /// The order of two records by the definition of a sort. The id decides between equal records.
-pub fn order(sort: &[Sort], a: &dyn Subject, b: &dyn Subject) -> Ordering {
+pub fn order(sort: &[Sort], a: &dyn FilterTarget, b: &dyn FilterTarget) -> Ordering {
     let by = |each: &Sort| {
         let ascending = compare(&a.value(&each.symbol), &b.value(&each.symbol));
         if each.descending { ascending.reverse() } else { ascending }
@@ -659,9 +659,9 @@ fn anchors_are_necessary_conditions() {
         let name = |symbol: &Symbol| SERVICES.fields[symbol.field].0;
         query
             .predicate
-            .anchors()
+            .indexable_conditions()
             .iter()
-            .map(|anchor| format!("{}:{}", name(anchor.symbol), anchor.values.join("+")))
+            .map(|condition| format!("{}:{}", name(condition.symbol), condition.values.join("+")))
             .collect::<Vec<_>>()
             .join(" ")
     };
@@ -713,7 +713,7 @@ fn deep_filters_never_overflow() {
             for (links, expected) in [(most & !1, true), ((most - 1) | 1, odd)] {
                 let query = parse(&format!("{}true", link.repeat(links))).expect(link);
                 assert_eq!(query.predicate.matches(&Row::new("")), expected, "{link} {links} times");
-                assert!(query.clone().predicate.anchors().is_empty());
+                assert!(query.clone().predicate.indexable_conditions().is_empty());
             }
         }
         assert!(parse(&format!("name = \"{}\"", "x".repeat(MAX_LENGTH))).is_err());
@@ -874,7 +874,7 @@ fn survives(text: &str) {
     if let Ok(query) = parse(text) {
         let matching = rows.iter().filter(|row| query.predicate.matches(*row)).count();
         assert!(matching <= rows.len() && query.sort.len() <= MAX_SORT);
-        query.predicate.anchors();
+        query.predicate.indexable_conditions();
     }
     let _ = parse_sort(text, &SERVICES);
 }
@@ -901,17 +901,17 @@ proptest! {
     }
 
     #[test]
-    fn matches_satisfy_every_anchor(tree in tree()) {
+    fn matches_satisfy_every_condition(tree in tree()) {
         let text = tree.print(false);
         let query = parse(&text).map_err(|fault| TestCaseError::fail(format!("{text}: {fault}")))?;
         for row in people().iter().filter(|row| query.predicate.matches(*row)) {
-            for anchor in query.predicate.anchors() {
-                let held = match row.value(anchor.symbol) {
-                    Value::Text(text) => anchor.values.contains(&text.as_ref()),
-                    Value::Set(members) => members.iter().any(|member| anchor.values.contains(&member.as_ref())),
+            for condition in query.predicate.indexable_conditions() {
+                let held = match row.value(condition.symbol) {
+                    Value::Text(text) => condition.values.contains(&text.as_ref()),
+                    Value::Set(members) => members.iter().any(|member| condition.values.contains(&member.as_ref())),
                     _ => false,
                 };
-                prop_assert!(held, "{} {:?}", text, anchor);
+                prop_assert!(held, "{} {:?}", text, condition);
             }
         }
     }

@@ -20,7 +20,7 @@ use overkeep::testing::{
     },
     maintenance::{Maintenance, Scrub, Work},
     pki::{AlternativeNames, Certificate, Material},
-    store::{KindEntry, Options, Progress, Report, Rule, Store, Tx, Unreadable, decode, encode, index_code},
+    store::{DeleteRule, KindEntry, Options, Progress, Report, Store, Tx, Unreadable, decode, encode, index_code},
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
@@ -364,13 +364,13 @@ fn every_dangling_reference_is_repaired() {
             let [found, fixed, left] = damaged.reports();
             let description = format!("the {kind} {id} refers by {} to the {} {gone}, which does not exist", edge.field, edge.to.name);
             assert!(unfixed(&found).contains(description.as_str()), "{description}: {found:?}");
-            let is_restricted = edge.rule == Rule::Restrict;
+            let is_restricted = edge.rule == DeleteRule::Restrict;
             for report in [&fixed, &left] {
                 assert_eq!(unfixed(report).contains(description.as_str()), is_restricted, "{description}: {report:?}");
             }
             let after = damaged.rows(&table(kind)).remove(id.as_bytes());
-            assert_eq!(after.is_none(), edge.rule == Rule::Cascade && !is_restricted, "{description}");
-            if edge.rule == Rule::Clear {
+            assert_eq!(after.is_none(), edge.rule == DeleteRule::Cascade && !is_restricted, "{description}");
+            if edge.rule == DeleteRule::Clear {
                 assert_eq!(target(id, &after.unwrap()), None, "{description}");
             }
         }

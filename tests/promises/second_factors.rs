@@ -13,7 +13,7 @@ use base64::{Engine, engine::general_purpose::STANDARD, engine::general_purpose:
 use overkeep::testing::{
     authentication::{
         Attempt, Codes, Tokens,
-        codes::{Proof, recent},
+        codes::{AcceptedCode, recent},
     },
     change::KINDS,
     clock::Timestamp,
@@ -78,16 +78,16 @@ impl Owner {
         (100_000..).map(|code| code.to_string()).find(|code| !right.contains(code)).unwrap()
     }
 
-    fn enter(&mut self, code: &str, seconds: i64) -> Result<Proof> {
+    fn enter(&mut self, code: &str, seconds: i64) -> Result<AcceptedCode> {
         self.enter_from("192.0.2.1", "one", code, seconds)
     }
 
-    fn enter_from(&mut self, address: &str, session: &str, code: &str, seconds: i64) -> Result<Proof> {
+    fn enter_from(&mut self, address: &str, session: &str, code: &str, seconds: i64) -> Result<AcceptedCode> {
         self.show(Purpose::Enter, &attempt(address, session, code), seconds)
     }
 
-    fn show(&mut self, purpose: Purpose, attempt: &Attempt, seconds: i64) -> Result<Proof> {
-        self.codes.judge(&mut self.record, attempt, purpose, at(seconds))
+    fn show(&mut self, purpose: Purpose, attempt: &Attempt, seconds: i64) -> Result<AcceptedCode> {
+        self.codes.verify(&mut self.record, attempt, purpose, at(seconds))
     }
 }
 
@@ -207,7 +207,7 @@ fn recovery_codes_work_once() {
     let one_time = ann.show(Purpose::Show, &attempt("192.0.2.1", "one", &all[3]), 0);
     assert_eq!(one_time, Err(WRONG));
     assert_eq!(ann.enter(&all[3].to_lowercase(), 0), Err(WRONG));
-    assert_eq!(ann.enter(&all[3], 0), Ok(Proof::Recovery(3)));
+    assert_eq!(ann.enter(&all[3], 0), Ok(AcceptedCode::Recovery(3)));
     assert_eq!(ann.enter(&all[3], 0), Err(WRONG));
     assert_eq!(ann.codes.recovery_codes(&ann.record.spec).unwrap().len(), 19);
     ann.codes.renew(&mut ann.record.spec).unwrap();

@@ -1,4 +1,4 @@
-//! What the store promises to the rooms above it, tested with two kinds made for these tests.
+//! What the store promises to the modules above it, tested with two kinds made for these tests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -7,7 +7,7 @@ use overkeep::testing::{
     admin_socket::{AdminContext, Command, Outcome},
     config::Config,
     controller,
-    entity::RouterLink,
+    entity::RouterInfo,
     store::Progress,
 };
 use serde_json::{Value as Json, json};
@@ -72,7 +72,7 @@ fn explain_names_missing_hosts() {
     };
     let obstacle_names = |why: &Json| traffic_obstacles(why).into_iter().map(|(what, _)| what).collect::<Vec<_>>();
     let online = admin_context.store.online();
-    online.set_router(&router, Some(RouterLink::default()));
+    online.set_router(&router, Some(RouterInfo::default()));
 
     // Hosting needs a router and no other host.
     let bind = why(Right::Bind, &bob, &database);
@@ -91,7 +91,7 @@ fn explain_names_missing_hosts() {
     let unreachable = why(Right::Dial, &alice, &old);
     assert_eq!(obstacle_names(&unreachable), ["terminatorNotReachable"]);
     assert!(traffic_obstacles(&unreachable)[0].1.contains("elsewhere"), "{unreachable:#}");
-    online.set_router(&elsewhere, Some(RouterLink::default()));
+    online.set_router(&elsewhere, Some(RouterInfo::default()));
     let apart = why(Right::Dial, &alice, &old);
     assert_eq!(obstacle_names(&apart), ["noPath"]);
     assert!(apart["obstacles"][0]["text"].as_str().unwrap().ends_with("to router elsewhere"), "{apart:#}");
@@ -103,7 +103,7 @@ fn explain_names_missing_hosts() {
     assert!(lost["obstacles"][0]["text"].as_str().unwrap().ends_with(&format!("was lost at {at}: a router reports its loss")), "{lost:#}");
     // It is reached over a third router, unless that may not be passed.
     let third = "third".to_owned();
-    online.set_router(&third, Some(RouterLink::default()));
+    online.set_router(&third, Some(RouterInfo::default()));
     online.link_opened("one", [elsewhere.clone(), third.clone()]);
     online.link_opened("two", [third.clone(), router.clone()]);
     assert_eq!(obstacle_names(&why(Right::Dial, &alice, &old)), ["noPath"], "it has no record");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Document, Facts, Record, Roles, RouterLink, Stateful, value::other_certificate};
+use crate::entity::{Document, Facts, Record, Roles, RouterInfo, Stateful, value::other_certificate};
 
 /// A router that identities connect to.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -102,11 +102,11 @@ pub(crate) struct Common {
 impl Common {
     /// The view of a router with its current connection.
     pub(crate) fn of(record: &Record<EdgeRouter>, facts: &dyn Facts) -> Self {
-        Self::with(record, facts.link(record.id.as_str()))
+        Self::with(record, facts.router_info(record.id.as_str()))
     }
 
     /// The view of a router with this connection, or with none.
-    pub(crate) fn with(record: &Record<EdgeRouter>, link: Option<RouterLink>) -> Self {
+    pub(crate) fn with(record: &Record<EdgeRouter>, link: Option<RouterInfo>) -> Self {
         let EdgeRouter { name, app_data, cost, disabled, no_traversal, .. } = record.spec.clone();
         let is_online = link.is_some();
         let link = link.unwrap_or_default();

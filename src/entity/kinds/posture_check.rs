@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use crate::entity::posture_demand::Demand;
+pub(crate) use crate::entity::posture_requirement::PostureRequirement;
 use crate::entity::{Amount, Disk, Entity, Facts, Field, Kind, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
 use crate::{
     error::{Error, Result},
@@ -19,7 +19,7 @@ pub struct PostureCheck {
     #[serde(default)]
     pub role_attributes: Roles,
     #[serde(flatten)]
-    pub demand: Demand,
+    pub demand: PostureRequirement,
 }
 
 /// A posture check in responses.
@@ -32,7 +32,7 @@ pub struct View {
     /// Always 1.
     version: i64,
     #[serde(flatten)]
-    demand: Demand,
+    demand: PostureRequirement,
 }
 
 impl Stateful for PostureCheck {
@@ -44,11 +44,11 @@ impl Entity for PostureCheck {
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("promptOnUnlock", Type::Bool, |r| match r.spec.demand {
-            Demand::Mfa { prompt_on_unlock, .. } => prompt_on_unlock.into(),
+            PostureRequirement::Mfa { prompt_on_unlock, .. } => prompt_on_unlock.into(),
             _ => Value::Null,
         }),
         Field::plain("promptOnWake", Type::Bool, |r| match r.spec.demand {
-            Demand::Mfa { prompt_on_wake, .. } => prompt_on_wake.into(),
+            PostureRequirement::Mfa { prompt_on_wake, .. } => prompt_on_wake.into(),
             _ => Value::Null,
         }),
         Field::inner("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
@@ -75,7 +75,7 @@ impl Entity for PostureCheck {
         if self.role_attributes.entries().contains("") {
             return Err(Error::invalid("roleAttributes", "must not be blank", ""));
         }
-        let Demand::Os { operating_systems } = &self.demand else { return Ok(()) };
+        let PostureRequirement::Os { operating_systems } = &self.demand else { return Ok(()) };
         match operating_systems.iter().flat_map(|os| &os.versions).find(|text| VersionRange::parse(text).is_none()) {
             Some(bad) => Err(Error::invalid("operatingSystems", "must be a version range, such as >=10.0.0 or 1.x", bad)),
             None => Ok(()),

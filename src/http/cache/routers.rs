@@ -60,7 +60,7 @@ impl Routers {
         for (id, known) in ids.iter().zip(self.0.find_all(ids.iter().map(|id| &**id))) {
             let known = if known.is_some() { known } else { self.read(id, tx, at)? };
             let Some(known) = known else { continue };
-            found.push(match tx.link(id) {
+            found.push(match tx.router_info(id) {
                 None => known.disconnected.clone(),
                 link => CachedJson::of(&SessionRouter::of(Common::with(&known.router, link)))?,
             });

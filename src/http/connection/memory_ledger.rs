@@ -24,7 +24,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::timeout};
 
-use super::waiters::{Network, Waiters};
+use super::waiters::{ClientPrefix, Waiters};
 
 /// The minimum interval between two searches for connections to close.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(5);
@@ -90,7 +90,7 @@ impl MemoryLedger {
     }
 
     /// The account of a new connection from a network.
-    pub(crate) fn open(&self, network: Network) -> Account {
+    pub(crate) fn open(&self, network: ClientPrefix) -> Account {
         let id = self.0.next.fetch_add(1, Relaxed);
         let state = Arc::new(State {
             id,
@@ -159,7 +159,7 @@ pub(crate) struct Account(Arc<State>);
 
 struct State {
     id: u64,
-    network: Network,
+    network: ClientPrefix,
     ledger: MemoryLedger,
     held: AtomicUsize,
     unread: AtomicUsize,

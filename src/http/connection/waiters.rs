@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// The network of a client, or none if the address is unknown.
-pub(crate) type Network = Option<IpAddr>;
+pub(crate) type ClientPrefix = Option<IpAddr>;
 
 /// The waiting connections. Cheap to clone.
 #[derive(Clone, Default)]
@@ -23,12 +23,12 @@ pub(crate) struct Waiters(Arc<Mutex<Queues>>);
 #[derive(Default)]
 struct Queues {
     next: u64,
-    waiting: HashMap<Network, BTreeMap<u64, Arc<Notify>>>,
-    turns: VecDeque<Network>,
+    waiting: HashMap<ClientPrefix, BTreeMap<u64, Arc<Notify>>>,
+    turns: VecDeque<ClientPrefix>,
 }
 
 impl Queues {
-    fn enter(&mut self, network: Network, number: u64, notify: Arc<Notify>) {
+    fn enter(&mut self, network: ClientPrefix, number: u64, notify: Arc<Notify>) {
         let queue = self.waiting.entry(network).or_insert_with(|| {
             self.turns.push_back(network);
             BTreeMap::new()
@@ -56,7 +56,7 @@ impl Queues {
 
 impl Waiters {
     /// Adds a connection to those that wait.
-    pub(crate) fn join(&self, network: Network) -> Waiter {
+    pub(crate) fn join(&self, network: ClientPrefix) -> Waiter {
         let mut queues = self.0.lock();
         let number = queues.next;
         queues.next += 1;
@@ -77,7 +77,7 @@ impl Waiters {
 /// A waiting connection. Dropping this notifies the next connection.
 pub(crate) struct Waiter {
     waiters: Waiters,
-    network: Network,
+    network: ClientPrefix,
     number: u64,
     notify: Arc<Notify>,
 }
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn network(last: u8) -> Network {
+    fn network(last: u8) -> ClientPrefix {
         Some(IpAddr::from([192, 0, 2, last]))
     }
 

@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use super::Finding;
 use crate::{
     config::{Address, Config},
-    entity::endpoint::Endpoint,
+    entity::signer_url::SignerUrl,
     outbound::Client,
 };
 
@@ -137,7 +137,7 @@ fn key_sets(signers: &[(String, String)], allow_http: bool) -> Finding {
             failed.push(format!("{name}: not checked, as the others took too long"));
             continue;
         }
-        let admitted = Endpoint::read(endpoint).ok_or("is not an http or https URL").and_then(|read| read.admit(allow_http));
+        let admitted = SignerUrl::read(endpoint).ok_or("is not an http or https URL").and_then(|read| read.admit(allow_http));
         if let Err(reason) = admitted {
             failed.push(format!("{name}: {reason}"));
             continue;

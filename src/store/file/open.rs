@@ -35,7 +35,7 @@ const PAGES: &str = "page checksums do not match";
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
 /// An open database and its backend.
-pub(crate) type Opened = (Arc<Backend>, Database);
+pub(crate) type OpenedFile = (Arc<Backend>, Database);
 
 /// Whether redb checks every page before the file is used. On a damaged page its behaviour is undefined.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ enum Pages {
 }
 
 /// Opens the file at a path, or creates it.
-pub(crate) fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub(crate) fn file(path: &Path, cache: usize, tables: &[String]) -> Result<OpenedFile, OpenError> {
     if !path.try_exists().map_err(|reason| io_error(path, reason))? {
         return create(path, cache, tables).map(|(opened, _)| opened);
     }
@@ -58,7 +58,7 @@ const MIN_COMPACTED_LENGTH: u64 = 4 << 20;
 
 /// Compacts a file if more than half of it is unused. Must be called right after the file was opened with its pages
 /// checked, because only then the size in use is known.
-pub(crate) fn shorten((backend, database): &mut Opened, path: &Path) -> Result<(), OpenError> {
+pub(crate) fn shorten((backend, database): &mut OpenedFile, path: &Path) -> Result<(), OpenError> {
     let (needed, before) = backend.in_use().map_err(|reason| io_error(path, reason))?;
     if before < MIN_COMPACTED_LENGTH || needed >= before / 2 {
         return Ok(());
@@ -75,7 +75,7 @@ pub(crate) fn compact(database: &mut Database, path: &Path) -> Result<(), OpenEr
 }
 
 /// Opens the file at a path, checks every page, repairs what redb can repair, and says whether all pages were intact.
-pub(crate) fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, bool), OpenError> {
+pub(crate) fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(OpenedFile, bool), OpenError> {
     let mut opened = existing(path, cache, Pages::Unchecked)?;
     let whole = verify(&mut opened.1, path)?;
     Ok((prepared(opened, path, tables)?, whole))
@@ -90,7 +90,7 @@ pub(crate) enum OtherProcesses {
 }
 
 /// Opens the file at a path for reading and checks every page. What is written stays in memory.
-pub(crate) fn open_overlay(path: &Path, others: OtherProcesses, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub(crate) fn open_overlay(path: &Path, others: OtherProcesses, cache: usize, tables: &[String]) -> Result<OpenedFile, OpenError> {
     let file = ours(path, OpenOptions::new().read(true))?;
     // A running controller holds an exclusive lock.
     let locked = if others == OtherProcesses::Readers { file.try_lock_shared() } else { file.try_lock() };
@@ -103,7 +103,7 @@ pub(crate) fn open_overlay(path: &Path, others: OtherProcesses, cache: usize, ta
 }
 
 /// Opens the database on a backend; `path` names it in errors.
-pub(crate) fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub(crate) fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<OpenedFile, OpenError> {
     prepared(on(backend, path, cache, Pages::Checked)?, path, tables)
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn again(handle: BackendHandle, path: &Path, cache: usize, tables: &[
     prepared((handle.backend(), with(handle, path, cache, Pages::Checked)?), path, tables).map(|(_, database)| database)
 }
 
-fn existing(path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
+fn existing(path: &Path, cache: usize, pages: Pages) -> Result<OpenedFile, OpenError> {
     let file = ours(path, OpenOptions::new().read(true).write(true))?;
     // The file holds keys, and a copy restored by hand often has default permissions.
     file.set_permissions(Permissions::from_mode(0o600)).map_err(|reason| io_error(path, reason))?;
@@ -136,7 +136,7 @@ fn still(path: &Path, locked: &Metadata) -> Result<(), OpenError> {
     if is_one(&there, locked) { Ok(()) } else { Err(OpenError::Locked(path.into())) }
 }
 
-fn on(backend: impl StorageBackend, path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
+fn on(backend: impl StorageBackend, path: &Path, cache: usize, pages: Pages) -> Result<OpenedFile, OpenError> {
     let handle = Backend::of(backend);
     Ok((handle.backend(), with(handle, path, cache, pages)?))
 }
@@ -246,7 +246,7 @@ impl Drop for ReservedName {
 }
 
 /// Creates the file at a path that must not exist, and returns its metadata.
-pub(crate) fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, Metadata), OpenError> {
+pub(crate) fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(OpenedFile, Metadata), OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     let (file, unfinished) = (reserve(path)?, unnamed(path));
     let which = file.metadata().map_err(refused)?;
@@ -267,7 +267,7 @@ pub(crate) fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(Op
 }
 
 /// Checks the format and creates missing tables.
-fn prepared((backend, database): Opened, path: &Path, tables: &[String]) -> Result<Opened, OpenError> {
+fn prepared((backend, database): OpenedFile, path: &Path, tables: &[String]) -> Result<OpenedFile, OpenError> {
     let present =
         || -> Result<Vec<String>, redb::Error> { Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect()) };
     let present = present().map_err(|e| broken(path, e))?;

@@ -9,7 +9,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::log::{Link, anchor, end, shown, text};
+use super::log::{ChainPosition, anchor, end, shown, text};
 use crate::store::tx::{
     read::Read,
     tables::{ALL, Table},
@@ -77,7 +77,7 @@ impl Read<'_> {
             if is_of(kinds, row) && see(shown(key, row)?)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
-            passed = Link::of(key, row).map_or(passed, |link| link.sequence);
+            passed = ChainPosition::of(key, row).map_or(passed, |link| link.sequence);
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(passed)

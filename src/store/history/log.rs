@@ -90,13 +90,13 @@ pub struct Verified {
 
 /// The chain's position after a row: the last row, or the anchor.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Link {
+pub(crate) struct ChainPosition {
     pub(crate) sequence: u64,
     hash: [u8; HASH],
     total: u64,
 }
 
-impl Link {
+impl ChainPosition {
     /// The position after this row; `None` if it cannot be read.
     pub(crate) fn of(key: &[u8], row: &[u8]) -> Option<Self> {
         let (hash, rest) = row.split_first_chunk()?;
@@ -149,7 +149,7 @@ impl Link {
         [self.hash.as_slice(), &self.total.to_le_bytes(), &self.sequence.to_be_bytes()].concat()
     }
 
-    /// Reads what [`Link::to_bytes`] wrote.
+    /// Reads what [`ChainPosition::to_bytes`] wrote.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, key) = bytes.split_at_checked(HEAD)?;
         Self::of(key, head)
@@ -162,16 +162,20 @@ pub(crate) fn text(row: &[u8]) -> Option<Cow<'_, [u8]>> {
 }
 
 /// The position to which the first row is chained.
-pub(crate) fn anchor(read: &Read<'_>) -> Result<Link> {
-    let Some(bytes) = read.bytes(Table::Meta, ANCHOR)? else { return Ok(Link::default()) };
-    Link::from_bytes(&bytes).ok_or_else(|| Error::Damaged { kind: "history", id: "anchor".into(), reason: "it cannot be read".into() })
+pub(crate) fn anchor(read: &Read<'_>) -> Result<ChainPosition> {
+    let Some(bytes) = read.bytes(Table::Meta, ANCHOR)? else { return Ok(ChainPosition::default()) };
+    ChainPosition::from_bytes(&bytes).ok_or_else(|| Error::Damaged {
+        kind: "history",
+        id: "anchor".into(),
+        reason: "it cannot be read".into(),
+    })
 }
 
 /// The position to which the next row is chained.
-pub(crate) fn end(read: &Read<'_>) -> Result<Link> {
+pub(crate) fn end(read: &Read<'_>) -> Result<ChainPosition> {
     let mut last = None;
     let any = read.rows.last(Table::History, &mut |key, row| {
-        last = Link::of(key, row);
+        last = ChainPosition::of(key, row);
         Ok(())
     })?;
     if any { last.ok_or_else(|| damaged_end("it cannot be read")) } else { anchor(read) }
@@ -186,7 +190,7 @@ fn damaged_end(reason: &str) -> Error {
 pub(crate) fn unreadable_end(read: &Read<'_>) -> Result<Option<Vec<u8>>> {
     let mut end = None;
     read.rows.last(Table::History, &mut |key, row| {
-        end = Link::of(key, row).is_none().then(|| key.to_vec());
+        end = ChainPosition::of(key, row).is_none().then(|| key.to_vec());
         Ok(())
     })?;
     Ok(end)
@@ -200,7 +204,7 @@ pub(crate) fn drop_unreadable_end(tx: &Tx<'_>) -> Result<()> {
 /// Decodes a row for output.
 pub(crate) fn shown(key: &[u8], row: &[u8]) -> Result<HistoryRow> {
     let damaged = || Error::Damaged { kind: "history", id: HEXLOWER.encode(key), reason: "the row cannot be read".into() };
-    let (link, text) = Link::of(key, row).zip(text(row)).ok_or_else(damaged)?;
+    let (link, text) = ChainPosition::of(key, row).zip(text(row)).ok_or_else(damaged)?;
     let row: HistoryRow = serde_json::from_slice(&text).map_err(|_| damaged())?;
     Ok(HistoryRow { hash: HEXLOWER.encode(&link.hash), ..row })
 }
@@ -247,7 +251,7 @@ impl Tx<'_> {
         let mut old = Vec::new();
         self.scan(Table::History, ALL, &mut |key, row| {
             let goes = old.len() < BATCH && is_old(row, keep, end.total.wrapping_sub(anchor.total));
-            let Some(link) = Link::of(key, row).filter(|_| goes) else { return Ok(ControlFlow::Break(())) };
+            let Some(link) = ChainPosition::of(key, row).filter(|_| goes) else { return Ok(ControlFlow::Break(())) };
             anchor = link;
             old.push(key.to_vec());
             Ok(ControlFlow::Continue(()))
@@ -265,7 +269,7 @@ fn is_oldest_expired(read: &Read<'_>, keep: Retention) -> Result<bool> {
     let bytes = end(read)?.total.wrapping_sub(anchor(read)?.total);
     let mut any = false;
     read.scan(Table::History, ALL, &mut |key, row| {
-        any = Link::of(key, row).is_some() && is_old(row, keep, bytes);
+        any = ChainPosition::of(key, row).is_some() && is_old(row, keep, bytes);
         Ok(ControlFlow::Break(()))
     })?;
     Ok(any)
@@ -287,7 +291,7 @@ impl Read<'_> {
     /// and its position.
     pub(crate) fn follow_history(&self, behind: Option<&[u8]>, see: RowVisitor<'_>) -> Result<()> {
         let known = match behind {
-            Some(key) => self.bytes(Table::History, key)?.and_then(|row| Link::of(key, &row)),
+            Some(key) => self.bytes(Table::History, key)?.and_then(|row| ChainPosition::of(key, &row)),
             None => None,
         };
         let (mut before, from) = match (known, behind) {
@@ -297,7 +301,7 @@ impl Read<'_> {
             (None, None) => (anchor(self)?, Bound::Unbounded),
         };
         self.scan(Table::History, (from.as_ref().map(|key| key.as_slice()), Bound::Unbounded), &mut |key, row| {
-            let Some(link) = Link::of(key, row) else {
+            let Some(link) = ChainPosition::of(key, row) else {
                 let fault = format!("the history has an unreadable row after row {}", before.sequence);
                 return see(key, Some(fault), before);
             };
@@ -309,7 +313,7 @@ impl Read<'_> {
 }
 
 /// Called with a row of the history: its key, its fault if any, its position in the chain.
-type RowVisitor<'f> = &'f mut dyn FnMut(&[u8], Option<String>, Link) -> Result<ControlFlow<()>>;
+type RowVisitor<'f> = &'f mut dyn FnMut(&[u8], Option<String>, ChainPosition) -> Result<ControlFlow<()>>;
 
 impl Store {
     /// Checks the whole chain; if a row was noted elsewhere, also that it is still there unchanged. Blocks.

@@ -16,7 +16,7 @@ use crate::{
     store::{
         history::log,
         progress::Progress,
-        registry::{KindEntry, Parts, Rule},
+        registry::{DeleteRule, KindEntry, Parts},
         tx::{
             read::{Read, text},
             tables::Table,
@@ -175,7 +175,7 @@ impl<'i> Inspection<'i> {
         }
         for target in targets {
             if !self.read.exists(target.kind, &target.id)? && Facts::ended(self.read, entry.kind, target.field, &target.id)? == 0 {
-                let held = rules(entry, target.field, target.kind).any(|rule| rule == Rule::Restrict);
+                let held = rules(entry, target.field, target.kind).any(|rule| rule == DeleteRule::Restrict);
                 let remedy = if held { Remedy::None } else { Remedy::Target { place, id: id.into() } };
                 let description =
                     format!("the {kind} {id} refers by {} to the {} {}, which does not exist", target.field, target.kind.name, target.id);

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     store::{
         index::{self, IndexEntry},
-        registry::{KindEntry, Rule},
+        registry::{DeleteRule, KindEntry},
         tx::{
             read::{Read, text},
             tables::Table,
@@ -64,6 +64,6 @@ pub(crate) fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str,
 }
 
 /// The rules of a kind's references by a field to another kind.
-pub(crate) fn rules(entry: &KindEntry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
+pub(crate) fn rules(entry: &KindEntry, field: &'static str, to: Kind) -> impl Iterator<Item = DeleteRule> {
     (entry.edges)().into_iter().filter(move |edge| edge.field == field && edge.to == to).map(|edge| edge.rule)
 }

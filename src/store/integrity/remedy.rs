@@ -14,7 +14,7 @@ use crate::{
         event::Event,
         history::log,
         index,
-        registry::Rule,
+        registry::DeleteRule,
         tx::{delete, read::text, tables::Table, write::Tx},
     },
 };
@@ -131,7 +131,7 @@ fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
             }
         }
         let Some(target) = gone else { return Ok(()) };
-        if rules(entry, target.field, target.kind).any(|rule| rule == Rule::Cascade) {
+        if rules(entry, target.field, target.kind).any(|rule| rule == DeleteRule::Cascade) {
             return delete::delete(tx, entry.kind, id);
         }
         tx.clear_reference(place, id, target.kind, &target.id)?;

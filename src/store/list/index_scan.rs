@@ -14,7 +14,7 @@ use crate::store::{
 use crate::{
     entity::{Entity, Index, field_of, is_id},
     error::{Error, Result},
-    query::{Predicate, Sort, Subject, Symbol, Value, Window},
+    query::{FilterTarget, Predicate, Sort, Symbol, Value, Window},
 };
 
 /// A scan over the index of a field that every record has, and the order of the list.
@@ -97,11 +97,11 @@ struct Pair<'p> {
     id: &'p str,
 }
 
-impl Subject for Pair<'_> {
+impl FilterTarget for Pair<'_> {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
         if is_id(symbol) { self.id.into() } else { self.value.into() }
     }
-    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {}
+    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn FilterTarget)) {}
 }
 
 /// The ids collected for a page.

@@ -23,7 +23,7 @@ use crate::store::tx::{
 use crate::{
     entity::{Entity, Facts, Index, Record, Seen, field_of, is_id, tombstone},
     error::Result,
-    query::{Anchor, MAX_SORT, Predicate, Query, Sort, Type, Window},
+    query::{IndexableCondition, MAX_SORT, Predicate, Query, Sort, Type, Window},
 };
 
 /// The records that a list is made from, before its filter.
@@ -254,8 +254,8 @@ impl<E: Entity> Plan<E> {
 
 /// The source of the candidates of a filter over a kind, and the values to look up.
 fn candidates<E: Entity>(predicate: &Predicate) -> (Candidates, Vec<String>) {
-    let texts = |anchor: &Anchor<'_>| anchor.values.iter().copied().map(str::to_owned).collect::<Vec<_>>();
-    let usable = |anchor: Anchor<'_>| {
+    let texts = |anchor: &IndexableCondition<'_>| anchor.values.iter().copied().map(str::to_owned).collect::<Vec<_>>();
+    let usable = |anchor: IndexableCondition<'_>| {
         if is_id(anchor.symbol) {
             return Some((0, Candidates::Id, texts(&anchor)));
         }
@@ -273,7 +273,7 @@ fn candidates<E: Entity>(predicate: &Predicate) -> (Candidates, Vec<String>) {
         };
         Some((rank, candidates, texts(&anchor)))
     };
-    let first = predicate.anchors().into_iter().filter_map(usable).min_by_key(|(rank, ..)| *rank);
+    let first = predicate.indexable_conditions().into_iter().filter_map(usable).min_by_key(|(rank, ..)| *rank);
     first.map_or((Candidates::Scope, Vec::new()), |(_, candidates, values)| (candidates, values))
 }
 

@@ -5,7 +5,7 @@ use std::{
     cmp::Ordering,
 };
 
-use crate::query::{Sort, Subject, Value, compare};
+use crate::query::{FilterTarget, Sort, Value, compare};
 
 /// The values that a record is sorted by, and its id.
 pub(crate) struct SortKey {
@@ -15,11 +15,11 @@ pub(crate) struct SortKey {
 }
 
 impl SortKey {
-    pub(crate) fn new(seen: &dyn Subject, sort: &[Sort], id: &str) -> Self {
+    pub(crate) fn new(seen: &dyn FilterTarget, sort: &[Sort], id: &str) -> Self {
         Self { keys: sort.iter().map(|by| (owned(seen.value(&by.symbol)), by.descending)).collect(), id: id.into() }
     }
 
-    pub(crate) fn is_after(&self, seen: &dyn Subject, id: &str, sort: &[Sort]) -> bool {
+    pub(crate) fn is_after(&self, seen: &dyn FilterTarget, id: &str, sort: &[Sort]) -> bool {
         self.order_to(sort.iter().map(|by| seen.value(&by.symbol)), id).is_gt()
     }
 

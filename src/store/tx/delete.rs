@@ -8,7 +8,7 @@ use super::{
     tombstone::{MAX_PER_TRANSACTION, MAX_PER_VALUE},
     write::Tx,
 };
-use crate::store::registry::Rule;
+use crate::store::registry::DeleteRule;
 use crate::{
     entity::{Entity, Facts, Id, Kind, Record, missing},
     error::{Error, Result},
@@ -99,7 +99,7 @@ fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
         at += 1;
         for (place, edge) in registry.edges_to(registry.entry(node.0)?.kind) {
             let entry = registry.entry(place)?;
-            if edge.rule == Rule::Cascade && entry.ends_by.contains(&edge.field) {
+            if edge.rule == DeleteRule::Cascade && entry.ends_by.contains(&edge.field) {
                 let limit = if plan.deletions.len() < MAX_PER_TRANSACTION { MAX_PER_VALUE } else { 0 };
                 match tx.few_ids(entry.kind, edge.field, &node.1, limit)? {
                     Some(few) => few.into_iter().for_each(|id| plan.add_deletion((place, id))),
@@ -109,11 +109,11 @@ fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
             }
             for id in tx.ids(entry.kind, edge.field, &node.1)? {
                 match edge.rule {
-                    Rule::Cascade => plan.add_deletion((place, id)),
-                    Rule::Clear => {
+                    DeleteRule::Cascade => plan.add_deletion((place, id)),
+                    DeleteRule::Clear => {
                         plan.clear.insert(((place, id), node.clone()));
                     }
-                    Rule::Restrict => plan.held.push((edge.field, (place, id))),
+                    DeleteRule::Restrict => plan.held.push((edge.field, (place, id))),
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::tables::{ALL, Keys, Rows, Table, Visit};
 use crate::store::{codec, context::Context, index, list::scan_limit::ScanPermit};
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Epoch, Facts, FactsExt, Id, Kind, Record, RouterLink, tombstone},
+    entity::{AnyRecord, Entity, Epoch, Facts, FactsExt, Id, Kind, Record, RouterInfo, tombstone},
     error::{Error, Result},
     online::Online,
 };
@@ -261,7 +261,7 @@ impl Facts for Read<'_> {
         Ok(self.rows.len(Table::Endings)? > 0)
     }
 
-    fn link(&self, router: &str) -> Option<RouterLink> {
+    fn router_info(&self, router: &str) -> Option<RouterInfo> {
         self.context.online.router(router)
     }
 

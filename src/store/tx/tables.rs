@@ -34,7 +34,7 @@ pub(crate) type RowCallback<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 pub(crate) enum Table {
     /// About the file itself: its format, the manifest of a snapshot, the anchor of the history.
     Meta,
-    /// Settings of the rooms above, by name.
+    /// Settings of the modules above, by name.
     Settings,
     Index,
     /// The history, by sequence.

@@ -18,7 +18,7 @@ use crate::store::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Epoch, Facts, FactsExt, Id, Identity, Kind, Record, RouterLink, history::Who, missing},
+    entity::{AnyRecord, Author, Entity, Epoch, Facts, FactsExt, Id, Identity, Kind, Record, RouterInfo, history::Who, missing},
     error::{Error, Result},
 };
 
@@ -209,8 +209,8 @@ impl Facts for Tx<'_> {
     fn any_ended(&self) -> Result<bool> {
         self.read.any_ended()
     }
-    fn link(&self, router: &str) -> Option<RouterLink> {
-        self.read.link(router)
+    fn router_info(&self, router: &str) -> Option<RouterInfo> {
+        self.read.router_info(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
         self.read.is_connected(identity)

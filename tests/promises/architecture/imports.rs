@@ -254,8 +254,8 @@ impl Imports {
     }
 }
 
-/// The circles: sets of files that lead to each other.
-pub fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
+/// The cycles: sets of files that lead to each other.
+pub fn cycles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
     let reached = |from: &Module| {
         let (mut open, mut found) = (vec![from], BTreeSet::new());
         while let Some(module) = open.pop() {
@@ -270,8 +270,8 @@ pub fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module
     let reached: BTreeMap<&Module, BTreeSet<Module>> = uses.keys().map(|module| (module, reached(module))).collect();
     let mut found = BTreeSet::new();
     for (module, below) in reached.iter().filter(|(module, below)| below.contains(**module)) {
-        let circle = below.iter().filter(|other| reached.get(other).is_some_and(|back| back.contains(*module)));
-        found.insert(circle.cloned().collect::<BTreeSet<Module>>());
+        let cycle = below.iter().filter(|other| reached.get(other).is_some_and(|back| back.contains(*module)));
+        found.insert(cycle.cloned().collect::<BTreeSet<Module>>());
     }
     found.into_iter().collect()
 }

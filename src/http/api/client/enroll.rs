@@ -11,7 +11,7 @@ use crate::{
     enrollment::{self, EnrollmentRequest, Issued, Request},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Answer, Reply, Shown},
+        answer::{Answer, Data, Reply},
         body::{self, Incoming},
         call::Call,
         extractor::{Extractor, Query},
@@ -96,14 +96,14 @@ pub(crate) struct Enrolled(Issued);
 
 impl Answer for Enrolled {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Shown::<Issued>::describe(operation, schemas);
+        Data::<Issued>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
             answer.content.push(("application/x-pem-file", Some(serde_json::json!({ "type": "string" }))));
         }
         operation.any_accept = true;
     }
     fn reply(self) -> Result<Reply> {
-        Shown(self.0).reply()
+        Data(self.0).reply()
     }
 }
 

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     error::{Error, Result},
-    http::{answer::Bare, call::Call, extractor::Body},
+    http::{answer::BareJson, call::Call, extractor::Body},
     pki::PublicJwk,
 };
 
@@ -22,8 +22,8 @@ pub(crate) struct KeySet {
 }
 
 /// GET /enroll/jwks
-pub(crate) async fn keys(call: Call) -> Result<Bare<KeySet>> {
-    Ok(Bare(KeySet { keys: call.keystore.signer().public_keys().cloned().collect() }))
+pub(crate) async fn keys(call: Call) -> Result<BareJson<KeySet>> {
+    Ok(BareJson(KeySet { keys: call.keystore.signer().public_keys().cloned().collect() }))
 }
 
 /// A challenge to sign.
@@ -51,7 +51,7 @@ pub(crate) struct NonceSignature {
 }
 
 /// POST /enroll/challenge
-pub(crate) async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> Result<Bare<NonceSignature>> {
+pub(crate) async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> Result<BareJson<NonceSignature>> {
     if Uuid::try_parse(&asked.nonce).is_err() {
         return Err(Error::invalid("nonce", "must be a UUID", asked.nonce));
     }
@@ -61,5 +61,5 @@ pub(crate) async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> 
     };
     let message = format!("{DOMAIN}{}", asked.nonce);
     let signature = signer.sign_bytes(message.as_bytes()).map_err(|e| Error::Internal(format!("cannot sign a nonce: {e}")))?;
-    Ok(Bare(NonceSignature { signature, algorithm: key.alg, kid: key.kid, ca_pool: call.keystore.bundle_pem(call.now.seconds()) }))
+    Ok(BareJson(NonceSignature { signature, algorithm: key.alg, kid: key.kid, ca_pool: call.keystore.bundle_pem(call.now.seconds()) }))
 }

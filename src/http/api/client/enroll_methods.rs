@@ -9,7 +9,7 @@ use crate::{
     entity::enrollment::Method,
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Shown},
+        answer::{Data, NoData},
         call::Call,
         extractor::{Body, Query},
     },
@@ -75,34 +75,34 @@ async fn redeem(call: &Call, text: String, method: Method, offer: EnrollmentRequ
 }
 
 /// POST /enroll/ott
-pub(crate) async fn ott(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Shown<Issued>> {
-    redeem(&call, sent.token, Method::Ott, EnrollmentRequest::Text(sent.client_csr)).await.map(Shown)
+pub(crate) async fn ott(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Data<Issued>> {
+    redeem(&call, sent.token, Method::Ott, EnrollmentRequest::Text(sent.client_csr)).await.map(Data)
 }
 
 /// POST /enroll/ottca
-pub(crate) async fn ottca(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Done> {
-    redeem(&call, sent.token, Method::OttCa, EnrollmentRequest::Nothing).await.map(|_| Done)
+pub(crate) async fn ottca(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<NoData> {
+    redeem(&call, sent.token, Method::OttCa, EnrollmentRequest::Nothing).await.map(|_| NoData)
 }
 
 /// POST /enroll/erott
-pub(crate) async fn erott(call: Call, Body(sent): Body<ErOttEnrollmentRequest>) -> Result<Shown<Issued>> {
+pub(crate) async fn erott(call: Call, Body(sent): Body<ErOttEnrollmentRequest>) -> Result<Data<Issued>> {
     let (cert_csr, server_cert_csr) = (Some(Member::Text(sent.client_csr)), Some(Member::Text(sent.server_csr)));
     let offer = EnrollmentMembers { cert_csr, server_cert_csr, ..EnrollmentMembers::default() };
-    redeem(&call, sent.token, Method::ErOtt, EnrollmentRequest::Members(offer)).await.map(Shown)
+    redeem(&call, sent.token, Method::ErOtt, EnrollmentRequest::Members(offer)).await.map(Data)
 }
 
 /// POST /enroll/updb
-pub(crate) async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<Done> {
+pub(crate) async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<NoData> {
     let offer = EnrollmentMembers { password: Some(Member::Text(sent.password)), ..EnrollmentMembers::default() };
-    redeem(&call, of.token, Method::Updb, EnrollmentRequest::Members(offer)).await.map(|_| Done)
+    redeem(&call, of.token, Method::Updb, EnrollmentRequest::Members(offer)).await.map(|_| NoData)
 }
 
 /// POST /enroll/ca
-pub(crate) async fn ca(call: Call) -> Result<Done> {
-    enrollment::enroll_by_certificate(&call.context(), &call.chain(), &EnrollmentRequest::Nothing).await.map(|()| Done)
+pub(crate) async fn ca(call: Call) -> Result<NoData> {
+    enrollment::enroll_by_certificate(&call.context(), &call.chain(), &EnrollmentRequest::Nothing).await.map(|()| NoData)
 }
 
 /// POST /enroll/extend/router
-pub(crate) async fn extend_router(call: Call, Body(sent): Body<RouterExtendEnrollmentRequest>) -> Result<Shown<Issued>> {
-    enrollment::extend_router(&call.context(), &call.chain(), &sent.cert_csr, &sent.server_cert_csr).await.map(Shown)
+pub(crate) async fn extend_router(call: Call, Body(sent): Body<RouterExtendEnrollmentRequest>) -> Result<Data<Issued>> {
+    enrollment::extend_router(&call.context(), &call.chain(), &sent.cert_csr, &sent.server_cert_csr).await.map(Data)
 }

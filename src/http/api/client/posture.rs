@@ -18,7 +18,7 @@ use crate::{
         list_part::Part,
         openapi::operation::{Operation, Schemas},
     },
-    posture::{self, Awaited, Evidence, FailedRequest, Judged, Permission, PolicyFailure, Response, Trigger},
+    posture::{self, EvaluatedCheck, Evidence, FailedRequest, Permission, PolicyFailure, Response, ServiceAwaitingCode, Trigger},
     store::{Ids, Read},
 };
 
@@ -50,7 +50,7 @@ fn alone(error: Error) -> Error {
 #[schemars(rename = "PostureResponseAnswer")]
 pub(crate) struct PostureReply {
     /// After waking up or being unlocked: the services that will soon require a new code.
-    services: Vec<Awaited>,
+    services: Vec<ServiceAwaitingCode>,
 }
 
 /// POST /posture-response
@@ -63,7 +63,7 @@ pub(crate) async fn respond_at_once(call: Call, Bulk(responses): Bulk) -> Result
     take(call, responses).await
 }
 
-type Reply<const STATUS: u16> = EndingInList<PostureReply, Awaited, STATUS>;
+type Reply<const STATUS: u16> = EndingInList<PostureReply, ServiceAwaitingCode, STATUS>;
 
 /// Separates the id of a service and a number of seconds; no id contains it.
 const BETWEEN: char = '\n';
@@ -95,7 +95,7 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
     let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
         while let Some((service, timeout)) = part.next().map(|service| service.split_once(BETWEEN).unwrap_or_default()) {
             if let Some(service) = tx.find(&Id::<Service>::from_text(service))? {
-                part.add_value(&Awaited::new(service, timeout.parse().unwrap_or(-1)))?;
+                part.add_value(&ServiceAwaitingCode::new(service, timeout.parse().unwrap_or(-1)))?;
             }
         }
         Ok(())
@@ -124,7 +124,7 @@ pub(crate) fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, w
     Err(Error::InvalidPosture(policies.into_iter().map(|(policy, checks)| (policy, failing(&checks))).collect()))
 }
 
-fn failing(checks: &[Judged]) -> Vec<FailedCheck> {
+fn failing(checks: &[EvaluatedCheck]) -> Vec<FailedCheck> {
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
     failed.map(|judged| FailedCheck { id: judged.check.id.to_string(), type_id: judged.check.spec.demand.kind().as_str() }).collect()
 }
@@ -134,11 +134,11 @@ fn failure(
     caller: &Caller,
     service: &Record<Service>,
     session_type: PolicyType,
-    policies: &[(String, Vec<Judged>)],
+    policies: &[(String, Vec<EvaluatedCheck>)],
     evidence: &Evidence,
     tx: &Read<'_>,
 ) -> Result<FailedRequest> {
-    let of = |(policy, checks): &(String, Vec<Judged>)| PolicyFailure::of(policy, checks, evidence, tx);
+    let of = |(policy, checks): &(String, Vec<EvaluatedCheck>)| PolicyFailure::of(policy, checks, evidence, tx);
     Ok(FailedRequest {
         api_session_id: caller.session.id.clone(),
         service_id: service.id.clone(),

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::service_list::{self, ServiceList};
+use super::service_list::{self, ServiceListRequest};
 use crate::{
     authentication::Caller,
     clock::Timestamp,
     entity::{Entity, FactsExt, Id, Record, Service, Words, missing},
     error::Result,
     http::{
-        answer::{Shown, Tagged},
+        answer::{Data, Tagged},
         api::common::service::{ServiceDetail, ViewPlan, Viewer},
         call::Call,
         crud::RoleFilter,
@@ -42,7 +42,7 @@ const WORDS: Words<Service> =
 pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
     let ServiceListing { listing, roles, config_types } = wanted;
     let types = if config_types.is_empty() { call.caller()?.config_types() } else { config_types };
-    service_list::list(&call, ServiceList { listing, roles, words: &WORDS, types, as_identity: None, hides_usage: false }).await
+    service_list::list(&call, ServiceListRequest { listing, roles, words: &WORDS, types, as_identity: None, hides_usage: false }).await
 }
 
 /// A service that the caller may see.
@@ -77,11 +77,11 @@ pub(crate) struct Updates {
 }
 
 /// GET /current-api-session/service-updates
-pub(crate) async fn updates(call: Call) -> Result<Shown<Updates>> {
+pub(crate) async fn updates(call: Call) -> Result<Data<Updates>> {
     let caller = call.caller()?;
     let since = caller.session.created_at.max(call.started);
     let identity = caller.identity.id.as_str();
     let otherwise = u64::try_from(since.millis()).unwrap_or_default();
     let at = call.access.ask(|engine| engine.last_change_at(identity, otherwise));
-    Ok(Shown(Updates { last_change_at: Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)) }))
+    Ok(Data(Updates { last_change_at: Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)) }))
 }

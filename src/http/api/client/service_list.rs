@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::{
-    access::{Access, Subject},
+    access::{Access, PolicyEntityKind},
     entity::{Identity, Record, Service, Words, filterable},
     error::{Error, Result},
     http::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A request for a list of services.
-pub(crate) struct ServiceList {
+pub(crate) struct ServiceListRequest {
     pub listing: Listing,
     pub roles: RoleFilter,
     /// The filterable names.
@@ -37,12 +37,12 @@ pub(crate) struct ServiceList {
 ///
 /// # Errors
 /// The identity does not exist, a filter is invalid, or those of [`joined`].
-pub(crate) async fn list<T>(call: &Call, wanted: ServiceList) -> Result<Joined<T>> {
+pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<Joined<T>> {
     let (access, posture, caller, own) = (call.access.clone(), call.posture.clone(), call.caller()?.clone(), call.evidence()?);
     let planned = Arc::new(OnceLock::new());
     let (texts, plan, engine) = (call.texts.clone(), planned.clone(), access.clone());
     let find = move |tx: &Read<'_>| {
-        let ServiceList { listing, roles, words, types, as_identity, hides_usage } = wanted;
+        let ServiceListRequest { listing, roles, words, types, as_identity, hides_usage } = wanted;
         let other = as_identity.filter(|name| !name.is_empty()).map(|name| named(tx, &name)).transpose()?;
         let (identity, evidence) = match other {
             Some(other) => {
@@ -51,11 +51,11 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceList) -> Result<Joined<T
             }
             None => (caller.identity.clone(), own),
         };
-        let by_roles = roles.ids(&access, Subject::Service)?;
+        let by_roles = roles.ids(&access, PolicyEntityKind::Service)?;
         let view = ViewPlan::new(tx, &access, evidence, identity, &types)?.hiding_usage(hides_usage);
-        let found = found(tx, &access, &view, &listing, words, by_roles)?;
+        let page = usable_services(tx, &access, &view, &listing, words, by_roles)?;
         drop(planned.set(view));
-        Ok(found)
+        Ok(page)
     };
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| match plan.get() {
         Some(view) => Viewer::new(tx, &engine, view).write(&texts, at, part),
@@ -65,7 +65,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceList) -> Result<Joined<T
 }
 
 /// Finds the services of the list: rights first, then filter, order and page.
-fn found(
+fn usable_services(
     tx: &Read<'_>,
     access: &Access,
     view: &ViewPlan,

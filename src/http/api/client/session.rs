@@ -9,7 +9,7 @@ use crate::{
     entity::{Amount, FactsExt, Id, PolicyType, Record, Service, Session, Tags},
     error::{Error, Refusal, Result},
     http::{
-        answer::Made,
+        answer::CreatedData,
         api::common::session::{SessionViewer, View},
         call::Call,
         envelope::Detail,
@@ -33,7 +33,7 @@ pub(crate) struct NewSession {
 }
 
 /// POST /sessions
-pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Detail<View>>> {
+pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<CreatedData<Detail<View>>> {
     let caller = call.caller()?.clone();
     let wanted = wish.policy_type.unwrap_or(PolicyType::Dial);
     if wanted == PolicyType::Invalid {
@@ -44,7 +44,7 @@ pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<M
     let key = Session::key(api_session, service, wanted);
     if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
         let open = with_current_token(&call, open).await?;
-        return SessionViewer::read(&call, |sight| sight.render(&open)).map(Made);
+        return SessionViewer::read(&call, |sight| sight.render(&open)).map(CreatedData);
     }
     let service = call.store.read(|tx| tx.get(service))?;
     let service_policies = allowed(&call, &caller, &service, wanted)?;
@@ -65,7 +65,7 @@ pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<M
     let place = call.sessions.admit_service(&caller.identity.id)?;
     // The slot is held until the session is stored and is itself counted.
     let (record, _) = call.changes.run(move |change| open(change, id, session, wish.tags).map(|record| (record, place))).await?;
-    SessionViewer::read(&call, |sight| sight.render_with_routers(&record, &routers)).map(Made)
+    SessionViewer::read(&call, |sight| sight.render_with_routers(&record, &routers)).map(CreatedData)
 }
 
 /// Stores the session, or returns the one that another request opened meanwhile.

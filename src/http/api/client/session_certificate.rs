@@ -9,7 +9,7 @@ use crate::{
     entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate, Words, missing},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Made, Tagged},
+        answer::{CreatedData, NoData, Tagged},
         call::Call,
         envelope::{Detail, Location, detail as seen},
         extractor::{Body, IfMatch, Query, entity_tag},
@@ -51,7 +51,7 @@ pub(crate) async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Tag
 }
 
 /// DELETE /current-api-session/certificates/{id}
-pub(crate) async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> Result<Done> {
+pub(crate) async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> Result<NoData> {
     let session = session(&call)?.clone();
     call.changes
         .run(move |change| {
@@ -60,7 +60,7 @@ pub(crate) async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatc
             change.delete_record(certificate)
         })
         .await
-        .map(|()| Done)
+        .map(|()| NoData)
 }
 
 /// A request for a certificate.
@@ -84,7 +84,7 @@ pub(crate) struct Certified {
 }
 
 /// POST /current-api-session/certificates
-pub(crate) async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Made<Certified>> {
+pub(crate) async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<CreatedData<Certified>> {
     let session = session(&call)?.clone();
     let csr = Csr::parse(&wanted.csr).map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
     let issued = call.keystore.authority().issue_session(&csr, call.now.seconds()).map_err(unissued)?;
@@ -97,5 +97,5 @@ pub(crate) async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Re
     };
     let record = call.changes.run(work).await?;
     let cas = call.keystore.bundle_pem(call.now.seconds());
-    Ok(Made(Certified { at: Location::of(&record.id), certificate: issued.pem(), cas }))
+    Ok(CreatedData(Certified { at: Location::of(&record.id), certificate: issued.pem(), cas }))
 }

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use super::current_session::{SessionDetail, current};
 use crate::{
     authentication::{
-        Asker, Caller, Refused,
+        Caller, Refused, Requester,
         login::{self, ClientInfo, Principal},
     },
     entity::{Amount, Authenticator, EnvInfo, SdkInfo},
     error::{Error, Result},
     http::{
-        answer::Opened,
+        answer::NewSessionAnswer,
         call::Call,
         extractor::{OptionalBody, Query},
     },
@@ -69,7 +69,7 @@ pub(crate) async fn authenticate(
     call: Call,
     Query(AuthenticateQuery { method }): Query<AuthenticateQuery>,
     OptionalBody(body): OptionalBody<Authenticate>,
-) -> Result<Opened<SessionDetail>> {
+) -> Result<NewSessionAnswer<SessionDetail>> {
     let mut body = body.unwrap_or_default();
     Amount::of_texts(&body.config_types).check("configTypes", Amount::default(), call.changes.most_of_clients())?;
     let client_info = ClientInfo {
@@ -94,12 +94,12 @@ pub(crate) async fn authenticate(
 ///
 /// # Errors
 /// The bearer token cannot be verified now, or the store fails.
-pub(crate) async fn login_answer(call: &Call, caller: Caller, method: &'static str) -> Result<Opened<SessionDetail>> {
+pub(crate) async fn login_answer(call: &Call, caller: Caller, method: &'static str) -> Result<NewSessionAnswer<SessionDetail>> {
     call.metrics.logins.count(method);
     let (token, mut caller) = (caller.session.spec.token.clone(), Arc::new(caller));
     call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
     let timeout = call.sessions.timeout();
-    Ok(Opened { data: current(call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
+    Ok(NewSessionAnswer { data: current(call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
 }
 
 /// Checks the credential and opens a session.
@@ -117,7 +117,7 @@ async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<
             let (Some(username), Some(password)) = (given(&body.username), given(&body.password)) else {
                 return Err(Error::Incomplete("user name and password are required".into()));
             };
-            let asker = Asker { address: call.peer.address, name: username };
+            let asker = Requester { address: call.peer.address, name: username };
             login::password(&call.store, &call.changes, &call.passwords, call.now, &asker, password).await
         }
         AuthMethod::Cert => login::certificate(&call.store, &call.keystore, call.now, &call.peer.certificates),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    authentication::{Asker, login},
+    authentication::{Requester, login},
     change::{
         Change,
         authenticator::{self, Edit},
@@ -13,7 +13,7 @@ use crate::{
     entity::{Amount, Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, Words, missing},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Shown, Tagged},
+        answer::{Data, NoData, Tagged},
         call::Call,
         envelope::Detail,
         extractor::{Body, IfMatch, Query, entity_tag},
@@ -93,7 +93,7 @@ pub(crate) async fn replace(
     id: Id<Authenticator>,
     known: IfMatch,
     Body(new): Body<AuthenticatorUpdateWithCurrent>,
-) -> Result<Done> {
+) -> Result<NoData> {
     let edit = Edit { username: Some(new.username), password: Some(new.password), tags: new.tags };
     set(call, id, known, edit, new.current_password).await
 }
@@ -104,14 +104,14 @@ pub(crate) async fn patch(
     id: Id<Authenticator>,
     known: IfMatch,
     Body(new): Body<AuthenticatorPatchWithCurrent>,
-) -> Result<Done> {
+) -> Result<NoData> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
     set(call, id, known, Edit { username: new.username, password: new.password, tags }, new.current_password).await
 }
 
 /// Applies an edit with a plain-text password, if the current password is correct.
-async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, current: String) -> Result<Done> {
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, current: String) -> Result<NoData> {
     if let Some(tags) = &edit.tags {
         tags.check("tags")?;
         tags.amount().check("tags", Amount::default(), call.changes.most_of_clients())?;
@@ -120,7 +120,7 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
     let Credential::Updb { username, password: stored } = credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     };
-    let asker = Asker { address: call.peer.address, name: username };
+    let asker = Requester { address: call.peer.address, name: username };
     let right = call.passwords.verify(&asker, current, Some(stored.clone())).await?;
     let policy = call.identity()?.spec.auth_policy();
     let wrong = if right { None } else { Some(call.store.read(|tx| tx.get(policy))?.spec.primary.updb) };
@@ -140,7 +140,7 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
         }
         authenticator::edit(change, own, edit, Some(&session))
     };
-    call.changes.run(set).await.map(|()| Done)
+    call.changes.run(set).await.map(|()| NoData)
 }
 
 fn holder(call: &Call) -> Result<Holder> {
@@ -161,8 +161,8 @@ pub(crate) async fn extend(
     call: Call,
     id: Id<Authenticator>,
     Body(asked): Body<IdentityExtendEnrollmentRequest>,
-) -> Result<Shown<Extended>> {
-    extension::extend(&call.context(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Shown)
+) -> Result<Data<Extended>> {
+    extension::extend(&call.context(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Data)
 }
 
 /// The renewed certificate, to confirm that it arrived.
@@ -174,6 +174,10 @@ pub(crate) struct IdentityExtendValidateEnrollmentRequest {
 }
 
 /// POST /current-identity/authenticators/{id}/extend-verify, POST /authenticators/{id}/extend-verify
-pub(crate) async fn confirm(call: Call, id: Id<Authenticator>, Body(shown): Body<IdentityExtendValidateEnrollmentRequest>) -> Result<Done> {
-    extension::confirm(&call.context(), holder(&call)?, id, shown.client_cert).await.map(|()| Done)
+pub(crate) async fn confirm(
+    call: Call,
+    id: Id<Authenticator>,
+    Body(shown): Body<IdentityExtendValidateEnrollmentRequest>,
+) -> Result<NoData> {
+    extension::confirm(&call.context(), holder(&call)?, id, shown.client_cert).await.map(|()| NoData)
 }

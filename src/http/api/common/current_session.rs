@@ -9,7 +9,7 @@ use crate::{
     entity::{ApiSession, Authenticator, Entity, FactsExt, Id, Identity, Links, api_session::View},
     error::Result,
     http::{
-        answer::{Done, Shown},
+        answer::{Data, NoData},
         call::Call,
         envelope::Detail,
     },
@@ -51,23 +51,23 @@ pub(crate) fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
 }
 
 /// GET /current-api-session
-pub(crate) async fn session(call: Call) -> Result<Shown<SessionDetail>> {
+pub(crate) async fn session(call: Call) -> Result<Data<SessionDetail>> {
     let caller = call.caller()?;
-    current(&call, caller).map(Shown)
+    current(&call, caller).map(Data)
 }
 
 /// DELETE /current-api-session
-pub(crate) async fn log_out(call: Call) -> Result<Done> {
-    session_end::log_out(&call.changes, call.caller()?.session.id.clone()).await.map(|()| Done)
+pub(crate) async fn log_out(call: Call) -> Result<NoData> {
+    session_end::log_out(&call.changes, call.caller()?.session.id.clone()).await.map(|()| NoData)
 }
 
 /// GET /current-identity
-pub(crate) async fn identity(call: Call) -> Result<Shown<Detail<<Identity as Entity>::View>>> {
+pub(crate) async fn identity(call: Call) -> Result<Data<Detail<<Identity as Entity>::View>>> {
     let id = &call.identity()?.id;
     call.store.read(|tx| {
         let record = tx.get(id)?;
         let mut detail = Detail::new(&record, Identity::view(&record, tx)?);
         detail.links = Links::default().with("self", "current-identity").with("mfa", "current-identity/mfa");
-        Ok(Shown(detail))
+        Ok(Data(detail))
     })
 }

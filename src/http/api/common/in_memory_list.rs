@@ -13,7 +13,7 @@ use crate::{
         list_part::Part,
         listing::Listing,
     },
-    query::{Sort, Subject, Symbol, Type, Value, Vocabulary, compare},
+    query::{FilterTarget, Sort, Symbol, Type, Value, Vocabulary, compare},
     store::{Ids, Read},
 };
 
@@ -41,13 +41,13 @@ impl<T: Entry> Vocabulary for Columns<T> {
     }
 }
 
-struct Shown<'e, T>(&'e T);
+struct Data<'e, T>(&'e T);
 
-impl<T: Entry> Subject for Shown<'_, T> {
+impl<T: Entry> FilterTarget for Data<'_, T> {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
         T::NAMES.get(symbol.field).map_or(Value::Null, |Name(_, _, value)| value(self.0))
     }
-    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {}
+    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn FilterTarget)) {}
 }
 
 /// Answers the requested part of a list. `each` passes every entry to its callback; `one` finds an entry by id when it is written, `None` if it
@@ -76,7 +76,7 @@ fn select<T: Entry>(listing: &Listing, each: impl FnOnce(&mut dyn FnMut(T)) -> R
     let (query, window) = listing.over(&Columns::<T>(std::marker::PhantomData))?;
     let mut found: Vec<(Vec<Value<'static>>, String)> = Vec::new();
     each(&mut |entry: T| {
-        let shown = Shown(&entry);
+        let shown = Data(&entry);
         if query.predicate.matches(&shown) {
             found.push((query.sort.iter().map(|sort| shown.value(&sort.symbol).into_owned()).collect(), entry.id().to_owned()));
         }

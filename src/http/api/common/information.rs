@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     error::Result,
     http::{
-        answer::{Answer, Reply, Shown},
+        answer::{Answer, Data, Reply},
         call::Call,
         header::Header,
         openapi::operation::{AnswerShape, Operation, Schemas},
@@ -50,12 +50,12 @@ struct ApiVersion {
 }
 
 /// GET /version
-pub(crate) async fn version(call: Call) -> Result<Shown<Version>> {
+pub(crate) async fn version(call: Call) -> Result<Data<Version>> {
     let interface = |path: &'static str| {
         let api_base_urls = call.addresses.iter().map(|address| format!("https://{address}{path}")).collect();
         BTreeMap::from([("v1", ApiVersion { api_base_urls, path, version: None })])
     };
-    Ok(Shown(Version {
+    Ok(Data(Version {
         api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(path))).collect(),
         build_date: env!("OVERKEEP_BUILD_DATE"),
         capabilities: Vec::new(),
@@ -74,8 +74,8 @@ pub(crate) enum Capability {
 }
 
 /// GET /enumerated-capabilities
-pub(crate) async fn capabilities(_: Call) -> Result<Shown<Vec<Capability>>> {
-    Ok(Shown(vec![Capability::OidcAuth, Capability::HaController]))
+pub(crate) async fn capabilities(_: Call) -> Result<Data<Vec<Capability>>> {
+    Ok(Data(vec![Capability::OidcAuth, Capability::HaController]))
 }
 
 /// The address of a protocol.
@@ -86,8 +86,8 @@ pub(crate) struct Protocol {
 }
 
 /// GET /protocols
-pub(crate) async fn protocols(call: Call) -> Result<Shown<BTreeMap<&'static str, Protocol>>> {
-    Ok(Shown(BTreeMap::from([("https", Protocol { address: call.address.clone() })])))
+pub(crate) async fn protocols(call: Call) -> Result<Data<BTreeMap<&'static str, Protocol>>> {
+    Ok(Data(BTreeMap::from([("https", Protocol { address: call.address.clone() })])))
 }
 
 /// The certificate authorities, base64 of a PKCS#7 structure (RFC 7030 section 4.1.3).

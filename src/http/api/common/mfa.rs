@@ -10,7 +10,7 @@ use crate::{
     entity::{ApiSession, Entity, Id, Identity, Links, Mfa, Record, mfa::View},
     error::Result,
     http::{
-        answer::{Created, Done, Shown},
+        answer::{CreatedLocation, Data, NoData},
         call::Call,
         envelope::Detail,
         extractor::{Body, Headers, OptionalBody},
@@ -49,12 +49,12 @@ pub(crate) struct RecoveryCodes {
 }
 
 /// POST /authenticate/mfa
-pub(crate) async fn authenticate(call: Call, Body(given): Body<MfaAuth>) -> Result<Done> {
+pub(crate) async fn authenticate(call: Call, Body(given): Body<MfaAuth>) -> Result<NoData> {
     pass(&call, given.code, mfa::enter).await
 }
 
 /// POST /current-identity/mfa/verify
-pub(crate) async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
+pub(crate) async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Result<NoData> {
     mfa::may_set_up(call.caller()?)?;
     pass(&call, given.code, mfa::verify).await
 }
@@ -63,9 +63,9 @@ pub(crate) async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Resu
 type MfaStep = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &Attempt) -> Result<()>;
 
 /// Runs a step in which the caller's session passes the second factor. Every such step is run by this function.
-async fn pass(call: &Call, code: String, step: MfaStep) -> Result<Done> {
+async fn pass(call: &Call, code: String, step: MfaStep) -> Result<NoData> {
     let (codes, session, attempt) = (call.codes.clone(), call.caller()?.session.clone(), attempt(call, code)?);
-    call.changes.run(move |change| step(change, &codes, &session, &attempt)).await.map(|()| Done)
+    call.changes.run(move |change| step(change, &codes, &session, &attempt)).await.map(|()| NoData)
 }
 
 /// An attempt with a code. If the limit of attempts is reached, the attempt is rejected here and does not occupy the writer.
@@ -77,15 +77,15 @@ fn attempt(call: &Call, code: String) -> Result<Attempt> {
 }
 
 /// POST /current-identity/mfa
-pub(crate) async fn enroll(call: Call) -> Result<Created> {
+pub(crate) async fn enroll(call: Call) -> Result<CreatedLocation> {
     mfa::may_set_up(call.caller()?)?;
     let codes = call.codes.clone();
     let id = change_own(&call, move |change, identity| mfa::enroll(change, &codes, identity)).await?;
-    Ok(Created::at(PATH, &id))
+    Ok(CreatedLocation::at(PATH, &id))
 }
 
 /// GET /current-identity/mfa
-pub(crate) async fn detail(call: Call) -> Result<Shown<Detail<View>>> {
+pub(crate) async fn detail(call: Call) -> Result<Data<Detail<View>>> {
     let identity = call.identity()?;
     let (record, mut view) = call.store.read(|tx| {
         let record = mfa::of(tx, &identity.id)?;
@@ -97,7 +97,7 @@ pub(crate) async fn detail(call: Call) -> Result<Shown<Detail<View>>> {
         view.provisioning_url = Some(call.codes.provisioning_url(&record.spec, &identity.spec.name)?);
         view.recovery_codes = Some(call.codes.recovery_codes(&record.spec)?);
     }
-    Ok(Shown(linked(&record, view)))
+    Ok(Data(linked(&record, view)))
 }
 
 /// GET /current-identity/mfa/qr-code
@@ -109,11 +109,11 @@ pub(crate) async fn qr_code(call: Call) -> Result<Picture> {
 }
 
 /// DELETE /current-identity/mfa
-pub(crate) async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<Done> {
+pub(crate) async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<NoData> {
     let (codes, attempt) = (call.codes.clone(), attempt(&call, header.code.unwrap_or_default())?);
     change_own(&call, move |change, identity| mfa::remove(change, &codes, identity, &attempt)).await?;
     call.codes.forgive(&call.identity()?.id);
-    Ok(Done)
+    Ok(NoData)
 }
 
 /// GET /current-identity/mfa/recovery-codes
@@ -121,18 +121,18 @@ pub(crate) async fn recovery_codes(
     call: Call,
     OptionalBody(given): OptionalBody<MfaValidation>,
     Headers(header): Headers<CodeHeader>,
-) -> Result<Shown<Detail<RecoveryCodes>>> {
+) -> Result<Data<Detail<RecoveryCodes>>> {
     let code = given.map(|body| body.code).filter(|code| !code.is_empty()).or(header.code).unwrap_or_default();
     let (codes, attempt) = (call.codes.clone(), attempt(&call, code)?);
     let record = change_own(&call, move |change, identity| mfa::show(change, &codes, identity, &attempt)).await?;
     let recovery_codes = call.codes.recovery_codes(&record.spec)?;
-    Ok(Shown(linked(&record, RecoveryCodes { recovery_codes })))
+    Ok(Data(linked(&record, RecoveryCodes { recovery_codes })))
 }
 
 /// POST /current-identity/mfa/recovery-codes
-pub(crate) async fn renew_recovery_codes(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
+pub(crate) async fn renew_recovery_codes(call: Call, Body(given): Body<MfaValidation>) -> Result<NoData> {
     let (codes, attempt) = (call.codes.clone(), attempt(&call, given.code)?);
-    change_own(&call, move |change, identity| mfa::renew(change, &codes, identity, &attempt)).await.map(|()| Done)
+    change_own(&call, move |change, identity| mfa::renew(change, &codes, identity, &attempt)).await.map(|()| NoData)
 }
 
 /// A change to the caller's own identity.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     error::Result,
-    http::{answer::Shown, call::Call},
+    http::{answer::Data, call::Call},
 };
 
 /// The name that clients expect for the only token.
@@ -21,7 +21,7 @@ pub(crate) struct NetworkToken {
 }
 
 /// GET /network-jwts
-pub(crate) async fn list(call: Call) -> Result<Shown<Vec<NetworkToken>>> {
+pub(crate) async fn list(call: Call) -> Result<Data<Vec<NetworkToken>>> {
     let token = call.network_tokens.token(call.keystore.signer(), &call.address)?;
-    Ok(Shown(vec![NetworkToken { name: NAME, token }]))
+    Ok(Data(vec![NetworkToken { name: NAME, token }]))
 }

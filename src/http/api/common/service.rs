@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    access::{Access, PolicyGrant, Right, Rights, Subject},
+    access::{Access, PolicyEntityKind, PolicyGrant, Right, Rights},
     entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
     error::{Error, Result},
     http::{
@@ -19,7 +19,7 @@ use crate::{
         envelope::Detail,
         list_part::Part,
     },
-    posture::{Evidence, Judge},
+    posture::{Evidence, PostureEvaluator},
     query::Window,
     store::{Ids, Read},
 };
@@ -99,7 +99,7 @@ pub(crate) struct Viewer<'v> {
     tx: &'v Read<'v>,
     access: &'v Access,
     plan: &'v ViewPlan,
-    judge: Judge<'v>,
+    evaluator: PostureEvaluator<'v>,
     /// The identity's own configs, by service id.
     overrides: HashMap<&'v str, Vec<&'v Id<Config>>>,
     /// Configs that were read already, by id.
@@ -132,7 +132,7 @@ impl ViewPlan {
                 wanted.extend(found.map(|record| (record.id.to_string(), record.spec.name)));
             }
         }
-        let has_checks = access.ask(|engine| engine.count(Subject::PostureCheck) > 0);
+        let has_checks = access.ask(|engine| engine.count(PolicyEntityKind::PostureCheck) > 0);
         Ok(Self { identity, evidence, wanted, has_checks, hides_usage: false })
     }
 
@@ -154,7 +154,7 @@ impl ViewPlan {
             let usable = engine.visible(&rights);
             let part = usable.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
             let mut ids = Ids::default();
-            part.filter_map(|row| engine.id(Subject::Service, *row)).for_each(|id| ids.push(id));
+            part.filter_map(|row| engine.id(PolicyEntityKind::Service, *row)).for_each(|id| ids.push(id));
             (ids, usable.len() as u64)
         })
     }
@@ -163,7 +163,7 @@ impl ViewPlan {
     pub(crate) fn usable(&self, access: &Access) -> Vec<String> {
         access.ask(|engine| {
             let rights = engine.rights(self.identity.id.as_str());
-            engine.visible(&rights).iter().filter_map(|row| Some(engine.id(Subject::Service, *row)?.to_string())).collect()
+            engine.visible(&rights).iter().filter_map(|row| Some(engine.id(PolicyEntityKind::Service, *row)?.to_string())).collect()
         })
     }
 }
@@ -176,7 +176,7 @@ impl<'v> Viewer<'v> {
             overrides.entry(own.service.as_str()).or_default().push(&own.config);
         }
         let (settings, alike, asked) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Self { tx, access, plan, judge: Judge::new(tx, plan.evidence.clone()), overrides, settings, alike, asked }
+        Self { tx, access, plan, evaluator: PostureEvaluator::new(tx, plan.evidence.clone()), overrides, settings, alike, asked }
     }
 
     /// A service as shown to this viewer.
@@ -255,7 +255,7 @@ impl<'v> Viewer<'v> {
         self.access.ask(|engine| {
             let rights = engine.rights(identity);
             let of = |service: &&str| {
-                let rights = engine.row(Subject::Service, service).map(|row| HeldRights::of(&rights, row)).unwrap_or_default();
+                let rights = engine.row(PolicyEntityKind::Service, service).map(|row| HeldRights::of(&rights, row)).unwrap_or_default();
                 let words = [(Right::Bind, PolicyType::Bind), (Right::Dial, PolicyType::Dial)].into_iter().filter(|_| self.plan.has_checks);
                 let granted = |(right, word)| engine.all_grants(identity, service, right).into_iter().map(move |grant| (word, grant));
                 Held { rights, grants: words.flat_map(granted).collect() }
@@ -283,7 +283,7 @@ impl<'v> Viewer<'v> {
         if let Some(known) = self.asked.borrow().get(&grant.policy) {
             return Ok(known.clone());
         }
-        let queries = CachedJson::of(&self.judge.queries(grant, right)?)?;
+        let queries = CachedJson::of(&self.evaluator.queries(grant, right)?)?;
         self.asked.borrow_mut().insert(grant.policy.clone(), queries.clone());
         Ok(queries)
     }

@@ -11,7 +11,7 @@ use crate::{
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, Words, missing},
     error::Result,
     http::{
-        answer::{Done, Shown, Tagged},
+        answer::{Data, NoData, Tagged},
         call::Call,
         envelope::Detail,
         extractor::{IfMatch, Query, entity_tag},
@@ -92,7 +92,7 @@ impl<'a> SessionViewer<'a> {
         self.state.access.ask(|engine| {
             let common = engine.session_edge_routers(identity.as_str(), service.as_str(), linked.as_ref());
             // The connection state is read once: it may change at any moment.
-            let mut named: Vec<&Arc<str>> = common.ids().filter(|id| self.tx.link(id).is_some()).collect();
+            let mut named: Vec<&Arc<str>> = common.ids().filter(|id| self.tx.router_info(id).is_some()).collect();
             named.sort_unstable();
             named.truncate(ROUTERS);
             let others = common.in_order().map(|(_, id)| id).filter(|id| !named.contains(id));
@@ -156,21 +156,21 @@ pub(crate) struct RoutePath {
 }
 
 /// GET /sessions/{id}/route-path: the routers of one of its circuits.
-pub(crate) async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>> {
+pub(crate) async fn route_path(call: Call, id: Id<Session>) -> Result<Data<RoutePath>> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
     let path = call.control.path_of_session(id.as_str());
     let here = || call.router.circuits().into_iter().find(|circuit| circuit.client.session_id == id.as_str());
     let route_path = path.or_else(|| Some(here()?.routers)).unwrap_or_default();
-    Ok(Shown(RoutePath { route_path }))
+    Ok(Data(RoutePath { route_path }))
 }
 
 /// DELETE /sessions/{id}
-pub(crate) async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Result<Done> {
+pub(crate) async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Result<NoData> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
     let delete = move |change: &Change<'_, '_>| {
         let session = change.get(&id)?;
         known.check(&session)?;
         change.delete_record(session)
     };
-    call.changes.run(delete).await.map(|()| Done)
+    call.changes.run(delete).await.map(|()| NoData)
 }

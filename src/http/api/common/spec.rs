@@ -8,7 +8,7 @@ use crate::{
     entity::{Id, Links, Tags},
     error::{Error, Result},
     http::{
-        answer::{Answer, Page, Reply, Shown},
+        answer::{Answer, Data, Page, Reply},
         call::Call,
         envelope::Pagination,
         extractor::Accept,
@@ -57,9 +57,9 @@ pub(crate) async fn list(_: Call) -> Result<Page<Spec>> {
 }
 
 /// GET /specs/{id}
-pub(crate) async fn detail(_: Call, id: Id<Spec>) -> Result<Shown<Spec>> {
+pub(crate) async fn detail(_: Call, id: Id<Spec>) -> Result<Data<Spec>> {
     let known = SPECS.into_iter().find(|name| *name == id.as_str());
-    known.map(|name| Shown(named(name))).ok_or_else(|| unknown(id))
+    known.map(|name| Data(named(name))).ok_or_else(|| unknown(id))
 }
 
 /// The text of an OpenAPI document.

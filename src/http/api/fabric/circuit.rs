@@ -8,7 +8,7 @@ use crate::{
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Service, Tags, Terminator},
     error::{Error, Result},
     http::{
-        answer::{Done, Shown},
+        answer::{Data, NoData},
         api::common::{
             in_memory_list::{self, Entry, Name},
             open_circuits,
@@ -88,14 +88,14 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
 }
 
 /// GET /circuits/{id}
-pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Shown<Circuit>> {
+pub(crate) async fn detail(call: Call, id: Id<View>) -> Result<Data<Circuit>> {
     let circuit = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
-    call.store.read(|tx| render(circuit, tx).map(Shown))
+    call.store.read(|tx| render(circuit, tx).map(Data))
 }
 
 /// DELETE /circuits/{id}
-pub(crate) async fn delete(call: Call, id: Id<View>) -> Result<Done> {
-    if open_circuits::close(&call, id.as_str()) { Ok(Done) } else { Err(unknown(&id)) }
+pub(crate) async fn delete(call: Call, id: Id<View>) -> Result<NoData> {
+    if open_circuits::close(&call, id.as_str()) { Ok(NoData) } else { Err(unknown(&id)) }
 }
 
 fn unknown(id: &Id<View>) -> Error {

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::{
     error::{Error, Result},
-    http::{answer::Shown, call::Call, extractor::Body},
+    http::{answer::Data, call::Call, extractor::Body},
 };
 
 /// The expression that means all routers.
@@ -52,7 +52,7 @@ pub(crate) struct Answer {
 }
 
 /// POST /inspections
-pub(crate) async fn inspect(call: Call, Body(asked): Body<Question>) -> Result<Shown<Answers>> {
+pub(crate) async fn inspect(call: Call, Body(asked): Body<Question>) -> Result<Data<Answers>> {
     let Question { app_regex, requested_values } = asked;
     if requested_values.is_empty() || requested_values.len() > MAX_VALUES {
         let text = format!("must name 1 to {MAX_VALUES} values, such as links");
@@ -69,5 +69,5 @@ pub(crate) async fn inspect(call: Call, Body(asked): Body<Question>) -> Result<S
         name: found.name,
         value: serde_json::from_str(&found.value).unwrap_or(Json::String(found.value)),
     });
-    Ok(Shown(Answers { success: found.errors.is_empty(), errors: found.errors, values: values.collect() }))
+    Ok(Data(Answers { success: found.errors.is_empty(), errors: found.errors, values: values.collect() }))
 }

@@ -11,7 +11,7 @@ use crate::{
     entity::{EntityRef, Facts, Id, Links},
     error::{Error, Result},
     http::{
-        answer::{Done, Shown},
+        answer::{Data, NoData},
         api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         extractor::Query,
@@ -101,12 +101,12 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
 }
 
 /// GET /links/{id}
-pub(crate) async fn detail(call: Call, id: Id<Link>) -> Result<Shown<Link>> {
+pub(crate) async fn detail(call: Call, id: Id<Link>) -> Result<Data<Link>> {
     let found = call.store.read(|tx| find(&call.control, id.as_str(), tx))?;
-    found.map(Shown).ok_or_else(|| Error::NotFound { kind: "link", id: id.into_text(), field: None })
+    found.map(Data).ok_or_else(|| Error::NotFound { kind: "link", id: id.into_text(), field: None })
 }
 
 /// DELETE /links/{id}
-pub(crate) async fn delete(call: Call, id: Id<Link>) -> Result<Done> {
-    if call.control.close_link(id.as_str()) { Ok(Done) } else { Err(Error::NotFound { kind: "link", id: id.into_text(), field: None }) }
+pub(crate) async fn delete(call: Call, id: Id<Link>) -> Result<NoData> {
+    if call.control.close_link(id.as_str()) { Ok(NoData) } else { Err(Error::NotFound { kind: "link", id: id.into_text(), field: None }) }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::http::{
-    answer::{Done, Shown},
+    answer::{Data, NoData},
     call::Call,
     extractor::OptionalBody,
     permission::Permission::*,
@@ -83,12 +83,12 @@ pub(crate) struct DatabaseSnapshotCreate {
 }
 
 /// POST /database
-async fn copy(call: Call) -> Result<Done> {
-    database::snapshot(call).await.map(|_| Done)
+async fn copy(call: Call) -> Result<NoData> {
+    database::snapshot(call).await.map(|_| NoData)
 }
 
 /// POST /database/snapshot
-async fn snapshot(call: Call, OptionalBody(wanted): OptionalBody<DatabaseSnapshotCreate>) -> Result<Shown<DatabaseSnapshotDetails>> {
+async fn snapshot(call: Call, OptionalBody(wanted): OptionalBody<DatabaseSnapshotCreate>) -> Result<Data<DatabaseSnapshotDetails>> {
     match wanted.map(|wanted| wanted.path).filter(|path| !path.trim().is_empty()) {
         Some(path) => Err(Error::invalid("path", "must be blank: the copy is written beside the data file", path)),
         None => database::snapshot(call).await,

@@ -8,7 +8,7 @@ use crate::{
     entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, VersionInfo, missing},
     error::{Error, Result},
     http::{
-        answer::Shown, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::Joined, listing::Listing,
+        answer::Data, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::Joined, listing::Listing,
     },
     store::Read,
 };
@@ -66,7 +66,7 @@ fn links(id: &str) -> Links {
 
 fn render(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
     let TransitRouter { name, cost, no_traversal, disabled } = record.spec.clone();
-    let link = facts.link(record.id.as_str());
+    let link = facts.router_info(record.id.as_str());
     let listeners = link.iter().flat_map(|link| link.listeners.clone());
     let view = View {
         name,
@@ -95,9 +95,9 @@ fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Record<TransitRo
 }
 
 /// GET /routers/{id}
-pub(crate) async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Shown<Detail<View>>> {
+pub(crate) async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Data<Detail<View>>> {
     call.store.read(|tx| {
         let router = find(tx, &id)?.ok_or_else(|| missing(TransitRouter::KIND, &id))?;
-        Ok(Shown(render(&router, tx)))
+        Ok(Data(render(&router, tx)))
     })
 }

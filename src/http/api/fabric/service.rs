@@ -7,7 +7,7 @@ use crate::{
     entity::{FactsExt, Id, Links, Record, Service, Words},
     error::Result,
     http::{
-        answer::Shown,
+        answer::Data,
         call::Call,
         envelope::Detail,
         extractor::Query,
@@ -47,6 +47,6 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
 }
 
 /// GET /services/{id}
-pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Shown<Detail<View>>> {
-    call.store.read(|tx| Ok(Shown(render(&tx.get(&id)?))))
+pub(crate) async fn detail(call: Call, id: Id<Service>) -> Result<Data<Detail<View>>> {
+    call.store.read(|tx| Ok(Data(render(&tx.get(&id)?))))
 }

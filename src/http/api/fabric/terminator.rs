@@ -7,7 +7,7 @@ use crate::{
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Precedence, Record, Service, Terminator, TransitRouter, Words},
     error::Result,
     http::{
-        answer::Shown,
+        answer::Data,
         call::Call,
         envelope::Detail,
         extractor::Query,
@@ -81,6 +81,6 @@ pub(crate) async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing):
 }
 
 /// GET /terminators/{id}
-pub(crate) async fn detail(call: Call, id: Id<Terminator>) -> Result<Shown<Detail<View>>> {
-    call.store.read(|tx| render(&tx.get(&id)?, tx).map(Shown))
+pub(crate) async fn detail(call: Call, id: Id<Terminator>) -> Result<Data<Detail<View>>> {
+    call.store.read(|tx| render(&tx.get(&id)?, tx).map(Data))
 }

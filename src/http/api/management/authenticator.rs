@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    authentication::trust::{self, Judgement},
+    authentication::trust::{self, ChainPolicy},
     change::{
         Change,
         authenticator::{self, Edit, NewAuthenticator},
@@ -13,7 +13,7 @@ use crate::{
     entity::{Authenticator, Ca, Credential, FactsExt, Id, Identity, Record, Tags, authenticator::check_username},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Created, Done},
+        answer::{CreatedLocation, NoData},
         call::Call,
         extractor::{Body, IfMatch},
         preview::{Outcome, Preview},
@@ -44,7 +44,7 @@ pub(crate) struct AuthenticatorCreate {
 }
 
 /// POST /authenticators
-pub(crate) async fn create(call: Call, Body(new): Body<AuthenticatorCreate>, preview: Preview) -> Result<Outcome<Created>> {
+pub(crate) async fn create(call: Call, Body(new): Body<AuthenticatorCreate>, preview: Preview) -> Result<Outcome<CreatedLocation>> {
     let (credential, ca) = match new.method.as_str() {
         "updb" => (updb(&call, &new).await?, None),
         "cert" => cert(&call, &new)?,
@@ -68,7 +68,7 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
 fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id<Ca>>)> {
     let pem = new.cert_pem.as_deref().filter(|pem| !pem.trim().is_empty()).ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
     let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
-    let (credential, how) = (Credential::certificate(&certificate), Judgement::of_login(certificate.not_before()));
+    let (credential, how) = (Credential::certificate(&certificate), ChainPolicy::of_login(certificate.not_before()));
     let chain = [certificate];
     if trust::is_ours(&call.keystore, &chain, how) {
         return Ok((credential, None));
@@ -78,13 +78,13 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
     Ok((credential, Some(ca.id)))
 }
 
-fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Created> {
+fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<CreatedLocation> {
     change.get(&wanted.identity)?;
     let same = |other: &Record<Authenticator>| other.spec.credential.method() == wanted.credential.method();
     if change.linked::<Authenticator>("identity", wanted.identity.as_str())?.iter().any(same) {
         return Err(Error::Refused(Refusal::MaxAuthenticatorMethodsReached));
     }
-    authenticator::add(change, wanted).map(|record| Created::new(&record.id))
+    authenticator::add(change, wanted).map(|record| CreatedLocation::new(&record.id))
 }
 
 /// A new user name and password.
@@ -119,7 +119,7 @@ pub(crate) async fn replace(
     known: IfMatch,
     Body(new): Body<AuthenticatorUpdate>,
     preview: Preview,
-) -> Result<Outcome<Done>> {
+) -> Result<Outcome<NoData>> {
     set(call, id, known, Edit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }, preview).await
 }
 
@@ -130,14 +130,14 @@ pub(crate) async fn patch(
     known: IfMatch,
     Body(new): Body<AuthenticatorPatch>,
     preview: Preview,
-) -> Result<Outcome<Done>> {
+) -> Result<Outcome<NoData>> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
     set(call, id, known, Edit { username: new.username, password: new.password, tags }, preview).await
 }
 
 /// Applies an edit with a plain-text password.
-async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, preview: Preview) -> Result<Outcome<Done>> {
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, preview: Preview) -> Result<Outcome<NoData>> {
     let stored = call.store.read(|tx| tx.get(&id))?;
     if stored.spec.credential.username().is_none() {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
@@ -151,7 +151,7 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
     let work = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        authenticator::edit(change, stored, edit, spared.as_ref()).map(|()| Done)
+        authenticator::edit(change, stored, edit, spared.as_ref()).map(|()| NoData)
     };
     preview.change(&call, work).await
 }
@@ -164,7 +164,13 @@ pub(crate) struct ReEnroll {
 }
 
 /// POST /authenticators/{id}/re-enroll
-pub(crate) async fn re_enroll(call: Call, id: Id<Authenticator>, Body(how): Body<ReEnroll>, preview: Preview) -> Result<Outcome<Created>> {
-    let re_enroll = move |change: &Change<'_, '_>| authenticator::re_enroll(change, &id, how.expires_at).map(|made| Created::new(&made.id));
+pub(crate) async fn re_enroll(
+    call: Call,
+    id: Id<Authenticator>,
+    Body(how): Body<ReEnroll>,
+    preview: Preview,
+) -> Result<Outcome<CreatedLocation>> {
+    let re_enroll =
+        move |change: &Change<'_, '_>| authenticator::re_enroll(change, &id, how.expires_at).map(|made| CreatedLocation::new(&made.id));
     preview.change(&call, re_enroll).await
 }

@@ -7,7 +7,7 @@ use crate::{
     entity::{Ca, FactsExt, Id},
     error::{Error, Result},
     http::{
-        answer::{Done, Token},
+        answer::{NoData, Token},
         body::Incoming,
         call::Call,
         crud,
@@ -21,9 +21,9 @@ use crate::{
 const PLAIN: &str = "text/plain";
 
 /// A certificate in PEM, as plain text.
-pub(crate) struct Proof(String);
+pub(crate) struct VerificationCertificate(String);
 
-impl Extractor for Proof {
+impl Extractor for VerificationCertificate {
     fn describe(operation: &mut Operation) -> Result<()> {
         operation.body = Some(BodyShape {
             name: "certificate".into(),
@@ -53,7 +53,7 @@ impl Extractor for Proof {
 }
 
 /// PATCH /cas/{id}; a blank `identityNameFormat` is ignored.
-pub(crate) async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>, preview: Preview) -> Result<Outcome<Done>> {
+pub(crate) async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>, preview: Preview) -> Result<Outcome<NoData>> {
     if let Some(members) = patch.body.as_object_mut() {
         members.retain(|name, member| name != "identityNameFormat" || member.as_str().is_none_or(|format| !format.trim().is_empty()));
     }
@@ -61,8 +61,13 @@ pub(crate) async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Pat
 }
 
 /// POST /cas/{id}/verify
-pub(crate) async fn verify(call: Call, id: Id<Ca>, Proof(proof): Proof, preview: Preview) -> Result<Outcome<Done>> {
-    preview.change(&call, move |change| ca::verify(change, &id, &proof).map(|()| Done)).await
+pub(crate) async fn verify(
+    call: Call,
+    id: Id<Ca>,
+    VerificationCertificate(proof): VerificationCertificate,
+    preview: Preview,
+) -> Result<Outcome<NoData>> {
+    preview.change(&call, move |change| ca::verify(change, &id, &proof).map(|()| NoData)).await
 }
 
 /// GET /cas/{id}/jwt

@@ -7,7 +7,7 @@ use crate::{
     clock::Timestamp,
     error::{Error, Result},
     http::{
-        answer::{Answer, Begun, Reply, Shown},
+        answer::{Accepted, Answer, Data, Reply},
         call::Call,
         envelope::{Envelope, Meta, Pagination},
         openapi::operation::{AnswerShape, JSON, Operation, Schemas},
@@ -40,19 +40,19 @@ pub(crate) struct DatabaseSnapshotDetails {
 }
 
 /// POST /database/snapshot
-pub(crate) async fn snapshot(call: Call) -> Result<Shown<DatabaseSnapshotDetails>> {
+pub(crate) async fn snapshot(call: Call) -> Result<Data<DatabaseSnapshotDetails>> {
     let maintenance = call.maintenance.clone();
     let made = tokio::task::spawn_blocking(move || maintenance.snapshot()).await;
     let path = made.unwrap_or_else(|e| Err(Error::Internal(format!("cannot take a snapshot: {e}"))))?;
-    Ok(Shown(DatabaseSnapshotDetails { path: path.display().to_string() }))
+    Ok(Data(DatabaseSnapshotDetails { path: path.display().to_string() }))
 }
 
-async fn check(call: Call) -> Result<Begun> {
-    call.maintenance.begin(Work::Check).map(|()| Begun)
+async fn check(call: Call) -> Result<Accepted> {
+    call.maintenance.begin(Work::Check).map(|()| Accepted)
 }
 
-async fn fix(call: Call) -> Result<Begun> {
-    call.maintenance.begin(Work::Repair).map(|()| Begun)
+async fn fix(call: Call) -> Result<Accepted> {
+    call.maintenance.begin(Work::Repair).map(|()| Accepted)
 }
 
 /// A run of the integrity check.

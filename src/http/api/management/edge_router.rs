@@ -5,13 +5,13 @@ use crate::{
     entity::{EdgeRouter, Id},
     error::Result,
     http::{
-        answer::Done,
+        answer::NoData,
         call::Call,
         preview::{Outcome, Preview},
     },
 };
 
 /// POST /edge-routers/{id}/re-enroll
-pub(crate) async fn re_enroll(call: Call, id: Id<EdgeRouter>, preview: Preview) -> Result<Outcome<Done>> {
-    preview.change(&call, move |change| edge_router::re_enroll(change, &id).map(|()| Done)).await
+pub(crate) async fn re_enroll(call: Call, id: Id<EdgeRouter>, preview: Preview) -> Result<Outcome<NoData>> {
+    preview.change(&call, move |change| edge_router::re_enroll(change, &id).map(|()| NoData)).await
 }

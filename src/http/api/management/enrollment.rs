@@ -9,7 +9,7 @@ use crate::{
     entity::{Ca, Enrollment, FactsExt, Id, Identity, Tags, enrollment::Method},
     error::{Error, Result},
     http::{
-        answer::{Created, Shown},
+        answer::{CreatedLocation, Data},
         call::Call,
         envelope::Location,
         extractor::Body,
@@ -47,14 +47,14 @@ pub(crate) struct EnrollmentCreate {
 }
 
 /// POST /enrollments
-pub(crate) async fn create(call: Call, Body(new): Body<EnrollmentCreate>, preview: Preview) -> Result<Outcome<Created>> {
+pub(crate) async fn create(call: Call, Body(new): Body<EnrollmentCreate>, preview: Preview) -> Result<Outcome<CreatedLocation>> {
     if new.expires_at <= call.now {
         return Err(Error::BadReference("expiresAt is in the past".into()));
     }
     let (expires_at, tags) = (new.expires_at, new.tags.clone());
     tags.check("tags")?;
     let wanted = call.changes.sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
-    let issue = move |change: &Change<'_, '_>| enrollment::issue_once(wanted, tags, change).map(|made| Created::new(&made.id));
+    let issue = move |change: &Change<'_, '_>| enrollment::issue_once(wanted, tags, change).map(|made| CreatedLocation::new(&made.id));
     preview.change(&call, issue).await
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn refresh(
     id: Id<Enrollment>,
     Body(new): Body<EnrollmentRefresh>,
     preview: Preview,
-) -> Result<Outcome<Shown<Location>>> {
+) -> Result<Outcome<Data<Location>>> {
     let expires_at = new.expires_at;
     if expires_at <= call.now {
         return Err(Error::invalid("expiresAt", "is in the past", expires_at.to_string()));
@@ -102,7 +102,7 @@ pub(crate) async fn refresh(
         let mut record = change.get(&id)?;
         record.spec = enrollment::up_to_date(renewed, change)?;
         let place = Location::of(&record.id);
-        change.put(record).map(|()| Shown(place))
+        change.put(record).map(|()| Data(place))
     };
     preview.change(&call, refresh).await
 }

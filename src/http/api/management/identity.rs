@@ -12,7 +12,7 @@ use crate::{
     entity::{Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Service, Tags, enrollment::Method, identity::Override},
     error::{Error, Result},
     http::{
-        answer::{Created, Done},
+        answer::{CreatedLocation, NoData},
         call::Call,
         crud,
         envelope::Pagination,
@@ -67,12 +67,12 @@ impl NewEnrollment {
 }
 
 /// POST /identities
-pub(crate) async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) -> Result<Outcome<Created>> {
+pub(crate) async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) -> Result<Outcome<CreatedLocation>> {
     let id = Id::from_text(Identity::new_id());
     let sign = |wanted| call.changes.sign(wanted, call.now.plus(call.changes.identity_enrollment()));
     let enrollment = new.enrollment.and_then(|how| how.of(id.clone())).map(sign).transpose()?;
     let create = move |change: &Change<'_, '_>| {
-        let created = Created::new(&id);
+        let created = CreatedLocation::new(&id);
         change.create_as(id, new.draft)?;
         enrollment.map(|wanted| enrollment::issue(wanted, Tags::default(), change)).transpose()?;
         Ok(created)
@@ -87,7 +87,7 @@ pub(crate) async fn patch(
     known: IfMatch,
     mut patch: Patch<Identity>,
     preview: Preview,
-) -> Result<Outcome<Done>> {
+) -> Result<Outcome<NoData>> {
     patch.fixed = &["type"];
     crud::patch(call, id, known, patch, preview).await
 }
@@ -101,15 +101,15 @@ pub(crate) struct Disable {
 }
 
 /// POST /identities/{id}/disable
-pub(crate) async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>, preview: Preview) -> Result<Outcome<Done>> {
+pub(crate) async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>, preview: Preview) -> Result<Outcome<NoData>> {
     let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
-    preview.change(&call, move |change| change::identity::disable(change, &id, until).map(|()| Done)).await
+    preview.change(&call, move |change| change::identity::disable(change, &id, until).map(|()| NoData)).await
 }
 
 /// POST /identities/{id}/enable
-pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: Preview) -> Result<Outcome<Done>> {
+pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: Preview) -> Result<Outcome<NoData>> {
     let identity = id.clone();
-    let outcome = preview.change(&call, move |change| change::identity::enable(change, &identity).map(|()| Done)).await?;
+    let outcome = preview.change(&call, move |change| change::identity::enable(change, &identity).map(|()| NoData)).await?;
     if outcome.is_done() {
         call.passwords.forgive(&id);
     }
@@ -117,9 +117,9 @@ pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: Preview) -> Re
 }
 
 /// DELETE /identities/{id}/mfa
-pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>, preview: Preview) -> Result<Outcome<Done>> {
+pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>, preview: Preview) -> Result<Outcome<NoData>> {
     let identity = id.clone();
-    let outcome = preview.change(&call, move |change| mfa::remove_without_code(change, &identity).map(|()| Done)).await?;
+    let outcome = preview.change(&call, move |change| mfa::remove_without_code(change, &identity).map(|()| NoData)).await?;
     if outcome.is_done() {
         call.codes.forgive(&id);
     }
@@ -183,7 +183,7 @@ pub(crate) async fn assign_service_configs(
     id: Id<Identity>,
     Body(pairs): Body<Vec<ServiceConfigAssign>>,
     preview: Preview,
-) -> Result<Outcome<Done>> {
+) -> Result<Outcome<NoData>> {
     let assign = move |change: &Change<'_, '_>| {
         let mut identity = change.get(&id)?;
         let mut named = BTreeMap::<_, BTreeSet<_>>::new();
@@ -205,7 +205,7 @@ pub(crate) async fn assign_service_configs(
         }
         kept.extend(pairs.iter().map(ServiceConfigAssign::pair));
         identity.state.service_configs = kept;
-        change.put(identity).map(|()| Done)
+        change.put(identity).map(|()| NoData)
     };
     preview.change(&call, assign).await
 }
@@ -216,7 +216,7 @@ pub(crate) async fn remove_service_configs(
     id: Id<Identity>,
     OptionalBody(pairs): OptionalBody<Vec<ServiceConfigAssign>>,
     preview: Preview,
-) -> Result<Outcome<Done>> {
+) -> Result<Outcome<NoData>> {
     let pairs = pairs.unwrap_or_default();
     let remove = move |change: &Change<'_, '_>| {
         let mut identity = change.get(&id)?;
@@ -226,7 +226,7 @@ pub(crate) async fn remove_service_configs(
         }
         let removed: BTreeSet<_> = pairs.iter().map(|pair| (&pair.service_id, &pair.config_id)).collect();
         identity.state.service_configs.retain(|pair| !removed.is_empty() && !removed.contains(&(&pair.service, &pair.config)));
-        change.put(identity).map(|()| Done)
+        change.put(identity).map(|()| NoData)
     };
     preview.change(&call, remove).await
 }
@@ -279,7 +279,7 @@ pub(crate) async fn policy_advice(
     let all = Pagination { limit: total_count, offset: 0, total_count };
     let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
         list_body::viewed::<EdgeRouter, _>(tx, part, |router| {
-            let is_online = crate::entity::Facts::link(tx, router.id.as_str()).is_some();
+            let is_online = crate::entity::Facts::router_info(tx, router.id.as_str()).is_some();
             Ok(AdvisedRouter { of: EntityRef::of(router, &router.spec.name), is_online })
         })
     };

@@ -9,8 +9,8 @@ use crate::{
     clock::{CalendarTime, Timestamp},
     entity::{ApiSession, FactsExt, Id, Identity, SdkInfo, endpoint_info::Filled},
     error::Result,
-    http::{answer::Shown, call::Call},
-    posture::{Answered, Endpoint, FailedRequest, Presence, Process},
+    http::{answer::Data, call::Call},
+    posture::{Answered, FailedRequest, IdentityPosture, Process, SessionMfaState},
 };
 
 /// What the endpoints of an identity have reported since this controller started.
@@ -109,8 +109,8 @@ struct EndpointState {
 }
 
 impl SessionData {
-    fn new(id: &str, presence: Presence, sdk: &SdkInfo) -> Self {
-        let Presence { passed_at, woken_at, unlocked_at } = presence;
+    fn new(id: &str, presence: SessionMfaState, sdk: &SdkInfo) -> Self {
+        let SessionMfaState { passed_at, woken_at, unlocked_at } = presence;
         let since = |event: Option<CalendarTime>| passed_at.map(|passed| event.is_none_or(|at| at <= passed));
         let shown = |time: Option<CalendarTime>| time.map(|time| time.shown);
         let mfa = PassedMfa {
@@ -129,7 +129,7 @@ impl SessionData {
 }
 
 /// GET /identities/{id}/posture-data. The answer for an unknown identity is empty.
-pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
+pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Data<PostureData>> {
     let endpoint = call.posture.endpoint(id.as_str());
     let known = endpoint.clone();
     let sessions = call.store.scan(move |tx| {
@@ -142,9 +142,9 @@ pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureDa
         Ok(shown.collect())
     });
     let api_session_posture_data = sessions.await?;
-    let Endpoint { os, domain, addresses, processes, .. } = endpoint.as_ref();
+    let IdentityPosture { os, domain, addresses, processes, .. } = endpoint.as_ref();
     let process = |Process { is_running, hash, signers }| ProcessFound { binary_hash: hash, is_running, signer_fingerprints: signers };
-    Ok(Shown(PostureData {
+    Ok(Data(PostureData {
         mac: Slot::new(addresses.as_ref(), |addresses| Addresses { addresses: Some(addresses) }),
         domain: Slot::new(domain.as_ref(), |domain| Domain { domain: Some(domain) }),
         os: Slot::new(os.as_ref(), |os| Os { os_type: Some(os.os_type), version: Some(os.version), build: Some(os.build) }),
@@ -154,6 +154,6 @@ pub(crate) async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureDa
 }
 
 /// GET /identities/{id}/failed-service-requests, oldest first. Empty for an unknown identity.
-pub(crate) async fn failures(call: Call, id: Id<Identity>) -> Result<Shown<Vec<FailedRequest>>> {
-    Ok(Shown(call.posture.failures(id.as_str()).iter().map(|failed| failed.as_ref().clone()).collect()))
+pub(crate) async fn failures(call: Call, id: Id<Identity>) -> Result<Data<Vec<FailedRequest>>> {
+    Ok(Data(call.posture.failures(id.as_str()).iter().map(|failed| failed.as_ref().clone()).collect()))
 }

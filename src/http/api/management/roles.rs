@@ -1,7 +1,7 @@
 //! Lists of the role attributes in use. Entries are plain texts; filters call them `id`.
 
 use crate::{
-    access::Subject,
+    access::PolicyEntityKind,
     error::{Error, Result},
     http::{
         call::Call,
@@ -28,14 +28,14 @@ impl Vocabulary for Words {
     }
 }
 
-impl query::Subject for Attribute<'_> {
+impl query::FilterTarget for Attribute<'_> {
     fn value(&self, _: &Symbol) -> Value<'_> {
         self.0.into()
     }
-    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn query::Subject)) {}
+    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn query::FilterTarget)) {}
 }
 
-async fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<Joined<String>> {
+async fn attributes(call: &Call, subject: PolicyEntityKind, listing: &Listing) -> Result<Joined<String>> {
     let text = listing.filter.as_deref().unwrap_or_default();
     let mut query = query::Query::parse(text, &Words).map_err(|fault| Error::Filter(fault.to_string()))?;
     // Only the parameter `filter` is used. Without a limit in the filter, all entries are listed.
@@ -67,20 +67,20 @@ async fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<
 
 /// GET /identity-role-attributes
 pub(crate) async fn of_identities(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
-    attributes(&call, Subject::Identity, &listing).await
+    attributes(&call, PolicyEntityKind::Identity, &listing).await
 }
 
 /// GET /service-role-attributes
 pub(crate) async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
-    attributes(&call, Subject::Service, &listing).await
+    attributes(&call, PolicyEntityKind::Service, &listing).await
 }
 
 /// GET /edge-router-role-attributes
 pub(crate) async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
-    attributes(&call, Subject::EdgeRouter, &listing).await
+    attributes(&call, PolicyEntityKind::EdgeRouter, &listing).await
 }
 
 /// GET /posture-check-role-attributes
 pub(crate) async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
-    attributes(&call, Subject::PostureCheck, &listing).await
+    attributes(&call, PolicyEntityKind::PostureCheck, &listing).await
 }

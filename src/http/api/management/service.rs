@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    access::{self, Right, Subject},
+    access::{self, PolicyEntityKind, Right},
     entity::{
         Config, Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
         ServiceEdgeRouterPolicy, ServicePolicy, Words,
@@ -15,7 +15,7 @@ use crate::{
     http::{
         answer::Tagged,
         api::{
-            client::service_list::{self, ServiceList},
+            client::service_list::{self, ServiceListRequest},
             common::service::{ServiceDetail, ViewPlan, Viewer},
         },
         cache::json_cache::CachedJson,
@@ -55,7 +55,7 @@ pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Re
     };
     // Clients expect that a list filtered by roles lacks the members that depend on a viewer.
     let hides_usage = roles.is_some();
-    service_list::list(&call, ServiceList { listing, roles, words: Words::ALL, types, as_identity, hides_usage }).await
+    service_list::list(&call, ServiceListRequest { listing, roles, words: Words::ALL, types, as_identity, hides_usage }).await
 }
 
 /// GET /services/{id}
@@ -125,7 +125,7 @@ pub(crate) async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Que
     let ids = call.access.ask(|engine| {
         let rights: Vec<_> = rights.into_iter().map(|right| engine.rights(id.as_str()).to(right).clone()).collect();
         let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
-        engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
+        engine.subjects(PolicyEntityKind::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
     });
     listed(&call, wanted.listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
 }

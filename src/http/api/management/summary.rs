@@ -6,14 +6,14 @@ use crate::{
     change::KINDS,
     entity::{ApiToken, EdgeRouter, Entity, Service, TransitRouter},
     error::Result,
-    http::{answer::Shown, call::Call},
+    http::{answer::Data, call::Call},
 };
 
 /// Names that clients expect for kinds that this controller does not have; their count is 0.
 const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];
 
 /// GET /summary
-pub(crate) async fn summary(call: Call) -> Result<Shown<BTreeMap<String, i64>>> {
+pub(crate) async fn summary(call: Call) -> Result<Data<BTreeMap<String, i64>>> {
     call.store.read(|tx| {
         let mut counts: BTreeMap<String, u64> = ABSENT.into_iter().map(|name| (name.to_owned(), 0)).collect();
         // Clients expect one number for both kinds of routers, and no number of API tokens.
@@ -25,6 +25,6 @@ pub(crate) async fn summary(call: Call) -> Result<Shown<BTreeMap<String, i64>>> 
         counts.insert("routers".into(), edge_routers + tx.count::<TransitRouter>()?);
         counts.insert("routers.edge".into(), edge_routers);
         counts.insert("services.edge".into(), tx.count::<Service>()?);
-        Ok(Shown(counts.into_iter().map(|(name, count)| (name, i64::try_from(count).unwrap_or(i64::MAX))).collect()))
+        Ok(Data(counts.into_iter().map(|(name, count)| (name, i64::try_from(count).unwrap_or(i64::MAX))).collect()))
     })
 }

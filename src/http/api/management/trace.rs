@@ -10,7 +10,7 @@ use crate::{
     clock::Timestamp,
     entity::{FactsExt, Id, Identity},
     error::{Error, Result},
-    http::{answer::Shown, call::Call, extractor::Body},
+    http::{answer::Data, call::Call, extractor::Body},
 };
 
 /// The parameters of a trace.
@@ -39,15 +39,15 @@ pub(crate) struct TraceDetail {
 }
 
 /// PUT /identities/{id}/trace. The request is checked and answered, but nothing is traced: this controller does not ask routers to trace.
-pub(crate) async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) -> Result<Shown<TraceDetail>> {
+pub(crate) async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) -> Result<Data<TraceDetail>> {
     call.store.read(|tx| tx.get(&id).map(|_| ()))?;
     if !wanted.enabled {
-        return Ok(Shown(TraceDetail { enabled: None, trace_id: None, until: call.now }));
+        return Ok(Data(TraceDetail { enabled: None, trace_id: None, until: call.now }));
     }
     let refusal = || Error::invalid("duration", "must be numbers with units, such as 1h30m", &wanted.duration);
     let until = moment(call.now, &wanted.duration).ok_or_else(refusal)?;
     let trace_id = if wanted.trace_id.is_empty() { Uuid::new_v4().to_string() } else { wanted.trace_id };
-    Ok(Shown(TraceDetail { enabled: Some(true), trace_id: Some(trace_id), until }))
+    Ok(Data(TraceDetail { enabled: Some(true), trace_id: Some(trace_id), until }))
 }
 
 /// Seconds in each unit.

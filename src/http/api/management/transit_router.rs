@@ -7,7 +7,7 @@ use crate::{
     entity::{EdgeRouter, Entity, FactsExt, Id, TransitRouter, Words, filterable, missing, transit_router_view::View},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Tagged},
+        answer::{NoData, Tagged},
         call::Call,
         crud,
         envelope::{Detail, Pagination, detail as seen},
@@ -116,17 +116,17 @@ async fn replace(
     known: IfMatch,
     body: Replace<TransitRouter>,
     preview: Preview,
-) -> Result<Outcome<Done>> {
+) -> Result<Outcome<NoData>> {
     refuse_edge_router(&call, &id)?;
     crud::replace(call, id, known, body, preview).await
 }
 
-async fn patch(call: Call, id: Id<TransitRouter>, known: IfMatch, body: Patch<TransitRouter>, preview: Preview) -> Result<Outcome<Done>> {
+async fn patch(call: Call, id: Id<TransitRouter>, known: IfMatch, body: Patch<TransitRouter>, preview: Preview) -> Result<Outcome<NoData>> {
     refuse_edge_router(&call, &id)?;
     crud::patch(call, id, known, body, preview).await
 }
 
-async fn delete(call: Call, id: Id<TransitRouter>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
+async fn delete(call: Call, id: Id<TransitRouter>, known: IfMatch, preview: Preview) -> Result<Outcome<NoData>> {
     let edge = edge_router(&id);
     let is_edge = call.store.read(|tx| tx.find(&edge))?.is_some();
     if is_edge { crud::delete(call, edge, known, preview).await } else { crud::delete(call, id, known, preview).await }

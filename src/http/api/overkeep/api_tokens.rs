@@ -9,7 +9,7 @@ use crate::{
     entity::{ApiToken, FactsExt, Id, Record},
     error::Result,
     http::{
-        answer::{Done, Made},
+        answer::{CreatedData, NoData},
         call::Call,
         envelope::Location,
         extractor::{Create, IfMatch},
@@ -40,7 +40,7 @@ pub(crate) struct NewApiToken {
 }
 
 /// POST /api-tokens
-async fn create(call: Call, Create(mut draft): Create<ApiToken>) -> Result<Made<NewApiToken>> {
+async fn create(call: Call, Create(mut draft): Create<ApiToken>) -> Result<CreatedData<NewApiToken>> {
     if draft.spec.identity_id.as_str().is_empty() {
         draft.spec.identity_id = call.identity()?.id.clone();
     }
@@ -53,15 +53,15 @@ async fn create(call: Call, Create(mut draft): Create<ApiToken>) -> Result<Made<
         change.insert(record)
     };
     let made = call.changes.run(create).await?;
-    Ok(Made(NewApiToken { location: Location::of(&made.id), token: secret.to_string() }))
+    Ok(CreatedData(NewApiToken { location: Location::of(&made.id), token: secret.to_string() }))
 }
 
 /// DELETE /api-tokens/{id}
-pub(crate) async fn revoke(call: Call, id: Id<ApiToken>, known: IfMatch) -> Result<Done> {
+pub(crate) async fn revoke(call: Call, id: Id<ApiToken>, known: IfMatch) -> Result<NoData> {
     let revoke = move |change: &Change<'_, '_>| {
         let token = change.get(&id)?;
         known.check(&token)?;
         change.delete_record(token)
     };
-    call.changes.run(revoke).await.map(|()| Done)
+    call.changes.run(revoke).await.map(|()| NoData)
 }

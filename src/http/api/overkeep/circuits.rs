@@ -10,7 +10,7 @@ use crate::{
     entity::Id,
     error::{Error, Result},
     http::{
-        answer::{Done, Shown},
+        answer::{Data, NoData},
         api::common::{
             in_memory_list::{self, Entry, Name, number},
             open_circuits,
@@ -162,14 +162,14 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
 }
 
 /// GET /circuits/{id}
-pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Shown<Circuit>> {
+pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Data<Circuit>> {
     let open = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
-    call.store.read(|tx| Circuit::of(open, &Names::of(tx)).map(Shown))
+    call.store.read(|tx| Circuit::of(open, &Names::of(tx)).map(Data))
 }
 
 /// DELETE /circuits/{id}
-pub(crate) async fn end(call: Call, id: Id<Circuit>) -> Result<Done> {
-    if open_circuits::close(&call, id.as_str()) { Ok(Done) } else { Err(unknown(&id)) }
+pub(crate) async fn end(call: Call, id: Id<Circuit>) -> Result<NoData> {
+    if open_circuits::close(&call, id.as_str()) { Ok(NoData) } else { Err(unknown(&id)) }
 }
 
 fn unknown(id: &Id<Circuit>) -> Error {

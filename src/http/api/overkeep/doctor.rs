@@ -10,7 +10,7 @@ use crate::{
     entity::ExternalJwtSigner,
     error::{Error, Result},
     expiring::{ExpiringKind, HORIZON, expiring},
-    http::{answer::Shown, call::Call, extractor::Query},
+    http::{answer::Data, call::Call, extractor::Query},
     maintenance::doctor::{
         self, Finding,
         network::{self, RecordFacts},
@@ -30,7 +30,7 @@ pub(crate) struct Checks {
 }
 
 /// GET /doctor
-pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks>) -> Result<Shown<Vec<Finding>>> {
+pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks>) -> Result<Data<Vec<Finding>>> {
     let mut config = Config::clone(&call.config);
     // With the port that the system chose, if the configuration lets it choose one.
     config.advertise = call.addresses.iter().filter_map(|address| address.parse().ok()).collect();
@@ -50,7 +50,7 @@ pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks
         }
         found
     });
-    found.await.map(Shown).map_err(|e| Error::Internal(format!("the checks of the host did not complete: {e}")))
+    found.await.map(Data).map_err(|e| Error::Internal(format!("the checks of the host did not complete: {e}")))
 }
 
 /// What the checks need of the records. The error becomes a finding.

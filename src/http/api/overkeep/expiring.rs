@@ -8,7 +8,7 @@ use crate::{
     config::Span,
     error::{Error, Result},
     expiring::{Expiring, ExpiringKind, expiring, overdue_snapshot},
-    http::{answer::Shown, call::Call, extractor::Query},
+    http::{answer::Data, call::Call, extractor::Query},
     store::Progress,
 };
 
@@ -37,7 +37,7 @@ pub(crate) struct ExpiringList {
 }
 
 /// GET /expiring
-pub(crate) async fn list(call: Call, Query(Within { within, enrollments }): Query<Within>) -> Result<Shown<ExpiringList>> {
+pub(crate) async fn list(call: Call, Query(Within { within, enrollments }): Query<Within>) -> Result<Data<ExpiringList>> {
     let text = within.as_deref().filter(|text| !text.is_empty()).unwrap_or("30d");
     let span: Span = text.parse().map_err(|reason: String| Error::invalid("within", reason, text))?;
     let before = call.now.plus(span.duration());
@@ -50,5 +50,5 @@ pub(crate) async fn list(call: Call, Query(Within { within, enrollments }): Quer
     items.retain(|item| enrollments != Some(BooleanText::False) || item.kind != ExpiringKind::Enrollment);
     let total = items.len();
     items.truncate(LIMIT);
-    Ok(Shown(ExpiringList { total, items }))
+    Ok(Data(ExpiringList { total, items }))
 }

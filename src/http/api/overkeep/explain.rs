@@ -7,7 +7,7 @@ use crate::{
     access::Right,
     error::Result,
     explain::{self, Explanation},
-    http::{answer::Shown, call::Call, extractor::Query},
+    http::{answer::Data, call::Call, extractor::Query},
 };
 
 /// The parameters of an explanation.
@@ -22,12 +22,12 @@ pub(crate) struct Question {
 }
 
 /// GET /explain
-pub(crate) async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Shown<Explanation>> {
+pub(crate) async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Data<Explanation>> {
     let (access, posture) = (call.access.clone(), call.posture.clone());
     // This is a scan, because an identity may have thousands of sessions, and all signers and certificate authorities are read.
     let explained = call.store.scan(move |tx| {
         let Question { identity, service, right } = &asked;
         explain::explain(tx, &explain::Question { identity, service, right: *right, access: &access, posture: Some(&posture) })
     });
-    explained.await.map(Shown)
+    explained.await.map(Data)
 }

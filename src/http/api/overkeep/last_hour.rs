@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     error::Result,
     http::{
-        answer::Shown,
+        answer::Data,
         call::Call,
         last_hour::{STEP, Step},
     },
@@ -24,6 +24,6 @@ pub(crate) struct View {
 }
 
 /// GET /last-hour
-pub(crate) async fn show(call: Call) -> Result<Shown<View>> {
-    Ok(Shown(View { step_seconds: STEP.as_secs(), steps: call.last_hour.steps() }))
+pub(crate) async fn show(call: Call) -> Result<Data<View>> {
+    Ok(Data(View { step_seconds: STEP.as_secs(), steps: call.last_hour.steps() }))
 }

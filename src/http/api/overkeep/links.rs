@@ -13,7 +13,7 @@ use crate::{
     entity::Id,
     error::{Error, Result},
     http::{
-        answer::{Done, Shown},
+        answer::{Data, NoData},
         api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         extractor::Query,
@@ -121,14 +121,14 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
 }
 
 /// GET /links/{id}
-pub(crate) async fn detail(call: Call, id: Id<Link>) -> Result<Shown<Link>> {
+pub(crate) async fn detail(call: Call, id: Id<Link>) -> Result<Data<Link>> {
     let found = call.store.read(|tx| find(&call.control, id.as_str(), tx))?;
-    found.map(Shown).ok_or_else(|| unknown(&id))
+    found.map(Data).ok_or_else(|| unknown(&id))
 }
 
 /// DELETE /links/{id}
-pub(crate) async fn close(call: Call, id: Id<Link>) -> Result<Done> {
-    if call.control.close_link(id.as_str()) { Ok(Done) } else { Err(unknown(&id)) }
+pub(crate) async fn close(call: Call, id: Id<Link>) -> Result<NoData> {
+    if call.control.close_link(id.as_str()) { Ok(NoData) } else { Err(unknown(&id)) }
 }
 
 fn unknown(id: &Id<Link>) -> Error {

@@ -10,7 +10,7 @@ use crate::{
     },
     error::{Error, Result},
     http::{
-        answer::Opened,
+        answer::NewSessionAnswer,
         api::common::{authenticate::login_answer, current_session::SessionDetail},
         call::Call,
         extractor::Body,
@@ -30,7 +30,7 @@ pub(crate) struct LoginLink {
 }
 
 /// POST /authenticate/link
-pub(crate) async fn redeem(call: Call, Body(LoginLink { secret }): Body<LoginLink>) -> Result<Opened<SessionDetail>> {
+pub(crate) async fn redeem(call: Call, Body(LoginLink { secret }): Body<LoginLink>) -> Result<NewSessionAnswer<SessionDetail>> {
     let address = call.peer.shown();
     let Some(identity) = call.login_links.redeem(&secret, call.peer.address, call.now) else {
         call.refusals.note(&call.store, Refused { what: METHOD, address, ..Refused::default() }, call.now).await;

@@ -87,9 +87,11 @@ pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
         .put(
             "/network",
             Admin,
-            move |call: Call, known: IfMatch, Query(options): Query<network::Options>, network: network::Network, preview: Preview| {
-                network::replace(kinds.clone(), call, known, options, network, preview)
-            },
+            move |call: Call,
+                  known: IfMatch,
+                  Query(options): Query<network::Options>,
+                  network: network::NetworkDocument,
+                  preview: Preview| { network::replace(kinds.clone(), call, known, options, network, preview) },
         )
         .summary("Applies a network document in one transaction. Answers the changes, and who gains and who loses access.")
         .body_schema(&schema)

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::{
-    access::{Difference, Subject},
+    access::{Difference, PolicyEntityKind},
     change::Change,
     entity::Named,
     error::{Error, Result},
     http::{
-        answer::Shown,
+        answer::Data,
         body::Incoming,
         call::Call,
         declared::{
@@ -56,9 +56,9 @@ pub(crate) enum BooleanText {
 }
 
 /// A network document. Its schema is generated from the kinds (`DeclaredKinds::schema`).
-pub(crate) struct Network(Map<String, Json>);
+pub(crate) struct NetworkDocument(Map<String, Json>);
 
-impl Extractor for Network {
+impl Extractor for NetworkDocument {
     fn describe(operation: &mut Operation) -> Result<()> {
         operation.json_body("network", "Network".into(), serde_json::json!({ "type": "object" }))
     }
@@ -106,8 +106,8 @@ pub(crate) struct BrokenPair {
 }
 
 /// GET /network
-pub(crate) async fn show(kinds: Arc<DeclaredKinds>, call: Call) -> Result<Shown<Map<String, Json>>> {
-    call.store.scan(move |read| export(&kinds, read)).await.map(Shown)
+pub(crate) async fn show(kinds: Arc<DeclaredKinds>, call: Call) -> Result<Data<Map<String, Json>>> {
+    call.store.scan(move |read| export(&kinds, read)).await.map(Data)
 }
 
 /// PUT /network
@@ -116,9 +116,9 @@ pub(crate) async fn replace(
     call: Call,
     known: IfMatch,
     options: Options,
-    Network(network): Network,
+    NetworkDocument(network): NetworkDocument,
     preview: Preview,
-) -> Result<Shown<Plan>> {
+) -> Result<Data<Plan>> {
     let max_deletions = options.max_deletions.map_or(MAX_DELETIONS, u64::from);
     let wanted = Arc::new(RequestedNetwork { network, prune: options.prune == Some(BooleanText::True), max_deletions });
     let plan = planned(&kinds, &call, &wanted).await?;
@@ -126,7 +126,7 @@ pub(crate) async fn replace(
         return Err(Error::Changed);
     }
     if preview.is_asked() {
-        return Ok(Shown(plan));
+        return Ok(Data(plan));
     }
     Error::all(plan.broken.iter().map(|broken| Err(broken.refused())))?;
     if !plan.objects.is_empty() {
@@ -138,7 +138,7 @@ pub(crate) async fn replace(
         };
         call.changes.run(change).await?;
     }
-    Ok(Shown(plan))
+    Ok(Data(plan))
 }
 
 /// The changes that a document would make, found by a dry run.
@@ -166,7 +166,7 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Requested
         let mut broken = Vec::new();
         for (assertion, violation) in texts.into_iter().zip(access.violations(&events, &assertions, MAX_LISTED)) {
             let pair = |(identity, service): &(Arc<str>, Arc<str>)| {
-                Ok(BrokenPair { identity: name(Subject::Identity, identity)?, service: name(Subject::Service, service)? })
+                Ok(BrokenPair { identity: name(PolicyEntityKind::Identity, identity)?, service: name(PolicyEntityKind::Service, service)? })
             };
             if violation.pairs > 0 {
                 let first = violation.first.iter().map(pair).collect::<Result<_>>()?;

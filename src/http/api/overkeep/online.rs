@@ -8,7 +8,7 @@ use crate::{
     built_in_router::ChannelInfo,
     clock::Timestamp,
     control_channel::Control,
-    entity::{EdgeRouter, FactsExt, Id, RouterLink, TransitRouter},
+    entity::{EdgeRouter, FactsExt, Id, RouterInfo, TransitRouter},
     error::Result,
     http::{
         api::common::in_memory_list::{self, Entry, Name},
@@ -114,7 +114,7 @@ impl Online {
     }
 
     /// `None` if the router was deleted meanwhile.
-    fn router(id: &str, link: RouterLink, control: &Control, tx: &Read<'_>) -> Result<Option<Self>> {
+    fn router(id: &str, link: RouterInfo, control: &Control, tx: &Read<'_>) -> Result<Option<Self>> {
         let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (OnlineKind::EdgeRouter, router.spec.name));
         let named = match edge {
             Some(named) => Some(named),

@@ -6,9 +6,9 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{
     config::Address,
-    entity::{EdgeRouter, Entity, Facts, FactsExt, Id, Record, RouterLink, missing},
+    entity::{EdgeRouter, Entity, Facts, FactsExt, Id, Record, RouterInfo, missing},
     error::{Error, Result},
-    http::{answer::Shown, call::Call, extractor::Query},
+    http::{answer::Data, call::Call, extractor::Query},
     pki::AlternativeNames,
     store::Read,
 };
@@ -33,11 +33,11 @@ pub(crate) struct Placement {
 }
 
 /// GET /edge-routers/{id}/configuration
-pub(crate) async fn show(call: Call, id: Id<EdgeRouter>, Query(placement): Query<Placement>) -> Result<Shown<Map<String, Json>>> {
+pub(crate) async fn show(call: Call, id: Id<EdgeRouter>, Query(placement): Query<Placement>) -> Result<Data<Map<String, Json>>> {
     let advertise = call.store.read(|tx| advertised(tx, &id, placement.advertise.as_deref()))?;
     let folder = placement.folder.filter(|folder| !folder.is_empty()).unwrap_or_else(|| ".".into());
     let link_port = placement.link_port.unwrap_or(LINK_PORT);
-    Ok(Shown(configuration(&call.address, &advertise, link_port, &folder)))
+    Ok(Data(configuration(&call.address, &advertise, link_port, &folder)))
 }
 
 /// The address for SDKs: the requested one, or else the one that the router reports, or else the name of the router with port 3022.
@@ -49,12 +49,12 @@ fn advertised(tx: &Read<'_>, id: &Id<EdgeRouter>, wanted: Option<&str>) -> Resul
     }
     match wanted.filter(|text| !text.is_empty()) {
         Some(text) => text.parse().map_err(|reason: String| Error::invalid("advertise", reason, text)),
-        None => reported(tx.link(id.as_str())).map_or_else(|| named(&router), Ok),
+        None => reported(tx.router_info(id.as_str())).map_or_else(|| named(&router), Ok),
     }
 }
 
 /// The address in `tls://host:port`.
-fn reported(link: Option<RouterLink>) -> Option<Address> {
+fn reported(link: Option<RouterInfo>) -> Option<Address> {
     link?.protocols.get("tls")?.strip_prefix("tls://")?.parse().ok()
 }
 

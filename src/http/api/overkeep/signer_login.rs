@@ -11,7 +11,7 @@ use crate::{
     entity::{ExternalJwtSigner, FactsExt, Id, LoginBasis},
     error::{Error, Result},
     http::{
-        answer::{Opened, Shown},
+        answer::{Data, NewSessionAnswer},
         api::common::{authenticate::login_answer, current_session::SessionDetail},
         call::Call,
         extractor::Body,
@@ -65,7 +65,7 @@ pub(crate) struct SignerCode {
 }
 
 /// POST /authenticate/signer
-pub(crate) async fn begin(call: Call, Body(SignerLogin { signer, host }): Body<SignerLogin>) -> Result<Shown<SignerLoginStarted>> {
+pub(crate) async fn begin(call: Call, Body(SignerLogin { signer, host }): Body<SignerLogin>) -> Result<Data<SignerLoginStarted>> {
     let known = call.addresses.iter().find(|address| address.eq_ignore_ascii_case(&host) || **address == format!("{host}:443"));
     // The issuer must send the browser to this controller and nowhere else.
     known.ok_or_else(|| {
@@ -75,11 +75,11 @@ pub(crate) async fn begin(call: Call, Body(SignerLogin { signer, host }): Body<S
     let signer = found.ok_or_else(|| Error::invalid("signer", "is no enabled external JWT signer", signer.as_str()))?;
     let redirect = format!("https://{host}{RETURN_PATH}");
     let started = call.signer_logins.begin(signer, redirect, call.peer.address, call.now).await?;
-    Ok(Shown(SignerLoginStarted { address: started.address, secret: started.secret }))
+    Ok(Data(SignerLoginStarted { address: started.address, secret: started.secret }))
 }
 
 /// POST /authenticate/signer-code
-pub(crate) async fn finish(call: Call, Body(given): Body<SignerCode>) -> Result<Opened<SessionDetail>> {
+pub(crate) async fn finish(call: Call, Body(given): Body<SignerCode>) -> Result<NewSessionAnswer<SessionDetail>> {
     let SignerCode { code, state, secret, issuer } = given;
     let exchanged = call.signer_logins.finish(Returned { state, secret, code, issuer }, call.now).await?;
     let address = call.peer.shown();

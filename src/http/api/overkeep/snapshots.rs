@@ -8,7 +8,7 @@ use crate::{
     clock::Timestamp,
     error::{Error, Result},
     http::{
-        answer::{Begun, Shown},
+        answer::{Accepted, Data},
         call::Call,
         extractor::Body,
     },
@@ -78,23 +78,23 @@ pub(crate) struct SnapshotTrial {
 }
 
 /// GET /snapshots
-pub(crate) async fn list(call: Call) -> Result<Shown<Vec<Snapshot>>> {
+pub(crate) async fn list(call: Call) -> Result<Data<Vec<Snapshot>>> {
     let trials = call.trials.clone();
     let known =
         spawn_blocking(move || trials.known()).await.map_err(|error| Error::Internal(format!("cannot list the snapshots: {error}")))?;
-    Ok(Shown(known?.into_iter().map(Snapshot::of).collect()))
+    Ok(Data(known?.into_iter().map(Snapshot::of).collect()))
 }
 
 /// POST /snapshot-trials
-pub(crate) async fn begin(call: Call, Body(SnapshotTrialCreate { method, snapshot }): Body<SnapshotTrialCreate>) -> Result<Begun> {
+pub(crate) async fn begin(call: Call, Body(SnapshotTrialCreate { method, snapshot }): Body<SnapshotTrialCreate>) -> Result<Accepted> {
     let trials = call.trials.clone();
     let begun = spawn_blocking(move || trials.begin(method.into(), &snapshot)).await;
-    begun.map_err(|error| Error::Internal(format!("cannot start a trial of a snapshot: {error}")))?.map(|()| Begun)
+    begun.map_err(|error| Error::Internal(format!("cannot start a trial of a snapshot: {error}")))?.map(|()| Accepted)
 }
 
 /// GET /snapshot-trials
-pub(crate) async fn state(call: Call) -> Result<Shown<Option<SnapshotTrial>>> {
-    Ok(Shown(call.trials.state().map(SnapshotTrial::of)))
+pub(crate) async fn state(call: Call) -> Result<Data<Option<SnapshotTrial>>> {
+    Ok(Data(call.trials.state().map(SnapshotTrial::of)))
 }
 
 impl Snapshot {

@@ -3,10 +3,10 @@
 use crate::{
     built_in_router::TrafficInfo,
     error::Result,
-    http::{answer::Shown, call::Call},
+    http::{answer::Data, call::Call},
 };
 
 /// GET /traffic
-pub(crate) async fn traffic(call: Call) -> Result<Shown<TrafficInfo>> {
-    Ok(Shown(call.router.traffic()))
+pub(crate) async fn traffic(call: Call) -> Result<Data<TrafficInfo>> {
+    Ok(Data(call.router.traffic()))
 }

@@ -10,9 +10,9 @@ const PLAIN: &str = "must be an https address; key-sets.allow-http in the config
 
 /// An http or https URL of a key set (RFC 9110 section 4.2).
 #[derive(Debug)]
-pub(crate) struct Endpoint(Uri);
+pub(crate) struct SignerUrl(Uri);
 
-impl Endpoint {
+impl SignerUrl {
     /// Parses a URL. `None` unless it is absolute, has a host, and the scheme is http or https.
     pub(crate) fn read(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;

@@ -2,7 +2,7 @@
 
 use super::{Type, Value};
 
-/// A resolved name, which a [`Subject`] is asked for.
+/// A resolved name, which a [`FilterTarget`] is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Symbol {
     /// Index into the kind's list of fields.
@@ -26,9 +26,9 @@ pub trait Vocabulary {
 }
 
 /// One record, read through the symbols of its kind's [`Vocabulary`].
-pub trait Subject {
+pub trait FilterTarget {
     fn value(&self, symbol: &Symbol) -> Value<'_>;
 
     /// Visits every record that the ids in `set` refer to. Called only for sets that [`Vocabulary::linked`] knows.
-    fn linked(&self, set: &Symbol, visit: &mut dyn FnMut(&dyn Subject));
+    fn linked(&self, set: &Symbol, visit: &mut dyn FnMut(&dyn FilterTarget));
 }

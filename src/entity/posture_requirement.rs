@@ -11,7 +11,7 @@ use super::Semantic;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "typeId", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 #[schemars(rename = "PostureDemand")]
-pub enum Demand {
+pub enum PostureRequirement {
     /// It runs one of these operating systems.
     Os {
         #[schemars(length(min = 1))]
@@ -148,7 +148,7 @@ impl OsType {
     }
 }
 
-impl Demand {
+impl PostureRequirement {
     /// The kind of requirement.
     pub fn kind(&self) -> PostureKind {
         match self {
@@ -165,29 +165,29 @@ impl Demand {
     /// lower case (MAC addresses also without separators), except those of several processes; no timeout is -1.
     pub fn tidy(&mut self) {
         match self {
-            Demand::Os { operating_systems } => {
+            PostureRequirement::Os { operating_systems } => {
                 operating_systems.iter_mut().for_each(|os| sorted(&mut os.versions));
                 keep_last(operating_systems, |os| os.os_type);
                 operating_systems.sort_by_key(|os| os.os_type);
             }
-            Demand::Domain { domains } => sorted(domains),
-            Demand::Mac { mac_addresses } => {
+            PostureRequirement::Domain { domains } => sorted(domains),
+            PostureRequirement::Mac { mac_addresses } => {
                 mac_addresses.iter_mut().for_each(|address| *address = hexadecimal(address));
                 sorted(mac_addresses);
             }
-            Demand::Process { process } => {
+            PostureRequirement::Process { process } => {
                 process.hashes.iter_mut().for_each(|hash| *hash = hash.to_lowercase());
                 sorted(&mut process.hashes);
                 process.signer_fingerprint = process.signer_fingerprint.to_lowercase();
             }
-            Demand::ProcessMulti { processes, .. } => {
+            PostureRequirement::ProcessMulti { processes, .. } => {
                 for process in processes.iter_mut() {
                     sorted(&mut process.hashes);
                     sorted(&mut process.signer_fingerprints);
                 }
                 keep_last(processes, |process| (process.os_type, process.path.clone()));
             }
-            Demand::Mfa { timeout_seconds, .. } => {
+            PostureRequirement::Mfa { timeout_seconds, .. } => {
                 if *timeout_seconds <= 0 {
                     *timeout_seconds = -1;
                 }
