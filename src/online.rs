@@ -75,6 +75,11 @@ impl Online {
         left.iter().map(|(id, at)| (id.clone(), *at)).collect()
     }
 
+    /// When a router has disconnected that is not back; `None` if that is not known.
+    pub(crate) fn left_at(&self, router: &str) -> Option<Timestamp> {
+        self.0.left.read().unwrap_or_else(PoisonError::into_inner).get(router).copied()
+    }
+
     /// Records a link between two routers.
     pub fn link_opened(&self, id: &str, ends: [String; 2]) {
         self.0.links.write().unwrap_or_else(PoisonError::into_inner).open.insert(id.to_owned(), ends);

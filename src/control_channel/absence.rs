@@ -21,7 +21,9 @@ impl Core {
         if !connection.is_deleted.load(Ordering::SeqCst) {
             tokio::join!(tokio::time::sleep(self.times.absence), self.note_disconnected(connection, reason));
         }
-        if self.registry.find(&connection.router).is_none() {
+        // A router that came back and left again meanwhile is forgotten after its later absence.
+        let is_last = self.online().left_at(&connection.router).is_none_or(|at| at == now);
+        if is_last && self.registry.find(&connection.router).is_none() {
             self.forget(&connection.router, "its router has been disconnected for too long");
         }
     }

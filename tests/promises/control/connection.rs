@@ -1,6 +1,9 @@
 //! Which routers may connect, and how a connection ends.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::{Duration, Instant},
+};
 
 use overkeep::testing::{
     clock::Clock,
@@ -9,7 +12,10 @@ use overkeep::testing::{
 };
 use serde_json::json;
 
-use super::mock::{Enrolled, run, server, soon};
+use super::{
+    circuits::Scene,
+    mock::{Enrolled, run, server, soon},
+};
 use crate::{
     control_messages::connections_of,
     harness::{Base, Key, TestServer, fresh},
@@ -216,5 +222,24 @@ fn version_two_connects_as_recorded() {
         drop(connected);
         assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
         router.try_connect(&server, hello_of(&recorded[1][0], &router.id)).await.unwrap();
+    });
+}
+
+#[test]
+fn routers_are_forgotten_after_last_absence() {
+    let forget_after = Duration::from_secs(10);
+    let scene = Scene::on(TestServer::with(Clock::system(), |config| config.routers.forget_after = "10s".parse().unwrap()));
+    let is_online = || scene.router.shown(&scene.server)["isOnline"] == true;
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        scene.hosted(&mut router, "terminator").await;
+        drop(router);
+        assert!(soon(|| !is_online()).await);
+        tokio::time::sleep(forget_after / 4).await;
+        drop(scene.router.reconnect(&scene.server).await);
+        let left = Instant::now();
+        assert!(soon(|| !is_online()).await);
+        assert!(soon(|| scene.terminators().is_empty()).await);
+        assert!(left.elapsed() >= forget_after, "forgotten after its first absence");
     });
 }
