@@ -68,6 +68,6 @@ impl Default for Router {
 
 impl Default for Routers {
     fn default() -> Self {
-        Self { listen: None, max_terminators: 20_000, forget_after: Span::minutes(2), reroute_timeout: Span::seconds(2) }
+        Self { listen: None, max_terminators: 20_000, forget_after: Span::minutes(2), reroute_timeout: Span::seconds(10) }
     }
 }

@@ -23,7 +23,7 @@ use super::{
         fabric::{self, DestinationType, FaultSubject, PeerState},
         key,
     },
-    route::ROUTE_INVALID_TERMINATOR,
+    route::{INVALID_LINK, ROUTE_INVALID_TERMINATOR},
     sessions::Found,
 };
 use crate::{
@@ -119,7 +119,7 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
                 let headers = answer.iter().filter_map(|(key, value)| Some((i32::try_from(*key).ok()?, value)));
                 headers.fold(builder, |builder, (key, value)| builder.bytes(key, value))
             }
-            Err(RouteError::Link) => failed(builder, "invalid link destination"),
+            Err(RouteError::Link) => failed(builder, INVALID_LINK),
             Err(RouteError::Terminator) => failed(builder, &format!("terminator {} is not hosted here", terminator.unwrap_or_default()))
                 .bytes(key::ROUTE_ERROR_CODE, &[ROUTE_INVALID_TERMINATOR]),
             Err(RouteError::Failed(text)) => failed(builder, &text),

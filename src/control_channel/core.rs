@@ -81,7 +81,7 @@ impl Default for Times {
             absence: seconds(120),
             disconnected: seconds(10),
             ending: Duration::from_millis(500),
-            reroute: seconds(2),
+            reroute: seconds(10),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Dials of SDKs at a router: checks, the choice of a terminator, the route and its answer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
 
 use super::{
     answers::{error, unroute},
@@ -23,6 +25,9 @@ use crate::{
 
 /// Terminators that are tried for one dial.
 const ATTEMPTS: u32 = 2;
+/// Additional attempts over a link that its router does not know yet, and the pause before each.
+const EARLY_ATTEMPTS: u32 = 30;
+const EARLY: Duration = Duration::from_millis(100);
 /// Maximum bytes of the data of an SDK that are passed on to the host with a route.
 const MAX_PEER_DATA: usize = 32 << 10;
 /// The bytes that the key and the length of each entry add to this data.
@@ -149,7 +154,8 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
         return Err(Failure::encryption("encryption required on service, initiator did not send public header"));
     }
     let (mut tried, mut last) = (Vec::new(), None);
-    for attempt in 0..ATTEMPTS {
+    let (mut attempt, mut attempts) = (0, ATTEMPTS);
+    while attempt < attempts {
         let wanted = DialTarget { instance: request.instance, sticky: request.sticky(), tried: &tried };
         let candidate = match candidates::choose(core, circuit, &grant, &wanted)? {
             Ok(candidate) => candidate,
@@ -169,7 +175,11 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
                 }
                 // After a failure of the path, the next attempt may choose the same terminator: it takes another path only if a router or
                 // link was lost.
-                if failed.is_of_host || candidate.path.links.is_empty() {
+                let mut links = candidate.path.links.iter().filter_map(|link| core.links.find(link));
+                if failed.is_invalid_link && links.any(|link| link.is_new()) && attempts < ATTEMPTS + EARLY_ATTEMPTS {
+                    attempts += 1;
+                    sleep(EARLY).await;
+                } else if failed.is_of_host || candidate.path.links.is_empty() {
                     tried.push(candidate.record.id.to_string());
                 }
                 last = Some(failed.failure);
@@ -178,6 +188,7 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
                 }
             }
         }
+        attempt += 1;
     }
     let reason = last.map_or_else(String::new, |failure: Failure| failure.text);
     Err(Failure::internal(format!("exceeded maximum [{ATTEMPTS}] retries creating circuit [c/{}]: {reason}", circuit.id)))
@@ -202,7 +213,7 @@ async fn route(
     let answer = route::send(core, circuit, &candidate.path, attempt, Some(egress), &tags).await?;
     accept(core, circuit, request, grant, candidate, &ingress, &answer).map_err(|failure| {
         candidate.path.routers.iter().for_each(|router| core.unroute(circuit, router, true));
-        RouteFailure { failure, is_of_host: true, is_invalid_terminator: false }
+        RouteFailure { failure, is_of_host: true, is_invalid_terminator: false, is_invalid_link: false }
     })?;
     tracing::debug!(circuit = %circuit.id, router = %circuit.router, attempt, client = %circuit.client, service = %circuit.service, "circuit");
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -14,6 +14,8 @@ use crate::{built_in_router::UNMEASURED, clock::Timestamp, online::Online};
 const MAX_LINKS: usize = 2000;
 /// Maximum length of an id, a protocol and an address, in bytes.
 const MAX_TEXT: usize = 255;
+/// For how long the router that has accepted a link may not know it yet. The other one reports it as soon as its own end is ready.
+const NEW: Duration = Duration::from_secs(3);
 /// The cost of a link without latency.
 pub(crate) const STATIC_COST: u32 = 1;
 
@@ -30,6 +32,7 @@ pub(crate) struct Link {
     pub iteration: u32,
     /// When it was first reported.
     pub since: Timestamp,
+    reported: Instant,
     /// As measured by the source and by the destination.
     pub measured: [Option<Duration>; 2],
     /// The bytes that the source has sent and received, and those that the destination has.
@@ -52,6 +55,11 @@ impl Link {
     pub(crate) fn sent_bytes(&self) -> [Option<u64>; 2] {
         let [[source_sent, source_received], [destination_sent, destination_received]] = self.counted;
         [source_sent.or(destination_received), destination_sent.or(source_received)]
+    }
+
+    /// Whether the router that has accepted it may not know it yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.reported.elapsed() < NEW
     }
 
     fn has_end(&self, router: &str) -> bool {
@@ -103,7 +111,8 @@ impl Links {
             None => {}
         }
         let (source, measured, counted) = (source.to_owned(), [None; 2], [[None; 2]; 2]);
-        let link = Link { id: id.clone(), source, destination, protocol, iteration, since: now, measured, counted };
+        let link =
+            Link { id: id.clone(), source, destination, protocol, iteration, since: now, reported: Instant::now(), measured, counted };
         self.online.link_opened(&id, [link.source.clone(), link.destination.clone()]);
         links.insert(id, link);
         Reported::Added

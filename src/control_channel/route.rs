@@ -25,6 +25,8 @@ use crate::{
 pub(crate) const REROUTE: u32 = 99_969_996;
 /// How long the built-in router has to pass the end of a circuit on.
 const PASSING_ON: Duration = Duration::from_millis(300);
+/// The beginning of the text of a router that does not know a link of a route.
+pub(crate) const INVALID_LINK: &str = "invalid link destination";
 /// The error code of a route whose terminator the router does not know.
 pub(crate) const ROUTE_INVALID_TERMINATOR: u8 = 1;
 /// Maximum length of a router's failure text that is passed on, in characters.
@@ -36,11 +38,13 @@ pub(crate) struct RouteFailure {
     /// Whether the router of the host reported it, so that another host may be reached over the same path.
     pub is_of_host: bool,
     pub is_invalid_terminator: bool,
+    /// Whether a router does not know a link of the path.
+    pub is_invalid_link: bool,
 }
 
 impl RouteFailure {
     fn of_path(text: impl Into<String>) -> Self {
-        Self { failure: Failure::internal(text), is_of_host: false, is_invalid_terminator: false }
+        Self { failure: Failure::internal(text), is_of_host: false, is_invalid_terminator: false, is_invalid_link: false }
     }
 }
 
@@ -105,7 +109,9 @@ pub(crate) async fn ask(
             if !answer.is_set(key::ROUTE_SUCCESS) {
                 let text: String = answer.text(key::ROUTE_ERROR).unwrap_or("the router refused the route").chars().take(MAX_TEXT).collect();
                 let is_invalid_terminator = is_of_host && answer.header(key::ROUTE_ERROR_CODE) == Some(&[ROUTE_INVALID_TERMINATOR]);
-                return Err(RouteFailure { failure: Failure::internal(text), is_of_host, is_invalid_terminator });
+                let is_invalid_link = text.starts_with(INVALID_LINK);
+                let is_of_host = is_of_host && !is_invalid_link;
+                return Err(RouteFailure { failure: Failure::internal(text), is_of_host, is_invalid_terminator, is_invalid_link });
             }
             if is_of_host {
                 of_host = Some(answer);

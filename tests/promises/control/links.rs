@@ -22,13 +22,13 @@ use crate::harness::Base;
 const REROUTE: u32 = 99_969_996;
 
 /// A scene whose client uses one router and whose host uses another one.
-struct Far {
-    scene: Scene,
-    far: Enrolled,
+pub struct Far {
+    pub scene: Scene,
+    pub far: Enrolled,
 }
 
 impl Far {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let scene = Scene::new();
         let far = Enrolled::new(&scene.server);
         scene.server.allow_service_over(&scene.host.id, &scene.service, &far.id);
@@ -36,7 +36,7 @@ impl Far {
     }
 
     /// Both routers connected, with these links between them, and the service hosted at the far one.
-    async fn linked(&self, links: &[&str]) -> (MockRouter, MockRouter) {
+    pub async fn linked(&self, links: &[&str]) -> (MockRouter, MockRouter) {
         let mut near = self.scene.router.online(&self.scene.server).await;
         let mut far = self.far.online(&self.scene.server).await;
         report(&mut near, links, &self.far.id).await;
@@ -45,7 +45,7 @@ impl Far {
         (near, far)
     }
 
-    fn links(&self) -> Vec<Json> {
+    pub fn links(&self) -> Vec<Json> {
         self.scene.server.admin.at(Base::Fabric).get("/links").expect(200).data().as_array().unwrap().clone()
     }
 
@@ -65,7 +65,7 @@ impl Far {
     }
 
     /// A circuit from the near to the far router. Returns the routes of both.
-    async fn circuit(&self, near: &mut MockRouter, far: &mut MockRouter) -> [fabric::Route; 2] {
+    pub async fn circuit(&self, near: &mut MockRouter, far: &mut MockRouter) -> [fabric::Route; 2] {
         near.dial(&self.scene.dial_token(), &self.scene.client.fingerprint()).await;
         let routes = [near.accept_route().await, far.accept_route().await];
         near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
@@ -85,7 +85,7 @@ pub async fn report(router: &mut MockRouter, ids: &[&str], destination: &str) {
     router.send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
 }
 
-fn link_of(route: &fabric::Route) -> String {
+pub fn link_of(route: &fabric::Route) -> String {
     let is_link = |forward: &&fabric::Forward| forward.destination_type() == DestinationType::Link;
     route.forwards.iter().find(is_link).unwrap().destination.clone()
 }

@@ -8,6 +8,7 @@ use std::{
 
 use bytes::BytesMut;
 use overkeep::testing::{
+    clock::Clock,
     control_channel::message::{content, edge, fabric, key},
     frame::{Builder, Frame, HEAD, Head, Limits, content as common, key as common_key, value},
 };
@@ -48,9 +49,9 @@ pub async fn soon(holds: impl Fn() -> bool) -> bool {
     holds()
 }
 
-/// A server without the built-in router.
+/// A server without the built-in router, which soon gives up circuits without a path.
 pub fn server() -> TestServer {
-    TestServer::start()
+    TestServer::with(Clock::system(), |config| config.routers.reroute_timeout = "2s".parse().unwrap())
 }
 
 /// The record of a router and its certificate.
@@ -161,7 +162,9 @@ impl MockRouter {
 
     /// The next message of a type. Messages of other types are skipped, heartbeats are answered.
     pub async fn next_of(&mut self, content_type: i32) -> Frame {
+        let began = Instant::now();
         loop {
+            assert!(began.elapsed() < PATIENCE, "no {content_type} in time");
             let frame = self.next().await.unwrap_or_else(|| panic!("the connection has ended before a {content_type}"));
             if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
                 self.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty()).await;
@@ -300,8 +303,10 @@ impl MockRouter {
         (answer.u32(key::ERROR_CODE).unwrap(), String::from_utf8_lossy(answer.body()).into_owned())
     }
 
+    /// Reports a fault. A lost link has the iteration that a mock reports.
     pub async fn fault(&mut self, subject: fabric::FaultSubject, id: &str) {
-        let fault = fabric::Fault { subject: subject.into(), id: id.into(), iteration: 0 };
+        let is_of_link = matches!(subject, fabric::FaultSubject::Link | fabric::FaultSubject::LinkDuplicate);
+        let fault = fabric::Fault { subject: subject.into(), id: id.into(), iteration: u32::from(is_of_link) };
         self.send(Builder::new(content::FAULT).body(&fault.encode_to_vec())).await;
     }
 }

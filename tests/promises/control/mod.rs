@@ -11,6 +11,7 @@ mod links;
 mod measurements;
 mod mock;
 mod mock_link;
+mod new_links;
 mod offers;
 mod seen;
 mod session_tokens;

@@ -1,0 +1,91 @@
+//! Links that the router that has accepted them does not know yet when the other one reports them.
+
+use overkeep::testing::{
+    control_channel::message::{
+        content,
+        fabric::{self, FaultSubject},
+        key,
+    },
+    frame::{Builder, content as common},
+};
+use prost::Message;
+
+use super::{
+    links::{Far, link_of, report},
+    mock::{MockRouter, run, soon},
+};
+
+/// Refuses the next route as a router does that does not know its link. Returns the route.
+async fn refuse(router: &mut MockRouter) -> fabric::Route {
+    let frame = router.next_of(content::ROUTE).await;
+    let route = fabric::Route::decode(frame.body()).unwrap();
+    let link = link_of(&route);
+    let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.clone(), iteration: 0 };
+    router.send(Builder::new(content::FAULT).body(&fault.encode_to_vec())).await;
+    let result = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, route.attempt);
+    let result = result.text(key::ROUTE_ERROR, &format!("invalid link destination {link}")).bytes(key::ROUTE_ERROR_CODE, &[0]);
+    router.send(result.body(route.circuit_id.as_bytes())).await;
+    route
+}
+
+/// Whether a router is told nothing about links before it is answered.
+async fn hears_of_no_fault(router: &mut MockRouter) -> bool {
+    let sequence = router.send(Builder::new(common::PING).empty()).await;
+    loop {
+        let frame = router.next().await.unwrap();
+        if frame.content_type() == content::FAULT {
+            return false;
+        }
+        if frame.reply_for() == Some(sequence) {
+            return true;
+        }
+    }
+}
+
+#[test]
+fn reroutes_wait_for_new_links() {
+    let far_scene = Far::new();
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1"]).await;
+        let [route, _] = far_scene.circuit(&mut near, &mut far).await;
+        near.fault(FaultSubject::Link, "link-1").await;
+        report(&mut near, &["link-2"], &far_scene.far.id).await;
+        assert_eq!(link_of(&near.accept_route().await), "link-2");
+        let refused = refuse(&mut far).await;
+        assert_eq!((&refused.circuit_id, link_of(&refused).as_str()), (&route.circuit_id, "link-2"));
+        let again = [near.accept_route().await, far.accept_route().await];
+        assert!(again.iter().all(|again| again.circuit_id == route.circuit_id && link_of(again) == "link-2"));
+        assert!(hears_of_no_fault(&mut near).await, "the link is closed");
+        assert_eq!(far_scene.links().len(), 1);
+    });
+}
+
+#[test]
+fn dials_wait_for_new_links() {
+    let far_scene = Far::new();
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1"]).await;
+        near.dial(&far_scene.scene.dial_token(), &far_scene.scene.client.fingerprint()).await;
+        for _ in 0..3 {
+            near.accept_route().await;
+            refuse(&mut far).await;
+        }
+        let routes = [near.accept_route().await, far.accept_route().await];
+        assert_eq!(routes[1].egress.as_ref().unwrap().destination, "terminator");
+        near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        let shown = far_scene.scene.server.admin.get("/terminators/terminator").expect(200);
+        assert_eq!(shown.data()["dynamicCost"], 2, "the host has not failed");
+    });
+}
+
+#[test]
+fn dialling_routers_lose_new_links() {
+    let far_scene = Far::new();
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1"]).await;
+        let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: "link-1".into(), iteration: 0 };
+        near.send(Builder::new(content::FAULT).body(&fault.encode_to_vec())).await;
+        assert_eq!(far.receive::<fabric::Fault>(content::FAULT).await.id, "link-1");
+        assert!(soon(|| far_scene.links().is_empty()).await);
+    });
+}
