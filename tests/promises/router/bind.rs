@@ -1,5 +1,7 @@
 //! Hosting services, and the records of terminators.
 
+use std::time::{Duration, Instant};
+
 use overkeep::testing::{
     clock::Clock,
     frame::{Builder, content},
@@ -79,28 +81,33 @@ fn hosts_learn_when_dialable() {
 
 #[test]
 fn bind_refusals_are_delayed() {
+    const ROUNDS: usize = 3;
     let scene = Scene::new();
     run(async {
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
-        let pings = async {
-            let mut answered = 0;
-            loop {
-                sdk.ask(Builder::new(content::PING).empty()).await.unwrap();
-                answered += 1;
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-                if answered == 100 {
-                    return;
-                }
-            }
-        };
-        // A hundred other answers arrive before the refusal.
-        tokio::select! {
-            biased;
-            refused = sdk.host("nonsense") => panic!("already: {:?}", refused.err()),
-            () = pings => {}
+        let token = scene.host.session(&scene.service, "Bind");
+        let (mut accepted, mut refused) = (Duration::MAX, Duration::MAX);
+        for _ in 0..ROUNDS {
+            let start = Instant::now();
+            sdk.host(&token).await.unwrap();
+            accepted = accepted.min(start.elapsed());
+            let start = Instant::now();
+            let refusal = sdk.host("nonsense").await.err().unwrap();
+            refused = refused.min(start.elapsed());
+            assert_eq!((refusal.text.as_str(), refusal.code), ("Invalid Session", Some(3)));
         }
-        let refused = sdk.host("nonsense").await.err().unwrap();
-        assert_eq!((refused.text.as_str(), refused.code), ("Invalid Session", Some(3)));
+        // An accepted Bind writes a terminator to the file, so that a refusal without a delay would be the faster one.
+        assert!(refused > 10 * accepted, "a Bind was refused after {refused:?}; one was accepted after {accepted:?}");
+        // The delay holds up nothing else on the channel.
+        let (binding, pings) = (sdk.clone(), async {
+            let start = Instant::now();
+            for _ in 0..10 {
+                sdk.ask(Builder::new(content::PING).empty()).await.unwrap();
+            }
+            start.elapsed()
+        });
+        let (_, pings) = tokio::join!(binding.host("nonsense"), pings);
+        assert!(pings < refused, "ten probes took {pings:?} beside a refusal");
         let dial = scene.client.session(&scene.service, "Dial");
         let client = scene.client.connect(&scene.server, Options::GO).await;
         assert_eq!(client.host(&dial).await.err().unwrap().code, Some(4));

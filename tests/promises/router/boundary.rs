@@ -1,7 +1,7 @@
 //! What a client may cost before it is authenticated: bytes, and time that each byte does not extend.
 
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -17,7 +17,8 @@ use overkeep::testing::{
 use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpSocket, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
+    time::timeout,
 };
 use tokio_rustls::TlsConnector;
 
@@ -146,22 +147,38 @@ fn large_client_certificates_are_refused() {
     });
 }
 
+/// Sends to this address until a write fails or nothing is taken for a second. Returns the number of bytes, and whether a write failed.
+async fn flood(at: SocketAddr, mut record: Vec<u8>) -> (usize, bool) {
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    let mut sent = 0;
+    loop {
+        match timeout(Duration::from_secs(1), stream.write(&record)).await {
+            Ok(Ok(count)) => sent += count,
+            Ok(Err(_)) => return (sent, true),
+            Err(_) => return (sent, false),
+        }
+        record.fill(0);
+    }
+}
+
 #[test]
 fn endless_client_hellos_are_cut_off() {
+    const CONNECTIONS: usize = 16;
+    /// What is read of a ClientHello: the limit of 16 KiB, and one step of 2 KiB.
+    const READ: usize = 18 << 10;
     let server = server();
     run(async {
-        let mut stream = TcpStream::connect(server.bound()).await.unwrap();
         let mut record = CLIENT_HELLO.to_vec();
-        record.resize(5 + (16 << 10), 0);
-        // The operating system buffers some of it.
-        let mut sent = 0;
-        while sent < 64 << 20 && stream.write_all(&record).await.is_ok() {
-            sent += record.len();
-            record[5..9].fill(0);
-        }
-        assert!(sent < 64 << 20, "an endless ClientHello is read");
-        let mut rest = Vec::new();
-        let _ = stream.read_to_end(&mut rest).await;
+        record.resize(READ, 0);
+        // What the operating system buffers for a connection that is accepted and never read.
+        let unread = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let (accepted, (buffered, _)) = tokio::join!(unread.accept(), flood(unread.local_addr().unwrap(), record.clone()));
+        let floods = (0..CONNECTIONS).map(|_| flood(server.bound(), record.clone()));
+        let sent: Vec<_> = futures_util::future::join_all(floods).await;
+        assert!(sent.iter().all(|(_, is_cut_off)| *is_cut_off), "an endless ClientHello is not refused: {sent:?}");
+        let total: usize = sent.iter().map(|(sent, _)| sent).sum();
+        assert!(total <= CONNECTIONS * (buffered + READ), "{CONNECTIONS} connections sent {total} bytes; {buffered} are buffered for one");
+        drop(accepted);
         server.admin.get("/version").expect(200);
     });
 }
