@@ -18,9 +18,11 @@ mod refusals;
 mod relay;
 mod revocation;
 mod revocation_load;
+mod revocation_time;
 pub mod scene;
 #[path = "../../sdk/mod.rs"]
 pub mod sdk;
 mod shares;
+mod stampede;
 mod strategies;
 mod trace;

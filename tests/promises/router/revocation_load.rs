@@ -22,12 +22,12 @@ enum Whose {
 }
 
 /// A change that takes access away.
-struct Cause {
-    name: &'static str,
+pub struct Cause {
+    pub name: &'static str,
     whose: Whose,
     /// Before the circuits are dialled.
-    before: fn(&Scene),
-    take: fn(&Scene),
+    pub before: fn(&Scene),
+    pub take: fn(&Scene),
 }
 
 fn delete(scene: &Scene, path: &str) {
@@ -49,7 +49,8 @@ fn api_session_of(scene: &Scene, who: &Member) -> String {
     scene.server.admin.list("/api-sessions", &format!("identity = \"{}\"", who.id), "").expect(200).each("id")[0].to_owned()
 }
 
-fn causes() -> Vec<Cause> {
+/// Every change after which a circuit ends.
+pub fn causes() -> Vec<Cause> {
     let cause = |name, whose, before, take| Cause { name, whose, before, take };
     vec![
         cause("policy to dial deleted", Whose::Client, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.dial))),
@@ -101,7 +102,7 @@ fn member(server: &TestServer, name: &str) -> Member {
 }
 
 /// Another service with a host and a client, on a controller that others use as well.
-fn scene_on(server: TestServer) -> Scene {
+pub fn scene_on(server: TestServer) -> Scene {
     let service = server.service(&fresh("service"), json!({ "encryptionRequired": false }));
     let (host, client) = (member(&server, "host"), member(&server, "client"));
     let bind = server.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
@@ -142,14 +143,19 @@ async fn all_end(circuits: &mut [Conn]) {
     }
 }
 
-#[test]
-fn causes_end_a_thousand_circuits_each() {
+/// A controller whose router is open to identities with a role, with a posture check.
+pub fn prepared() -> TestServer {
     let server = TestServer::with_router();
     let policy = server.admin.get("/edge-router-policies").expect(200).each("id")[0].to_owned();
     server.admin.patch(&format!("/edge-router-policies/{policy}"), json!({ "identityRoles": ["#routed"] })).expect(200);
     let check = json!({ "name": fresh("domain"), "typeId": "DOMAIN", "domains": ["good.example"], "roleAttributes": ["office"] });
     server.admin.post("/posture-checks", check).expect(201);
-    let mut scene = scene_on(server);
+    server
+}
+
+#[test]
+fn causes_end_a_thousand_circuits_each() {
+    let mut scene = scene_on(prepared());
     let (mut standing, _host, _client) = run(async {
         let host = scene.hosted(Options::GO).await;
         let listening = host.sdk.clone();
