@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::{
     circuit::Circuits,
@@ -109,6 +110,8 @@ pub(crate) struct Core {
     pub measurements: Measurements,
     pub records: TerminatorRecords,
     pub numbers: Numbers,
+    /// Notified when the data models of routers may have changed.
+    pub models_changed: Notify,
     /// Set when the built-in router has become a member of the network.
     pub built_in: OnceLock<Router>,
 }
@@ -128,6 +131,7 @@ impl Core {
             paths: Paths::default(),
             measurements: Measurements::default(),
             numbers: Numbers::default(),
+            models_changed: Notify::new(),
             built_in: OnceLock::new(),
             parts,
         }

@@ -7,9 +7,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use prost::Message;
+use tokio::time::{sleep, timeout};
 
 use super::{
     connection::RouterConnection,
@@ -25,18 +27,53 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Config, ConfigType, EdgeRouter, FactsExt, Id, Identity, Record, Service},
+    entity::{self, Config, ConfigType, EdgeRouter, Entity, FactsExt, Id, Identity, Record, Service},
     error::Result,
     frame::Builder,
-    store::Read,
+    store::{Event as Commit, Read},
 };
 
+/// Changes within this time are sent together.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Rights and keys also change with time and without a commit.
+const INTERVAL: Duration = Duration::from_secs(60);
 /// The name of the sequence that indexes belong to.
 const TIMELINE: &str = "overkeep";
 
-/// Sends its model to a router that has one, if the router hosts and dials services itself and does not have the same model already. Counts
-/// as activity of its API session.
-pub(crate) fn send(core: &Core, connection: &Arc<RouterConnection>) {
+/// Records that a committed change may change models. Runs on the writer's thread.
+pub(crate) fn on_commit(core: &Core, commit: &Commit) {
+    let kinds = [EdgeRouter::KIND, Service::KIND, Config::KIND, ConfigType::KIND, entity::ServicePolicy::KIND];
+    let is_of_router = || commit.kind == Identity::KIND && core.registry.find(&commit.id).is_some();
+    if !core.registry.is_empty() && (kinds.contains(&commit.kind) || is_of_router()) {
+        core.models_changed.notify_one();
+    }
+}
+
+/// Sends models to routers when they may have changed, and at least once in each [`INTERVAL`]. Never ends.
+pub(crate) async fn run(core: Arc<Core>) {
+    loop {
+        drop(timeout(INTERVAL, core.models_changed.notified()).await);
+        sleep(PAUSE).await;
+        let mut connections = Vec::new();
+        core.registry.each(|connection| connections.push(connection.clone()));
+        let sending = core.clone();
+        let sent = tokio::task::spawn_blocking(move || connections.iter().for_each(|connection| send(&sending, connection)));
+        if let Err(error) = sent.await {
+            tracing::warn!(%error, "data models of routers are not sent");
+        }
+    }
+}
+
+/// Counts a heartbeat as activity of the API session of a router that has a data model.
+pub(crate) fn keep_open(core: &Core, connection: &RouterConnection) {
+    let is_open = || tunnel::keep_open(core, connection) || connection.tunneler.lock().is_none();
+    if connection.has_data_model.load(Ordering::Acquire) && !is_open() {
+        core.models_changed.notify_one();
+    }
+}
+
+/// Sends its model to a router that has one, if the router hosts and dials services itself and does not have the same model already.
+fn send(core: &Core, connection: &Arc<RouterConnection>) {
     if !connection.has_data_model.load(Ordering::Acquire) {
         return;
     }

@@ -303,6 +303,6 @@ async fn send_heartbeats(core: &Core, connection: &Arc<RouterConnection>) {
         connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
         connection.presence.expire(core.online());
         public_keys::send(core, connection);
-        data_model::send(core, connection);
+        data_model::keep_open(core, connection);
     }
 }

@@ -108,6 +108,7 @@ impl Control {
         feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
         handle.spawn(review::run(core.clone(), reviews));
         handle.spawn(sync::run(core.clone()));
+        handle.spawn(data_model::run(core.clone()));
         let removing = core.clone();
         handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
         handle.spawn(ends::reduce_failures(core.clone()));

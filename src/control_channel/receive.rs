@@ -9,7 +9,7 @@ use super::{
     bind, certificates,
     connection::RouterConnection,
     core::Core,
-    data_model, dial, fault, inspect, link_reports,
+    dial, fault, inspect, link_reports,
     message::{content, edge, key},
     metrics_reports, public_keys, sync, tunnel, tunnel_v2,
 };
@@ -114,6 +114,6 @@ fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) 
     });
     connection.has_data_model.store(frame.is_set(key::DATA_MODEL), Ordering::Release);
     public_keys::send(core, connection);
-    data_model::send(core, connection);
+    core.models_changed.notify_one();
     core.sync.begin(connection);
 }

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{circuit::Circuit, core::Core, ends, hosted_terminator::HostedTerminator, sync};
+use super::{circuit::Circuit, core::Core, data_model, ends, hosted_terminator::HostedTerminator, sync};
 use crate::{
     access::Right,
     built_in_router::{Failure, Holder, PendingReviews, PendingSet, ReviewTrigger},
@@ -25,6 +25,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
     ends::follow(core, event);
     sync::on_commit(core, event);
+    data_model::on_commit(core, event);
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
         // The built-in router has no connection.
         if !old.is_built_in() {

@@ -8,7 +8,7 @@ use overkeep::testing::{
         model::{DataState, Model},
         tunnel,
     },
-    frame::Builder,
+    frame::{Builder, content as common},
 };
 use prost::Message;
 use serde_json::json;
@@ -190,5 +190,32 @@ fn later_routers_get_their_model() {
         server.admin.patch(&path, json!({ "isTunnelerEnabled": false })).expect(200);
         let (identities, rights, ..) = data_model(&mut router).await;
         assert!(identities.is_empty() && rights.is_empty());
+    });
+}
+
+#[test]
+fn models_follow_commits() {
+    let scene = Scene::new();
+    let (server, path) = (&scene.server, format!("/edge-routers/{}", scene.router.id));
+    run(async {
+        server.admin.patch(&path, json!({ "isTunnelerEnabled": true })).expect(200);
+        server.service_policy("Bind", &[&format!("@{}", scene.router.id)], &[&format!("@{}", scene.service)]);
+        let mut router = scene.router.connect(server).await;
+        let hello = router.next_of(content::SERVER_HELLO).await;
+        router.answer_hello(&hello, true).await;
+        router.next_of(content::DATA_STATE).await;
+        // Heartbeats come every ten seconds.
+        let (mut heartbeats, changes) = (0, 4);
+        for number in 0..changes {
+            server.admin.patch(&format!("/services/{}", scene.service), json!({ "name": format!("renamed-{number}") })).expect(200);
+            loop {
+                let frame = router.next().await.unwrap();
+                heartbeats += usize::from(frame.content_type() == common::HEARTBEAT);
+                if frame.content_type() == content::DATA_STATE {
+                    break;
+                }
+            }
+        }
+        assert!(heartbeats < changes, "models are sent only with heartbeats");
     });
 }
