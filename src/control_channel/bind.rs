@@ -65,18 +65,31 @@ impl Refusal {
 /// Creates a terminator for an SDK that hosts.
 pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(request_body) = body::<edge::CreateTerminator>(connection, &frame) else { return };
+    let id = request_body.address.clone();
+    let (at, of) = (core.clone(), connection.clone());
+    let hosting = async move { host(&at, &of, &request_body).await };
+    answer_with(core, connection, hosting, move |outcome, text| answer(&frame, &id, outcome, text));
+}
+
+/// Answers a request for a terminator in a task of its own, with the outcome of `hosting`.
+pub(crate) fn answer_with(
+    core: &Arc<Core>,
+    connection: &Arc<RouterConnection>,
+    hosting: impl Future<Output = Result<(), Refusal>> + Send + 'static,
+    answer: impl Fn(Outcome, &str) -> Frame + Send + 'static,
+) {
     let Some(request) = connection.begin_request() else {
-        return connection.send(answer(&frame, &request_body.address, Outcome::FailedBusy, "too many requests at the same time"));
+        return connection.send(answer(Outcome::FailedBusy, "too many requests at the same time"));
     };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        match host(&core, &connection, &request_body).await {
-            Ok(()) => connection.send(answer(&frame, &request_body.address, Outcome::Success, "")),
+        match hosting.await {
+            Ok(()) => connection.send(answer(Outcome::Success, "")),
             Err(refusal) => {
                 tracing::debug!(router = %connection.router, reason = %refusal.failure.text, "bind refused");
                 // The delay limits SDKs that repeat a refused bind immediately, thousands of times a second.
                 sleep(core.times.refusal).await;
-                connection.send(answer(&frame, &request_body.address, refusal.outcome, &refusal.failure.text));
+                connection.send(answer(refusal.outcome, &refusal.failure.text));
                 count_refusal(&core, refusal).await;
             }
         }

@@ -61,7 +61,7 @@ where
 }
 
 /// Answers with an error after a pause, because routers repeat refused requests at once.
-pub(crate) async fn refuse(core: &Core, connection: &RouterConnection, frame: &Frame, failure: &Failure) {
+async fn refuse(core: &Core, connection: &RouterConnection, frame: &Frame, failure: &Failure) {
     tracing::debug!(router = %connection.router, reason = %failure.text, "a request of a tunneler is refused");
     sleep(core.times.refusal).await;
     connection.send(error(frame, failure.code, &failure.text));
@@ -314,12 +314,20 @@ pub(crate) fn unhost(core: &Core, connection: &RouterConnection, frame: &Frame) 
 /// Dials a service.
 pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateCircuit>(connection, &frame) else { return };
+    dial_as(core, connection, frame, asked, DialForm::V1);
+}
+
+/// Dials a service in a task of its own, and answers in the form of the request.
+pub(crate) fn dial_as(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame, asked: tunnel::CreateCircuit, form: DialForm) {
     let Some(counted) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         let dialled = async {
+            if form == DialForm::V2 {
+                ensure_open(&core, &connection).await?;
+            }
             let found = session(&core, &connection, &asked.service_name, Right::Dial).await?;
-            circuit(&core, &connection, &frame, asked, found, DialForm::V1).await
+            circuit(&core, &connection, &frame, asked, found, form).await
         };
         if let Err(failure) = dialled.await {
             refuse(&core, &connection, &frame, &failure).await;
@@ -340,7 +348,7 @@ pub(crate) enum DialForm {
 ///
 /// # Errors
 /// The service cannot be reached.
-pub(crate) async fn circuit(
+async fn circuit(
     core: &Arc<Core>,
     connection: &Arc<RouterConnection>,
     frame: &Frame,

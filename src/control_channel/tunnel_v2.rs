@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use prost::Message;
-use tokio::time::sleep;
 
 use super::{
-    answers::{body, error},
+    answers::body,
     bind::{self, MAX_ID, Refusal},
     connection::RouterConnection,
     core::Core,
@@ -35,23 +34,10 @@ async fn session(core: &Core, connection: &RouterConnection, service: &str, righ
 /// Creates a terminator at the router itself.
 pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateTerminatorV2>(connection, &frame) else { return };
-    let Some(counted) = connection.begin_request() else {
-        return connection.send(answer(&frame, &asked, Outcome::FailedBusy, "too many requests at the same time"));
-    };
-    let (core, connection) = (core.clone(), connection.clone());
-    tokio::spawn(async move {
-        match create(&core, &connection, &asked).await {
-            Ok(()) => connection.send(answer(&frame, &asked, Outcome::Success, "")),
-            Err(refusal) => {
-                tracing::debug!(router = %connection.router, reason = %refusal.failure.text, "a tunneler may not host");
-                // Routers repeat refused requests at once.
-                sleep(core.times.refusal).await;
-                connection.send(answer(&frame, &asked, refusal.outcome, &refusal.failure.text));
-                bind::count_refusal(&core, refusal).await;
-            }
-        }
-        drop(counted);
-    });
+    let asked = Arc::new(asked);
+    let (at, of, wanted) = (core.clone(), connection.clone(), asked.clone());
+    let hosting = async move { create(&at, &of, &wanted).await };
+    bind::answer_with(core, connection, hosting, move |outcome, text| answer(&frame, &asked, outcome, text));
 }
 
 fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text: &str) -> Frame {
@@ -83,22 +69,7 @@ async fn create(core: &Core, connection: &RouterConnection, asked: &tunnel::Crea
 /// Dials a service.
 pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateCircuitV2>(connection, &frame) else { return };
-    let Some(counted) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
-    let (core, connection) = (core.clone(), connection.clone());
-    tokio::spawn(async move {
-        let dialled = async {
-            let found = session(&core, &connection, &asked.service_name, Right::Dial).await?;
-            let wanted = tunnel::CreateCircuit {
-                session_id: String::new(),
-                service_name: asked.service_name,
-                terminator_instance_id: asked.terminator_instance_id,
-                peer_data: asked.peer_data,
-            };
-            requests::circuit(&core, &connection, &frame, wanted, found, DialForm::V2).await
-        };
-        if let Err(failure) = dialled.await {
-            requests::refuse(&core, &connection, &frame, &failure).await;
-        }
-        drop(counted);
-    });
+    let tunnel::CreateCircuitV2 { service_name, terminator_instance_id, peer_data } = asked;
+    let asked = tunnel::CreateCircuit { session_id: String::new(), service_name, terminator_instance_id, peer_data };
+    requests::dial_as(core, connection, frame, asked, DialForm::V2);
 }
