@@ -5,6 +5,7 @@ and hosts, hosts that do not answer, removed access, a client that does not read
 """
 import functools
 import re
+import signal
 import subprocess
 import time
 
@@ -14,6 +15,7 @@ from peers import KINDS
 from tunnelers import tunnelers
 
 AGAIN = 90          # seconds until a library reconnects after a restart
+DRAIN = 5           # seconds that a stop waits for circuits (router.drain-timeout)
 SIZES = {"nothing": (0, 1), "1 MiB in one write": (1 << 20, 1 << 20), "10 MiB": (10 << 20, 32 << 10)}
 
 
@@ -269,6 +271,49 @@ def router_restarts(report, running, name):
         report.judge(f"{name} {kind} carries again", functools.partial(dialer.carry, kind, 1 << 20, leave=kind == "c0"))
 
 
+def restart_under_load(report, running, name):
+    """SIGTERM while every library carries: the controller ends in time, and everybody hosts and dials again without a new process."""
+    pairs = dict(zip(KINDS, [*list(KINDS)[1:], *list(KINDS)[:1]]))
+    for kind in KINDS:
+        running.service(kind)
+    hosts, dialers = ({kind: running.join(kind, f"{role}-{kind}") for kind in KINDS} for role in ("host", "dialer"))
+    for kind, host in hosts.items():
+        running.host(host, kind)
+    size = 400 << 20
+    loads = {kind: dialers[kind].begin("carry", service=to, bytes=size, chunk=32 << 10, connections=2) for kind, to in pairs.items()}
+    until(lambda: sum(one["host"]["sentBytes"] > 1 << 20 for one in running.see("circuits?limit=500")) == 2 * len(loads), SOON, "no load")
+    process = running.admin.process
+
+    def ends_in_time():
+        process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(DRAIN + SOON)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"it did not end within {DRAIN + SOON} s") from None
+        expect(code == 0, f"the exit status is {code}")
+    report.judge(f"{name} it ends with status 0", ends_in_time)
+    running.admin.begin()
+
+    def were_cut(load):
+        expect(all(one.get("failure") or one.get("bytes") != size for one in load(AGAIN)), "a transfer outlived the controller")
+    for kind, load in loads.items():
+        report.judge(f"{name} {kind} learns of the end of its connections", functools.partial(were_cut, load))
+    for kind in KINDS:
+        report.judge(f"{name} {kind} hosts again", functools.partial(hosts_again, running, hosts, kind))
+
+    def dials_again(of, to):
+        """The first dials may still fail: the library connects again within its own back-off."""
+        def carries():
+            try:
+                return dialers[of].carry(to, 1 << 20, leave=to == "c0") or True
+            except Failed as failure:
+                expect(dialers[of].process.poll() is None, failure)
+                return False
+        until(carries, AGAIN, f"{of} did not carry again")
+    for of, to in pairs.items():
+        report.judge(f"{name} {of} dials {to} again", functools.partial(dials_again, of, to))
+
+
 def unread_connection(report, running, name):
     """An unread connection delays no other channel, and its own channel only above the limit of a circuit."""
     services = (("unread", "unread"), ("read", "echo"))
@@ -350,6 +395,7 @@ TESTS = {
     "traffic-access-removed": access_is_removed,
     "traffic-session-deleted": api_session_is_deleted,
     "traffic-restart": router_restarts,
+    "traffic-restart-load": restart_under_load,
     "traffic-unread": unread_connection,
     "traffic-refused-binds": refused_binds,
     "traffic-circuit-ended": circuit_is_ended,
