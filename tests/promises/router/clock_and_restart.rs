@@ -11,7 +11,7 @@ use std::{
 use overkeep::testing::clock::Clock;
 
 use super::{
-    scene::{Scene, run, runtime, soon},
+    scene::{Member, Scene, run, runtime, soon},
     sdk::{Conn, Event, Options},
 };
 use crate::harness::TestServer;
@@ -48,6 +48,41 @@ fn clock_jumps_leave_circuits_standing() {
         clock.set(now.plus(DAY));
         scene.server.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
         client.ended().await;
+    });
+}
+
+#[test]
+fn circuits_end_with_an_expired_session() {
+    const PART: Duration = Duration::from_secs(20 * 60);
+    let clock = Clock::manual(Clock::system().now());
+    let server = TestServer::with(clock.clone(), |config| config.router.enabled = true);
+    let scene = Scene::on(server.unverified(), false);
+    let other = Member::new(&scene.server, "other");
+    scene.server.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+    run(async {
+        let (mut client, mut host, mut listener) = scene.connected(Options::GO).await;
+        let sdk = other.connect(&scene.server, Options::GO).await;
+        let token = other.session(&scene.service, "Dial");
+        let (other_client, mut other_host) = tokio::join!(sdk.dial(&token), listener.accept());
+        let mut other_client = other_client.unwrap();
+        assert_carries(&mut client, &mut host, b"before").await;
+        // An open channel is marked as active now and then, by the time of the host. If that falls between two moves of the clock, they do
+        // not expire the session.
+        let expires = || {
+            for _ in 0..2 {
+                clock.advance(PART);
+                for used in [&other.caller, &scene.host.caller, &scene.server.admin] {
+                    used.get("/current-api-session").expect(200);
+                }
+            }
+            scene.server.run_due_jobs();
+            scene.client.caller.get("/current-api-session").status == 401
+        };
+        assert!((0..5).any(|_| expires()), "the session does not expire");
+        client.sdk.closed().await;
+        assert!(!host.ended().await.text.is_empty());
+        assert_carries(&mut other_client, &mut other_host, b"after").await;
+        assert_eq!(scene.server.router().circuits().len(), 1);
     });
 }
 
