@@ -13,7 +13,9 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{binding::Binding, circuit::Circuit, circuit_side::CircuitSide, dialing::Dialing, info::ChannelInfo, send_queue::SendQueue};
+use super::{
+    binding::Binding, circuit::Circuit, circuit_side::CircuitSide, info::ChannelInfo, pending_dial::PendingDial, send_queue::SendQueue,
+};
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, Id, Identity},
@@ -73,7 +75,7 @@ pub(crate) enum Entry {
 struct Table {
     connections: HashMap<u32, Entry>,
     /// Dials without an answer of the host, by the sequence number of the Dial.
-    dials: HashMap<i32, Dialing>,
+    dials: HashMap<i32, PendingDial>,
     next: u32,
     is_closed: bool,
 }
@@ -154,7 +156,7 @@ impl Channel {
     }
 
     /// Registers a Dial that waits for its answer. Returns false if the channel is closed or has `limit` unanswered Dials.
-    pub(crate) fn expect(&self, sequence: i32, dialing: Dialing, limit: usize) -> bool {
+    pub(crate) fn expect(&self, sequence: i32, dialing: PendingDial, limit: usize) -> bool {
         let mut table = self.table.lock();
         let takes = !table.is_closed && table.dials.len() < limit;
         if takes {
@@ -164,7 +166,7 @@ impl Channel {
     }
 
     /// Removes the Dial with this sequence number; `None` if it was already answered or given up.
-    pub(crate) fn answered(&self, sequence: i32) -> Option<Dialing> {
+    pub(crate) fn answered(&self, sequence: i32) -> Option<PendingDial> {
         self.table.lock().dials.remove(&sequence)
     }
 

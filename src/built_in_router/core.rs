@@ -17,12 +17,12 @@ use super::{
     circuit::Circuit,
     circuit_side::CircuitSide,
     counters::Counters,
-    elsewhere::Elsewhere,
     fair_queues::QueueBounds,
     links::{by_circuit::ByCircuit, endpoint::Endpoint, link::Links, transit::Transit},
     message::{self, Failure},
     numbers::Numbers,
     registry::Registry,
+    remote_routers::RemoteRouters,
     requests::Requests,
     rights::Rights,
     terminator_records::TerminatorRecords,
@@ -111,7 +111,7 @@ pub(crate) struct Core {
     pub endpoints: ByCircuit<Endpoint>,
     pub transits: ByCircuit<Transit>,
     /// The routers elsewhere; set when the built-in router joins their network.
-    pub elsewhere: OnceLock<Box<dyn Elsewhere>>,
+    pub remote_routers: OnceLock<Box<dyn RemoteRouters>>,
 }
 
 impl Core {
@@ -137,7 +137,7 @@ impl Core {
             links: Links::default(),
             endpoints: ByCircuit::default(),
             transits: ByCircuit::default(),
-            elsewhere: OnceLock::new(),
+            remote_routers: OnceLock::new(),
             parts,
         }
     }

@@ -16,10 +16,10 @@ use super::{
     circuit::{Circuit, CircuitBasis, End, HostEnd},
     circuit_side::CircuitSide,
     core::Core,
-    dialing::Dialing,
-    elsewhere::DialElsewhere,
     links::relay,
     message::{self, Failure, Retry, crypto_method, key, kind},
+    pending_dial::PendingDial,
+    remote_routers::RemoteDial,
     requests::Request,
     rights::Grant,
     select::{Strategy, choose},
@@ -103,7 +103,7 @@ async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> R
         let Some(chosen) = choose_host(core, &grant, frame, &tried) else { break };
         let outcome = match &chosen {
             Chosen::Here(binding) => dial(core, circuit, frame, &grant, binding).await,
-            Chosen::Elsewhere => dial_elsewhere(core, circuit, frame, &grant, &session).await,
+            Chosen::Remote => dial_remote(core, circuit, frame, &grant, &session).await,
         };
         match outcome {
             Ok(()) => return Ok(()),
@@ -133,7 +133,7 @@ fn no_terminators(grant: &Grant, frame: &Frame) -> Failure {
 enum Chosen {
     Here(Arc<Binding>),
     /// At another router, which the control channel chooses.
-    Elsewhere,
+    Remote,
 }
 
 /// The host to dial next.
@@ -142,24 +142,24 @@ fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Chosen]) -> O
     let was_tried = |binding: &Arc<Binding>| tried.iter().any(|tried| matches!(tried, Chosen::Here(tried) if Arc::ptr_eq(tried, binding)));
     let mut bindings = core.registry.hosts_of(grant.service.id.as_str());
     bindings.retain(|binding| binding.is_open() && binding.instance.as_bytes() == wanted && !was_tried(binding));
-    let elsewhere = core.elsewhere.get().filter(|elsewhere| elsewhere.has_routers());
-    let elsewhere = elsewhere.filter(|_| !tried.iter().any(|tried| matches!(tried, Chosen::Elsewhere)));
+    let remote = core.remote_routers.get().filter(|remote| remote.has_routers());
+    let remote = remote.filter(|_| !tried.iter().any(|tried| matches!(tried, Chosen::Remote)));
     let wanted = std::str::from_utf8(wanted).unwrap_or_default();
-    let others = elsewhere.map(|elsewhere| elsewhere.hosts(grant.service.id.as_str(), wanted)).unwrap_or_default();
+    let others = remote.map(|remote| remote.hosts(grant.service.id.as_str(), wanted)).unwrap_or_default();
     if bindings.is_empty() && others.is_empty() {
         // The control channel says why there is no host.
-        return elsewhere.filter(|_| tried.is_empty()).map(|_| Chosen::Elsewhere);
+        return remote.filter(|_| tried.is_empty()).map(|_| Chosen::Remote);
     }
     let weights: Vec<_> = bindings.iter().map(|binding| binding.weight()).chain(others.iter().map(|(_, weight)| *weight)).collect();
     let mut ids = bindings.iter().map(|binding| binding.id.as_str()).chain(others.iter().map(|(id, _)| id.as_str()));
     let sticky = frame.header(key::STICKINESS);
     let sticky = ids.position(|id| Some(id.as_bytes()) == sticky);
     let chosen = choose(Strategy::named(&grant.service.spec.terminator_strategy), &weights, sticky, core.random())?;
-    Some(bindings.into_iter().nth(chosen).map_or(Chosen::Elsewhere, Chosen::Here))
+    Some(bindings.into_iter().nth(chosen).map_or(Chosen::Remote, Chosen::Here))
 }
 
 /// Dials a host at another router.
-async fn dial_elsewhere(
+async fn dial_remote(
     core: &Arc<Core>,
     circuit: &Arc<Circuit>,
     frame: &Frame,
@@ -167,11 +167,11 @@ async fn dial_elsewhere(
     session: &Record<Session>,
 ) -> Result<(), Failure> {
     let ended = || Failure::access_denied("the circuit has ended in the meantime");
-    let elsewhere = core.elsewhere.get().ok_or_else(ended)?;
+    let remote = core.remote_routers.get().ok_or_else(ended)?;
     let client = &circuit.client;
     let passed_on = [key::PUBLIC_KEY, key::APP_DATA, key::MARKER].into_iter().filter_map(|key| Some((key, frame.header(key)?)));
     let numbered = |(key, value): (i32, &[u8])| Some((u32::try_from(key).ok()?, value.to_vec()));
-    let dial = DialElsewhere {
+    let dial = RemoteDial {
         circuit: circuit.id.to_string(),
         session: session.clone(),
         api_session: client.channel.api_session.clone(),
@@ -180,9 +180,9 @@ async fn dial_elsewhere(
         peer_data: passed_on.chain([(key::CALLER, grant.identity.spec.name.as_bytes())]).filter_map(numbered).collect(),
     };
     let answer = tokio::select! {
-        answer = elsewhere.dial(dial) => answer?,
+        answer = remote.dial(dial) => answer?,
         () = circuit.closed() => {
-            elsewhere.circuit_ended(&circuit.id, false);
+            remote.circuit_ended(&circuit.id, false);
             return Err(ended());
         }
     };
@@ -199,7 +199,7 @@ async fn dial_elsewhere(
     let established = core.registry.establish(circuit, host_end, || client.channel.outbox.push(client.queue, connected.empty()));
     if established.is_err() {
         core.endpoints.remove(&endpoint.circuit, &endpoint);
-        elsewhere.circuit_ended(&circuit.id, false);
+        remote.circuit_ended(&circuit.id, false);
         return Err(ended());
     }
     core.counters.circuits_opened.increment();
@@ -224,7 +224,7 @@ pub(crate) async fn dial(
     let (queue, sequence) = (host.outbox.open(), host.next_sequence());
     let (done, mut answer) = oneshot::channel();
     let has_sdk_flow_control = binding.wants_sdk_flow_control && frame.is_set(key::SDK_FLOW_CONTROL);
-    let dialing = Dialing {
+    let dialing = PendingDial {
         circuit: circuit.clone(),
         binding: binding.clone(),
         connection,
@@ -323,8 +323,8 @@ pub(crate) fn succeeded(core: &Core, host: &Arc<Channel>, frame: &Frame) {
     drop(dialing.done.send(outcome));
 }
 
-fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32>, frame: &Frame) -> Result<(), Failure> {
-    let Dialing { circuit, binding, queue, has_sdk_flow_control, .. } = dialing;
+fn accept(core: &Core, host: &Arc<Channel>, dialing: &PendingDial, given: Option<u32>, frame: &Frame) -> Result<(), Failure> {
+    let PendingDial { circuit, binding, queue, has_sdk_flow_control, .. } = dialing;
     let host_key = frame.header(key::PUBLIC_KEY).or(binding.public_key.as_deref());
     if dialing.needs_key && host_key.is_none() {
         return Err(Failure::encryption("encryption required on service, terminator did not send public header"));

@@ -21,9 +21,7 @@ mod circuit_side;
 mod core;
 mod counters;
 mod dial;
-mod dialing;
 mod dynamic_cost;
-mod elsewhere;
 mod fair_queues;
 mod hello;
 mod housekeeping;
@@ -31,10 +29,12 @@ mod info;
 mod links;
 mod message;
 mod numbers;
+mod pending_dial;
 mod permission;
 mod read;
 mod receive;
 mod registry;
+mod remote_routers;
 mod requests;
 mod review;
 mod review_triggers;
@@ -69,7 +69,6 @@ use self::core::Core;
 pub(crate) use self::core::{Parts, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
-pub(crate) use self::elsewhere::{Answer, DialElsewhere, Elsewhere};
 pub use self::hello::Peer;
 pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED};
 pub use self::links::message as link_message;
@@ -78,6 +77,7 @@ pub(crate) use self::message::{Failure, Reason, Retry};
 pub use self::message::{key, kind};
 pub(crate) use self::numbers::Numbers;
 pub(crate) use self::read::{Stop, hello as read_hello, whole as read_message};
+pub(crate) use self::remote_routers::{Answer, RemoteDial, RemoteRouters};
 pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger};
 pub(crate) use self::rights::{Grant, Holder, Rights, unreadable};
 pub(crate) use self::select::{Strategy, Weight, choose};
@@ -177,9 +177,9 @@ impl Router {
     }
 
     /// Makes the routers elsewhere known, once.
-    pub(crate) fn meet(&self, elsewhere: Box<dyn Elsewhere>) {
+    pub(crate) fn meet(&self, remote: Box<dyn RemoteRouters>) {
         if let Some(core) = self.core() {
-            drop(core.elsewhere.set(elsewhere));
+            drop(core.remote_routers.set(remote));
         }
     }
 

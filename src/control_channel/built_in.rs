@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     built_in_router::{
-        Answer, DialElsewhere, EDGE, Elsewhere, Failure, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
+        Answer, EDGE, Failure, RemoteDial, RemoteRouters, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
     },
     entity::{EdgeRouter, FactsExt, Id, RouterInfo, VersionInfo},
     error::Result,
@@ -62,7 +62,7 @@ pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &ru
     drop(core.built_in.set(router.clone()));
     core.registry.admit(&connection);
     core.paths.changed();
-    router.meet(Box::new(Network { core: Arc::downgrade(core), connection: connection.clone(), handle: handle.clone() }));
+    router.meet(Box::new(ControlChannelRouters { core: Arc::downgrade(core), connection: connection.clone(), handle: handle.clone() }));
     let (core, router) = (Arc::downgrade(core), router.clone());
     handle.spawn(async move {
         while let Some(frame) = connection.outbox.next().await {
@@ -150,13 +150,13 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
 }
 
 /// The routers elsewhere, as the built-in router sees them.
-struct Network {
+struct ControlChannelRouters {
     core: Weak<Core>,
     connection: Arc<RouterConnection>,
     handle: runtime::Handle,
 }
 
-impl Elsewhere for Network {
+impl RemoteRouters for ControlChannelRouters {
     fn is_router(&self, router: &str, leaf: &Certificate) -> bool {
         let Some(core) = self.core.upgrade() else { return false };
         let now = core.parts.rights.clock.now();
@@ -175,7 +175,7 @@ impl Elsewhere for Network {
         found.map(|found| found.candidates.into_iter().map(candidates::Candidate::into_weight).collect()).unwrap_or_default()
     }
 
-    fn dial(&self, dial: DialElsewhere) -> Pin<Box<dyn Future<Output = std::result::Result<Answer, Failure>> + Send + '_>> {
+    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = std::result::Result<Answer, Failure>> + Send + '_>> {
         let (core, router, handle) = (self.core.clone(), self.connection.router.clone(), self.handle.clone());
         Box::pin(async move {
             let (done, answer) = oneshot::channel();
@@ -219,7 +219,7 @@ impl Elsewhere for Network {
 }
 
 /// Routes a circuit from the built-in router to a host at another router.
-async fn establish(core: &Arc<Core>, router: &str, dial: DialElsewhere) -> std::result::Result<Answer, Failure> {
+async fn establish(core: &Arc<Core>, router: &str, dial: RemoteDial) -> std::result::Result<Answer, Failure> {
     let found = core.parts.rights.store.read(|tx| tx.find(&dial.api_session)).map_err(unreadable)?;
     let api_session = found.ok_or_else(Failure::invalid_session)?;
     let sticky = dial.sticky.map(|terminator| (key::STICKINESS, terminator));

@@ -40,7 +40,7 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
 
 /// Files that need one another all the same, each cycle with its reason.
 const CYCLES: [(&[&str], &str); 1] = [(
-    &["built_in_router::binding", "built_in_router::channel", "built_in_router::circuit", "built_in_router::dialing"],
+    &["built_in_router::binding", "built_in_router::channel", "built_in_router::circuit", "built_in_router::pending_dial"],
     "The table of a channel leads from connection ids to circuits, bindings and dials, and each of these to the channels that it sends on: one \
      structure in memory that is followed both ways for every frame. Ids instead of references would cost a lock and a look-up in the registry \
      for every frame. A trait for the entries of the table would hide their types, and each reader would have to ask for them again. A channel \

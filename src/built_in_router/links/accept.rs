@@ -102,7 +102,7 @@ fn introduction(core: &Core, hello: &Frame, peer: &Peer) -> Result<Introduction,
     let link = id(std::str::from_utf8(hello.body()).ok()).ok_or("a hello must carry the id of the link")?;
     let router = id(hello.text(key::ROUTER)).ok_or("a hello must carry the id of the router")?;
     let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
-    if !core.elsewhere.get().is_some_and(|elsewhere| elsewhere.is_router(&router, &leaf)) {
+    if !core.remote_routers.get().is_some_and(|remote| remote.is_router(&router, &leaf)) {
         return Err("the client certificate is not one of an enrolled router with this id");
     }
     let purpose = match hello.header(key::CONNECTION_TYPE) {
@@ -151,8 +151,8 @@ async fn run(
     drop(writing.await);
     if core.links.remove(&link) {
         tracing::info!(link = link.id, router = link.router, reason, "link closed");
-        if let Some(elsewhere) = core.elsewhere.get() {
-            elsewhere.link_lost(&link.id, link.iteration);
+        if let Some(remote) = core.remote_routers.get() {
+            remote.link_lost(&link.id, link.iteration);
         }
     }
 }
@@ -204,8 +204,8 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         }
         if let Some(clock) = frame.u64(common::HEARTBEAT_ECHO) {
             let latency = nanos(self.began).checked_sub(clock).map(Duration::from_nanos);
-            if let (Some(latency), Some(elsewhere)) = (latency, self.core.elsewhere.get()) {
-                elsewhere.link_measured(&self.link.id, self.link.measured(latency));
+            if let (Some(latency), Some(remote)) = (latency, self.core.remote_routers.get()) {
+                remote.link_measured(&self.link.id, self.link.measured(latency));
             }
         }
         match frame.content_type() {

@@ -9,7 +9,6 @@
 
 pub(crate) mod accept;
 pub(crate) mod by_circuit;
-mod control;
 pub(crate) mod endpoint;
 pub(crate) mod link;
 pub mod message;
@@ -17,4 +16,5 @@ mod receive_buffer;
 pub(crate) mod relay;
 pub(crate) mod route;
 mod send_window;
+mod trace_route;
 pub(crate) mod transit;

@@ -9,9 +9,9 @@ use tokio::{
 };
 
 use super::{
-    control,
     endpoint::{Endpoint, MAX_TRACES},
     message::{Payload, flag},
+    trace_route,
 };
 use crate::{
     built_in_router::{
@@ -54,20 +54,20 @@ fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<Endpoint>) {
         message::ended(connection, "the other end has closed the connection")
     });
     if core.endpoints.remove(&endpoint.circuit, endpoint)
-        && let Some(elsewhere) = core.elsewhere.get()
+        && let Some(remote) = core.remote_routers.get()
     {
-        elsewhere.circuit_ended(&endpoint.circuit, endpoint.is_of_host);
+        remote.circuit_ended(&endpoint.circuit, endpoint.is_of_host);
     }
 }
 
 /// Answers a trace route that has arrived over a link, or passes it or its answer on to the SDK.
 pub(crate) fn trace(core: &Core, endpoint: &Endpoint, mut frame: Frame) {
-    if let Some(answer) = control::count_hop(&mut frame, "xgress/edge", core.parts.id.as_str()) {
+    if let Some(answer) = trace_route::count_hop(&mut frame, "xgress/edge", core.parts.id.as_str()) {
         return endpoint.send_trace(answer);
     }
     let circuit = core.registry.circuit(&endpoint.circuit);
     if let Some(end) = circuit.as_ref().and_then(|circuit| circuit.end(remote_side(endpoint).other()))
-        && let Some(trace) = control::to_sdk(end.connection, &frame)
+        && let Some(trace) = trace_route::to_sdk(end.connection, &frame)
     {
         end.channel.outbox.offer(end.queue, trace, MAX_TRACES);
     }
@@ -152,7 +152,7 @@ impl Sender<'_> {
                 }
                 kind::STATE_CLOSED => return true,
                 // Messages that are no trace routes either have no meaning for the other end.
-                _ => control::to_link(&self.endpoint.circuit, &frame).into_iter().for_each(|trace| self.endpoint.send_trace(trace)),
+                _ => trace_route::to_link(&self.endpoint.circuit, &frame).into_iter().for_each(|trace| self.endpoint.send_trace(trace)),
             }
         }
         self.endpoint.channel.outbox.written(left);

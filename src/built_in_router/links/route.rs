@@ -16,8 +16,8 @@ use crate::{
         circuit::{Circuit, End},
         core::Core,
         dial::dial as dial_host,
-        elsewhere::Answer,
         message::{Failure, key, kind},
+        remote_routers::Answer,
         rights::Grant,
         send_queue::SendQueue,
     },
@@ -61,7 +61,7 @@ pub(crate) enum RouteError {
 }
 
 /// A route whose host is to be dialled.
-pub(crate) struct Dialling {
+pub(crate) struct RoutedDial {
     endpoint: Arc<Endpoint>,
     host: RouteToHost,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Dialling {
 ///
 /// # Errors
 /// The link is not open, or the terminator is not one of this router.
-pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<Dialling>, RouteError> {
+pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<RoutedDial>, RouteError> {
     let link = core.links.find(&route.link).ok_or(RouteError::Link)?;
     if let Some(endpoint) = core.endpoints.find(&route.circuit) {
         endpoint.move_to(link);
@@ -80,7 +80,7 @@ pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<Dialling>, Rou
     let endpoint = endpoint(core, &route.circuit, route.host.is_some(), link, other);
     core.endpoints.add(&endpoint.circuit, &endpoint);
     // The endpoint of a client is taken by its dial in progress.
-    Ok(route.host.map(|host| Dialling { endpoint, host }))
+    Ok(route.host.map(|host| RoutedDial { endpoint, host }))
 }
 
 fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<Endpoint> {
@@ -101,8 +101,8 @@ fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other
 ///
 /// # Errors
 /// The host cannot be reached.
-pub(crate) async fn dial(core: &Arc<Core>, dialling: Dialling) -> Result<Answer, RouteError> {
-    let Dialling { endpoint, host } = dialling;
+pub(crate) async fn dial(core: &Arc<Core>, dialling: RoutedDial) -> Result<Answer, RouteError> {
+    let RoutedDial { endpoint, host } = dialling;
     let outcome = to_host(core, &endpoint, &host).await;
     if outcome.is_err() {
         core.endpoints.remove(&endpoint.circuit, &endpoint);

@@ -9,9 +9,9 @@ use std::sync::{
 };
 
 use super::{
-    control,
     link::{Link, LinkConnection},
     message::kind,
+    trace_route,
 };
 use crate::{
     built_in_router::{circuit_side::CircuitSide, fair_queues::QueueId, traffic::Traffic},
@@ -121,7 +121,7 @@ impl Transit {
                 on.acknowledgements.offer(passed_on(frame), MAX_ACKNOWLEDGEMENTS);
             }
             _ => {
-                let answer = control::count_hop(&mut frame, "forwarder", router);
+                let answer = trace_route::count_hop(&mut frame, "forwarder", router);
                 let (way, frame) = answer.map_or_else(|| (on, passed_on(frame)), |answer| (back, answer));
                 way.payloads.offer(frame, MAX_PAYLOADS);
             }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A dial of an SDK at the built-in router to a host at another router.
-pub(crate) struct DialElsewhere {
+pub(crate) struct RemoteDial {
     /// The id of the circuit.
     pub circuit: String,
     pub session: Record<Session>,
@@ -26,7 +26,7 @@ pub(crate) struct DialElsewhere {
 pub(crate) type Answer = Vec<(u32, Vec<u8>)>;
 
 /// The routers elsewhere.
-pub(crate) trait Elsewhere: Send + Sync {
+pub(crate) trait RemoteRouters: Send + Sync {
     /// Whether a certificate belongs to an enrolled router that may connect.
     fn is_router(&self, router: &str, leaf: &Certificate) -> bool;
 
@@ -37,7 +37,7 @@ pub(crate) trait Elsewhere: Send + Sync {
     fn hosts(&self, service: &str, instance: &str) -> Vec<(String, Weight)>;
 
     /// Routes a circuit to a host at another router.
-    fn dial(&self, dial: DialElsewhere) -> Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + '_>>;
+    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + '_>>;
 
     /// Reports that the end of a circuit at this router has ended: the host's end if `is_of_host`, otherwise the client's end.
     fn circuit_ended(&self, circuit: &str, is_of_host: bool);

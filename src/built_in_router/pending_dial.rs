@@ -10,7 +10,7 @@ use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::Q
 const MAX_TEXT: usize = 1024;
 
 /// A Dial that waits for its answer.
-pub(crate) struct Dialing {
+pub(crate) struct PendingDial {
     pub(super) circuit: Arc<Circuit>,
     pub(super) binding: Arc<Binding>,
     /// The connection id that the router assigned; `None` if the host assigns it.
@@ -23,7 +23,7 @@ pub(crate) struct Dialing {
     pub(super) done: oneshot::Sender<Result<(), Failure>>,
 }
 
-impl Dialing {
+impl PendingDial {
     pub(crate) fn is_for(&self, circuit: &Arc<Circuit>) -> bool {
         Arc::ptr_eq(&self.circuit, circuit)
     }
