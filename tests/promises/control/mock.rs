@@ -137,6 +137,17 @@ impl Enrolled {
     }
 }
 
+/// A request for a terminator.
+pub fn bind_request(id: &str, token: &str, fingerprint: &str) -> Frame {
+    let request_body = edge::CreateTerminator {
+        address: id.into(),
+        session_token: token.into(),
+        fingerprints: vec![fingerprint.into()],
+        ..Default::default()
+    };
+    Builder::new(content::CREATE_TERMINATOR).body(&request_body.encode_to_vec())
+}
+
 /// A connected router.
 pub struct MockRouter {
     stream: TlsStream<TcpStream>,
@@ -254,15 +265,7 @@ impl MockRouter {
 
     /// Requests a terminator for a session. Returns the answer.
     pub async fn bind(&mut self, id: &str, token: &str, fingerprint: &str) -> edge::CreateTerminatorResponse {
-        let request_body = edge::CreateTerminator {
-            address: id.into(),
-            session_token: token.into(),
-            fingerprints: vec![fingerprint.into()],
-            ..Default::default()
-        };
-        let answer = self
-            .ask(Builder::new(content::CREATE_TERMINATOR).body(&request_body.encode_to_vec()), content::CREATE_TERMINATOR_RESPONSE)
-            .await;
+        let answer = self.ask(bind_request(id, token, fingerprint), content::CREATE_TERMINATOR_RESPONSE).await;
         edge::CreateTerminatorResponse::decode(answer.body()).unwrap()
     }
 

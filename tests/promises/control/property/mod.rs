@@ -1,0 +1,324 @@
+//! After any sequence of changes, what routers were told is what a full state says now, and the open circuits are those that are allowed.
+
+mod records;
+
+use std::{collections::BTreeSet, time::Instant};
+
+use overkeep::testing::{
+    control_channel::message::{
+        content,
+        edge::{self, CreateTerminatorResult},
+        fabric::{self, FaultSubject},
+        key,
+    },
+    frame::Builder,
+};
+use prost::Message;
+use serde_json::{Value as Json, json};
+
+use self::records::{BIND, DIAL, End, FAR, NEAR, PEOPLE, Records, SERVICES};
+use super::{
+    links::report,
+    mock::{Enrolled, PATIENCE, bind_request, run, server, soon},
+    told::FollowingRouter,
+};
+use crate::{
+    harness::{Base, Caller, Key, Rng, TestServer, fresh},
+    router::scene::Member,
+};
+
+const STEPS: usize = 60;
+
+struct Circuit {
+    id: String,
+    client: End,
+    host: End,
+}
+
+struct World {
+    server: TestServer,
+    routers: [FollowingRouter; 2],
+    /// Connects only to get a full state.
+    witness: FollowingRouter,
+    records: Records,
+    terminators: Vec<(String, End)>,
+    circuits: Vec<Circuit>,
+    /// Logs in by password, and to mark a moment.
+    other: Member,
+    /// The API sessions of its log-ins by password.
+    by_password: Vec<String>,
+    /// The number of circuits that were opened.
+    opened: usize,
+}
+
+fn api_session_of(caller: &Caller) -> Option<String> {
+    let answer = caller.get("/current-api-session");
+    (answer.status == 200).then(|| answer.data()["id"].as_str().unwrap().to_owned())
+}
+
+impl World {
+    async fn new() -> Self {
+        let server = server();
+        let routers = [(); 2].map(|()| FollowingRouter::new(Enrolled::new(&server)));
+        let witness = FollowingRouter::new(Enrolled::new(&server));
+        let records = Records::new(&server, [NEAR, FAR].map(|router| routers[router].enrolled.id.clone()));
+        let other = Member::new(&server, "other");
+        server.give_password(&other.id, &other.name);
+        let (terminators, circuits, by_password) = (Vec::new(), Vec::new(), Vec::new());
+        let mut world = Self { server, routers, witness, records, terminators, circuits, other, by_password, opened: 0 };
+        for router in [NEAR, FAR] {
+            world.connect(router, true).await;
+        }
+        world
+    }
+
+    async fn connect(&mut self, router: usize, is_new: bool) {
+        let online = |server: &TestServer, routers: &[FollowingRouter]| routers[router].enrolled.shown(server)["isOnline"] == true;
+        if is_new && self.routers[router].connection.take().is_some() {
+            assert!(soon(|| !online(&self.server, &self.routers)).await);
+        }
+        self.routers[router].connect(&self.server, is_new).await;
+        if is_new {
+            self.circuits.clear();
+        }
+        if is_new && router == FAR {
+            self.terminators.clear();
+        }
+        if router == NEAR {
+            let far = self.routers[FAR].enrolled.id.clone();
+            report(self.routers[NEAR].connection(), &[&format!("link-{far}")], &far).await;
+        }
+    }
+
+    /// A change of records, log-ins or connections. Returns what it was; empty if nothing.
+    async fn change(&mut self, rng: &mut Rng) -> String {
+        let router = rng.below(2);
+        if let Some(router) = self.routers.iter().position(|router| !router.is_connected()).filter(|_| rng.below(3) == 0) {
+            self.connect(router, false).await;
+            return format!("router {router} reconnects");
+        }
+        match rng.below(16) {
+            12 => {
+                let by_password = self.server.log_in_again(&self.other.name);
+                by_password.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201);
+                self.by_password.push(api_session_of(&by_password).unwrap());
+                return "a log-in by password, and its certificate".into();
+            }
+            13 => {
+                if let Some(session) = self.by_password.pop() {
+                    self.server.admin.delete(&format!("/api-sessions/{session}")).expect(200);
+                    return "the end of a log-in by password".into();
+                }
+            }
+            0..12 => {
+                let ends = self.circuits.iter().map(|circuit| &circuit.client).chain(self.terminators.iter().map(|(_, end)| end));
+                return self.records.change(&self.server, rng, &ends.cloned().collect::<Vec<_>>());
+            }
+            _ if self.routers[router].is_connected() => match rng.below(3) {
+                0 => {
+                    self.connect(router, true).await;
+                    return format!("router {router} is started anew");
+                }
+                _ => {
+                    self.routers[router].connection = None;
+                    let enrolled = &self.routers[router].enrolled;
+                    assert!(soon(|| enrolled.shown(&self.server)["isOnline"] == false).await);
+                    return format!("router {router} disconnects");
+                }
+            },
+            _ => {
+                self.connect(router, false).await;
+                return format!("router {router} reconnects");
+            }
+        }
+        String::new()
+    }
+
+    /// A new session of an identity for a service, with its token.
+    fn session(&mut self, rng: &mut Rng, kind: usize) -> Option<(End, String, String)> {
+        let (person, service) = (rng.below(PEOPLE), rng.below(SERVICES));
+        let person = &mut self.records.people[person];
+        if person.is_enabled && (rng.below(4) == 0 || api_session_of(&person.member.caller).is_none()) {
+            person.member.caller = person.member.caller.log_in_by_certificate();
+        }
+        let api_session = api_session_of(&person.member.caller)?;
+        let right = ["Dial", "Bind"][kind];
+        let body = json!({ "serviceId": self.records.services[service].id, "type": right });
+        let answer = person.member.caller.post("/sessions", body);
+        if answer.status != 201 {
+            return None;
+        }
+        let member = |name: &str| answer.data()[name].as_str().unwrap().to_owned();
+        let (identity, service) = (person.member.id.clone(), self.records.services[service].id.clone());
+        Some((End { identity, service, api_session, session: member("id") }, member("token"), person.member.fingerprint()))
+    }
+
+    /// The answer of the controller to a request of a router.
+    async fn answer(&mut self, router: usize, request: i32) -> overkeep::testing::frame::Frame {
+        let began = Instant::now();
+        loop {
+            for router in &mut self.routers {
+                router.drain().await;
+            }
+            if let Some(answer) = self.routers[router].answer(request) {
+                return answer;
+            }
+            assert!(began.elapsed() < PATIENCE, "no answer");
+        }
+    }
+
+    async fn dial(&mut self, rng: &mut Rng) -> String {
+        let Some((client, token, fingerprint)) = self.session(rng, DIAL).filter(|_| self.routers[NEAR].is_connected()) else {
+            return String::new();
+        };
+        self.routers[NEAR].told.sessions.insert(client.session.clone());
+        let request = self.routers[NEAR].connection().dial(&token, &fingerprint).await;
+        let answer = self.answer(NEAR, request).await;
+        let is_hosted = self.terminators.iter().any(|(_, host)| host.service == client.service);
+        let is_possible = is_hosted && self.routers[FAR].is_connected();
+        let is_opened = answer.content_type() == content::CREATE_CIRCUIT_RESPONSE;
+        let text = String::from_utf8_lossy(answer.body()).into_owned();
+        assert_eq!(is_opened, is_possible && self.records.stands(&client, DIAL, NEAR), "a dial: {text}");
+        if is_opened {
+            let id = answer.text(key::CIRCUIT_ID).unwrap().to_owned();
+            let terminator = self.routers[FAR].told.circuits[&id].clone().unwrap();
+            let host = self.terminators.iter().find(|(known, _)| *known == terminator).unwrap().1.clone();
+            self.circuits.push(Circuit { id, client, host });
+            self.opened += 1;
+        }
+        "a dial".into()
+    }
+
+    async fn bind(&mut self, rng: &mut Rng) -> String {
+        let Some((host, token, fingerprint)) = self.session(rng, BIND).filter(|_| self.routers[FAR].is_connected()) else {
+            return String::new();
+        };
+        let terminator = fresh("terminator");
+        self.routers[FAR].told.sessions.insert(host.session.clone());
+        let request = self.routers[FAR].connection().send(bind_request(&terminator, &token, &fingerprint)).await;
+        let answer = self.answer(FAR, request).await;
+        let answer = edge::CreateTerminatorResponse::decode(answer.body()).unwrap();
+        let is_hosted = answer.result() == CreateTerminatorResult::Success;
+        assert_eq!(is_hosted, self.records.stands(&host, BIND, FAR), "a bind: {answer:?}");
+        if is_hosted {
+            self.routers[FAR].hosted.insert(terminator.clone());
+            self.terminators.push((terminator, host));
+        }
+        "a bind".into()
+    }
+
+    /// A router ends a circuit or a terminator.
+    async fn end(&mut self, rng: &mut Rng) -> String {
+        let router = rng.below(2);
+        if !self.routers[router].is_connected() {
+            return String::new();
+        }
+        if router == FAR && !self.terminators.is_empty() && rng.below(2) == 0 {
+            let (id, _) = self.terminators.swap_remove(rng.below(self.terminators.len()));
+            self.routers[FAR].hosted.remove(&id);
+            let body = fabric::RemoveTerminators { terminator_ids: vec![id] };
+            self.routers[FAR].connection().send(Builder::new(content::REMOVE_TERMINATORS).body(&body.encode_to_vec())).await;
+            return "a host leaves".into();
+        }
+        if self.circuits.is_empty() {
+            return String::new();
+        }
+        let circuit = self.circuits.swap_remove(rng.below(self.circuits.len()));
+        let subject = [FaultSubject::Ingress, FaultSubject::Egress][router];
+        self.routers[router].connection().fault(subject, &circuit.id).await;
+        "an end closes a circuit".into()
+    }
+
+    /// Waits until exactly the allowed circuits and terminators are left, at the controller and at the connected routers.
+    async fn settle(&mut self) {
+        let (mut terminators, mut circuits) = (std::mem::take(&mut self.terminators), std::mem::take(&mut self.circuits));
+        terminators.retain(|(_, end)| self.records.stands(end, BIND, FAR));
+        circuits.retain(|circuit| self.records.stands(&circuit.client, DIAL, NEAR) && self.records.stands(&circuit.host, BIND, FAR));
+        (self.terminators, self.circuits) = (terminators, circuits);
+        let ids = |answer: &Json| -> BTreeSet<String> {
+            answer.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+        };
+        let expected: BTreeSet<String> = self.circuits.iter().map(|circuit| circuit.id.clone()).collect();
+        let hosted: BTreeSet<String> = self.terminators.iter().map(|(id, _)| id.clone()).collect();
+        let began = Instant::now();
+        loop {
+            let admin = &self.server.admin;
+            let shown = ids(admin.at(Base::Overkeep).get("/circuits?limit=500").expect(200).data());
+            let listed = ids(admin.get("/terminators?limit=500").expect(200).data());
+            let mut is_settled = shown == expected && listed == hosted;
+            for router in &mut self.routers {
+                router.drain().await;
+                is_settled &= !router.is_connected() || router.told.circuits.keys().eq(expected.iter());
+            }
+            if is_settled {
+                return;
+            }
+            let told = [NEAR, FAR].map(|router| &self.routers[router].told.circuits);
+            assert!(began.elapsed() < PATIENCE, "{expected:?} {hosted:?} are allowed; {shown:?} {listed:?} are listed; {told:?} told");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Compares what the routers were told with a full state.
+    async fn compare(&mut self) {
+        let marker = self.other.caller.log_in_by_certificate().token.unwrap();
+        let began = Instant::now();
+        for router in self.routers.iter_mut().filter(|router| router.is_connected()) {
+            while !router.told.api_sessions.contains_key(&marker) {
+                assert!(began.elapsed() < PATIENCE, "a log-in is not reported");
+                router.drain().await;
+            }
+        }
+        self.witness.connect(&self.server, false).await;
+        let witness = &self.witness.enrolled.id;
+        for router in self.routers.iter_mut().filter(|router| router.is_connected()) {
+            router.drain().await;
+            assert_eq!(router.told.api_sessions, self.witness.told.api_sessions);
+            let peers = |told: &super::told::Told| -> BTreeSet<String> {
+                told.peers.iter().filter(|id| *id != witness && **id != router.enrolled.id).cloned().collect()
+            };
+            assert_eq!(peers(&router.told), peers(&self.witness.told), "the other routers");
+            let exists = |id: &String| self.server.admin.get(&format!("/sessions/{id}")).status == 200;
+            let wrong: Vec<_> = router.told.ended_sessions.iter().filter(|id| exists(id)).collect();
+            assert!(wrong.is_empty(), "sessions that exist were reported as ended: {wrong:?}");
+            while let Some(id) = router.told.sessions.iter().find(|id| !exists(id)).cloned() {
+                assert!(began.elapsed() < PATIENCE, "the end of session {id} is not reported");
+                router.drain().await;
+            }
+        }
+        self.witness.connection = None;
+    }
+}
+
+/// Runs one history, and prints it if a check fails. Returns how many circuits were opened.
+async fn run_history(seed: u64) -> usize {
+    struct Steps(u64, Vec<String>);
+    impl Drop for Steps {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("seed {}: {:#?}", self.0, self.1);
+            }
+        }
+    }
+    let (mut world, mut rng, mut steps) = (World::new().await, Rng::new(seed), Steps(seed, Vec::new()));
+    for step in 0..STEPS {
+        steps.1.push(match rng.below(10) {
+            0..3 => world.change(&mut rng).await,
+            3..7 => world.dial(&mut rng).await,
+            7..9 => world.bind(&mut rng).await,
+            _ => world.end(&mut rng).await,
+        });
+        world.settle().await;
+        if step % 10 == 9 {
+            world.compare().await;
+            world.settle().await;
+        }
+    }
+    world.opened
+}
+
+#[test]
+fn routers_know_the_present_state() {
+    let opened: usize = (0..3).map(|seed| run(run_history(seed))).sum();
+    assert!(opened > 20, "only {opened} circuits were opened");
+}
