@@ -224,10 +224,15 @@ fn circuits_move_to_cheaper_paths() {
         let ids = circuits.map(|[route, _]| (link_of(&route), route.circuit_id));
         assert!(ids.iter().all(|(link, _)| link == "link-1"));
         // Cheaper by 14, which is too little.
-        measure(&mut near, "link-2", 7.0).await;
+        measure(&mut near, "link-2", 6.0).await;
         measure(&mut far, "link-2", 0.0).await;
         server.run_due_jobs();
-        near.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        for _ in 0..20 {
+            for router in [&mut near, &mut far] {
+                let routes = router.rest().await.iter().filter(|frame| frame.content_type() == content::ROUTE).count();
+                assert_eq!(routes, 0, "no circuit moves");
+            }
+        }
         // Cheaper by 15. Only one of two circuits moves at a time. A router refuses, so it stays.
         measure(&mut near, "link-2", 5.0).await;
         server.run_due_jobs();

@@ -212,6 +212,20 @@ impl MockRouter {
         self.stream.flush().await.unwrap();
     }
 
+    /// What the controller has sent up to now and was not read yet, without heartbeats.
+    pub async fn rest(&mut self) -> Vec<Frame> {
+        let (ping, mut rest) = (self.send(Builder::new(common::PING).empty()).await, Vec::new());
+        loop {
+            let frame = self.next().await.expect("the connection stays");
+            if frame.reply_for() == Some(ping) {
+                return rest;
+            }
+            if frame.content_type() != common::HEARTBEAT {
+                rest.push(frame);
+            }
+        }
+    }
+
     /// Sends a request and waits for the answer of this type.
     pub async fn ask(&mut self, frame: Frame, answer: i32) -> Frame {
         let sequence = self.send(frame).await;
