@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use listen::Listen;
-pub(crate) use router::{Router, Routers};
+pub(crate) use router::{ControlTimes, Router, Routers};
 pub(crate) use secret_file::{passphrase, password};
 pub(crate) use value::InvalidValue;
 pub use value::{Address, Span};

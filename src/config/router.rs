@@ -1,6 +1,6 @@
 //! The keys of the built-in router (`[router]`) and of routers elsewhere (`[routers]`).
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,29 @@ pub struct Routers {
     pub forget_after: Span,
     /// How long another path is looked for.
     pub reroute_timeout: Span,
+    /// Has no keys.
+    #[serde(skip)]
+    pub times: ControlTimes,
+}
+
+/// Time limits of control channels that only tests change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ControlTimes {
+    /// Between two heartbeats to a router.
+    pub heartbeat: Duration,
+    /// Without an answer to a heartbeat, until the connection is closed.
+    pub silence: Duration,
+    /// Until a router answers a route or a question.
+    pub route: Duration,
+    /// In place of `forget_after`, which has a minimum.
+    pub forget_after: Option<Duration>,
+}
+
+impl Default for ControlTimes {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { heartbeat: seconds(10), silence: seconds(30), route: seconds(10), forget_after: None }
+    }
 }
 
 impl Default for Router {
@@ -68,6 +91,12 @@ impl Default for Router {
 
 impl Default for Routers {
     fn default() -> Self {
-        Self { listen: None, max_terminators: 20_000, forget_after: Span::minutes(2), reroute_timeout: Span::seconds(10) }
+        Self {
+            listen: None,
+            max_terminators: 20_000,
+            forget_after: Span::minutes(2),
+            reroute_timeout: Span::seconds(10),
+            times: ControlTimes::default(),
+        }
     }
 }

@@ -69,28 +69,23 @@ pub(crate) struct Times {
     pub reroute: Duration,
 }
 
-impl Default for Times {
-    fn default() -> Self {
+impl Times {
+    /// The time limits from the configuration; those without a key are constant, except in tests.
+    pub(crate) fn of(config: &config::Routers) -> Self {
         let seconds = Duration::from_secs;
+        let config::ControlTimes { heartbeat, silence, route, forget_after } = config.times;
         Self {
             hello: seconds(5),
-            heartbeat: seconds(10),
-            silence: seconds(30),
+            heartbeat,
+            silence,
             stall: seconds(30),
-            route: seconds(10),
+            route,
             refusal: seconds(1),
-            absence: seconds(120),
+            absence: forget_after.unwrap_or(config.forget_after.duration()),
             disconnected: seconds(10),
             ending: Duration::from_millis(500),
-            reroute: seconds(10),
+            reroute: config.reroute_timeout.duration(),
         }
-    }
-}
-
-impl Times {
-    /// The time limits from the configuration; those without a key have their defaults.
-    pub(crate) fn of(config: &config::Routers) -> Self {
-        Self { absence: config.forget_after.duration(), reroute: config.reroute_timeout.duration(), ..Self::default() }
     }
 }
 

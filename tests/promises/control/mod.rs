@@ -17,6 +17,7 @@ mod property;
 mod seen;
 mod session_tokens;
 mod sync;
+mod time_limits;
 mod told;
 mod transit;
 mod tunneler;
