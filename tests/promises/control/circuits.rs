@@ -13,9 +13,9 @@ use overkeep::testing::{
 use prost::Message;
 use serde_json::json;
 
-use super::mock::{Enrolled, MockRouter, run, server, soon};
+use super::mock::{Enrolled, MockRouter, bind_request, run, server, soon};
 use crate::{
-    harness::{TestServer, fresh},
+    harness::{Base, TestServer, fresh},
     router::scene::Member,
 };
 
@@ -179,6 +179,70 @@ fn unknown_circuits_are_taken_back() {
         let result = Builder::new(content::ROUTE_RESULT).u32(key::ROUTE_ATTEMPT, 0).flag(key::ROUTE_SUCCESS, true);
         router.send(result.body(b"late")).await;
         assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, "late");
+    });
+}
+
+#[test]
+fn idle_circuits_end_by_service() {
+    let scene = Scene::new();
+    scene.server.admin.patch(&format!("/services/{}", scene.service), json!({ "maxIdleTimeMillis": 1000 })).expect(200);
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        scene.hosted(&mut router, "terminator").await;
+        let token = scene.dial_token();
+        let [busy, idle] =
+            [router.circuit(&token, &scene.client.fingerprint()).await, router.circuit(&token, &scene.client.fingerprint()).await];
+        let confirm = |idle_millis: [i64; 2]| {
+            let times = [&busy, &idle].into_iter().zip(idle_millis);
+            let idle_times = times.map(|(id, millis)| fabric::IdleTime { key: Some(id.clone()), value: Some(millis * 1_000_000) });
+            let report = fabric::CircuitConfirmation { circuit_ids: vec![busy.clone(), idle.clone()], idle_times: idle_times.collect() };
+            Builder::new(content::CIRCUIT_CONFIRMATION).body(&report.encode_to_vec())
+        };
+        router.send(confirm([999, 1000])).await;
+        assert!(router.rest().await.is_empty(), "nothing was idle for longer than the service allows");
+        router.send(confirm([1000, 1001])).await;
+        let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
+        assert_eq!((&unroute.circuit_id, unroute.now), (&idle, true));
+        assert!(router.rest().await.is_empty());
+        let shown = scene.server.admin.at(Base::Overkeep).get("/circuits").expect(200);
+        assert_eq!(shown.each("id"), [busy.as_str()]);
+    });
+}
+
+#[test]
+fn bind_storms_leave_others_alone() {
+    const STORM: usize = 4000;
+    let scene = Scene::new();
+    let (stormy, stranger) = (Enrolled::new(&scene.server), Member::new(&scene.server, "stranger"));
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        let mut storming = stormy.online(&scene.server).await;
+        for number in 0..STORM {
+            storming.send(bind_request(&format!("terminator-{number}"), "no token", &stranger.fingerprint())).await;
+        }
+        scene.hosted(&mut router, "terminator").await;
+        router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let (mut busy, mut refused) = (0, 0);
+        for _ in 0..STORM {
+            let answer: edge::CreateTerminatorResponse = storming.receive(content::CREATE_TERMINATOR_RESPONSE).await;
+            match answer.result() {
+                CreateTerminatorResult::FailedBusy => busy += 1,
+                CreateTerminatorResult::FailedInvalidSession => refused += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        // A bounded number of refusals waits for its delay.
+        assert!(busy > 0 && refused >= 1024, "{busy} busy, {refused} refused");
+        assert_eq!(scene.terminators(), ["terminator"]);
+        // It is heard again.
+        for _ in 0..100 {
+            let answer = storming.bind("again", "no token", &stranger.fingerprint()).await;
+            if answer.result() == CreateTerminatorResult::FailedInvalidSession {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("the router is not heard again");
     });
 }
 

@@ -2,7 +2,7 @@
 
 use overkeep::testing::{
     control_channel::message::{
-        content,
+        content, edge,
         fabric::{self, DestinationType, FaultSubject, PeerState},
         key, metrics,
     },
@@ -19,7 +19,7 @@ use super::{
 use crate::harness::Base;
 
 /// The attempt number of reroutes.
-pub const REROUTE: u32 = 99_969_996;
+const REROUTE: u32 = 99_969_996;
 
 /// A scene whose client uses one router and whose host uses another one.
 pub struct Far {
@@ -294,5 +294,84 @@ fn administrators_end_circuits_and_links() {
             assert_eq!((told.id.as_str(), told.subject()), ("link-1", FaultSubject::Link));
         }
         admin.at(Base::Overkeep).get("/links/link-1").expect(404);
+    });
+}
+
+#[test]
+fn precedence_and_cost_choose_router() {
+    let far_scene = Far::new();
+    let scene = &far_scene.scene;
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1"]).await;
+        scene.hosted(&mut near, "here").await;
+        let weigh = |id: &str, cost: u32, precedence: fabric::TerminatorPrecedence| {
+            let update = edge::UpdateTerminator {
+                terminator_id: id.into(),
+                cost,
+                update_cost: true,
+                precedence: precedence.into(),
+                update_precedence: true,
+                ..Default::default()
+            };
+            Builder::new(content::UPDATE_TERMINATOR).body(&update.encode_to_vec())
+        };
+        use fabric::TerminatorPrecedence::{Default as Usual, Failed, Required};
+        // The cost of the unmeasured link is 130,001.
+        for (here, there, is_far) in [
+            ((0, Usual), (0, Usual), false),
+            ((0, Usual), (65_535, Required), true),
+            ((65_535, Required), (0, Usual), false),
+            ((0, Failed), (65_535, Usual), true),
+            ((0, Failed), (0, Failed), false),
+        ] {
+            near.ask(weigh("here", here.0, here.1), content::UPDATE_TERMINATOR_RESPONSE).await;
+            far.ask(weigh("terminator", there.0, there.1), content::UPDATE_TERMINATOR_RESPONSE).await;
+            near.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+            let route = near.accept_route().await;
+            assert_eq!(route.egress.is_none(), is_far, "{here:?} {there:?}");
+            if is_far {
+                assert_eq!(far.accept_route().await.circuit_id, route.circuit_id);
+            }
+            near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        }
+        // With latencies, the cost of a terminator may outweigh that of the link.
+        measure(&mut near, "link-1", 1.0).await;
+        measure(&mut far, "link-1", 1.0).await;
+        for (cost, is_far) in [(0, false), (60_000, true)] {
+            near.ask(weigh("here", cost, Usual), content::UPDATE_TERMINATOR_RESPONSE).await;
+            far.ask(weigh("terminator", 0, Usual), content::UPDATE_TERMINATOR_RESPONSE).await;
+            near.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+            let route = near.accept_route().await;
+            assert_eq!(route.egress.is_none(), is_far, "{cost}");
+            if is_far {
+                far.accept_route().await;
+            }
+            near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        }
+    });
+}
+
+#[test]
+fn phantom_links_carry_nothing() {
+    let far_scene = Far::new();
+    let scene = &far_scene.scene;
+    run(async {
+        // Links to a router that is not connected, to one that does not exist, and to the router itself.
+        let mut near = scene.router.online(&scene.server).await;
+        for (link, destination) in [("absent", far_scene.far.id.as_str()), ("unknown", "no-router"), ("own", scene.router.id.as_str())] {
+            report(&mut near, &[link], destination).await;
+        }
+        near.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        let usable = || scene.server.admin.at(Base::Overkeep).get("/links?filter=isUsable%3Dtrue").expect(200).total();
+        assert_eq!(usable(), 0);
+        let unlinked = Enrolled::new(&scene.server);
+        scene.server.allow_service_over(&scene.host.id, &scene.service, &unlinked.id);
+        let mut host = unlinked.online(&scene.server).await;
+        scene.hosted(&mut host, "terminator").await;
+        let (code, text) = near.refused(&scene.dial_token(), &scene.client.fingerprint()).await;
+        assert!(code == 1 && text.contains("no path from router"), "{text}");
+        // The absent router turns up: its link counts from now on.
+        let _far = far_scene.far.online(&scene.server).await;
+        assert_eq!(usable(), 1);
     });
 }
