@@ -11,7 +11,7 @@ use prost::Message;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::json;
 
-use super::mock::{Enrolled, run, server};
+use super::mock::{Enrolled, MockRouter, run, server};
 use crate::{harness::Key, router::scene::Member};
 
 #[test]
@@ -35,33 +35,69 @@ fn full_state_holds_every_session() {
     });
 }
 
+/// The next change of sessions that a router is told: the type of the message, and the tokens of API sessions or the ids of sessions.
+async fn change(router: &mut MockRouter) -> (i32, Vec<String>) {
+    loop {
+        let frame = router.next().await.expect("the connection stays");
+        let texts = match frame.content_type() {
+            content::API_SESSION_ADDED => {
+                let added = edge::ApiSessionAdded::decode(frame.body()).unwrap();
+                assert!(!added.is_full_state);
+                added.api_sessions.into_iter().map(|session| session.token).collect()
+            }
+            content::API_SESSION_REMOVED => edge::Removed::decode(frame.body()).unwrap().tokens,
+            content::SESSION_REMOVED => edge::Removed::decode(frame.body()).unwrap().ids,
+            _ => continue,
+        };
+        return (frame.content_type(), texts);
+    }
+}
+
 #[test]
 fn session_changes_come_in_order() {
     let server = server();
     let router = Enrolled::new(&server);
+    let member = Member::new(&server, "member");
+    let services = [(); 2].map(|()| server.service(&crate::harness::fresh("service"), json!({})));
+    for service in &services {
+        server.allow_service_over(&member.id, service, &router.id);
+        server.service_policy("Dial", &[&format!("@{}", member.id)], &[&format!("@{service}")]);
+    }
     run(async {
         let mut connected = router.online(&server).await;
-        let member = Member::new(&server, "member");
-        let added = loop {
-            let added: edge::ApiSessionAdded = connected.receive(content::API_SESSION_ADDED).await;
-            assert!(!added.is_full_state);
-            if let Some(session) = added.api_sessions.into_iter().find(|session| session.token == member.token()) {
-                break session;
-            }
-        };
-        assert!(added.cert_fingerprints.contains(&member.fingerprint()));
-        let service = server.service(&crate::harness::fresh("service"), json!({}));
-        server.allow_service_over(&member.id, &service, &router.id);
-        server.service_policy("Dial", &[&format!("@{}", member.id)], &[&format!("@{service}")]);
-        let token = member.session(&service, "Dial");
-        let id =
-            server.admin.get(&format!("/sessions?filter=token%3D%22{token}%22")).expect(200).data()[0]["id"].as_str().unwrap().to_owned();
-        server.admin.delete(&format!("/sessions/{id}")).expect(200);
-        let removed: edge::Removed = connected.receive(content::SESSION_REMOVED).await;
-        assert!(removed.ids.contains(&id), "{removed:?}");
+        let log_ins: Vec<_> = (0..4).map(|_| member.caller.log_in_by_certificate()).collect();
+        let tokens: Vec<_> = log_ins.iter().map(|log_in| log_in.token.clone().unwrap()).collect();
+        for token in &tokens {
+            assert_eq!(change(&mut connected).await, (content::API_SESSION_ADDED, vec![token.clone()]));
+        }
+        let session = |service: &String| log_ins[1].post("/sessions", json!({ "serviceId": service, "type": "Dial" })).expect(201).id();
+        let sessions = services.each_ref().map(session);
+        let end = |path: &str, id: &str| drop(server.admin.delete(&format!("/{path}/{id}")).expect(200));
+        let api_sessions: Vec<_> =
+            log_ins.iter().map(|log_in| log_in.get("/current-api-session").expect(200).data()["id"].as_str().unwrap().to_owned()).collect();
+        // Not in the order in which they were created.
+        end("api-sessions", &api_sessions[2]);
+        end("sessions", &sessions[1]);
+        end("api-sessions", &api_sessions[0]);
+        end("sessions", &sessions[0]);
+        end("api-sessions", &api_sessions[3]);
+        let removed = [
+            (content::API_SESSION_REMOVED, &tokens[2]),
+            (content::SESSION_REMOVED, &sessions[1]),
+            (content::API_SESSION_REMOVED, &tokens[0]),
+            (content::SESSION_REMOVED, &sessions[0]),
+            (content::API_SESSION_REMOVED, &tokens[3]),
+        ];
+        for (content_type, text) in removed {
+            assert_eq!(change(&mut connected).await, (content_type, vec![text.clone()]));
+        }
         server.admin.delete(&format!("/identities/{}", member.id)).expect(200);
-        let removed: edge::Removed = connected.receive(content::API_SESSION_REMOVED).await;
-        assert!(removed.tokens.contains(&member.token().to_owned()), "{removed:?}");
+        let mut ended = BTreeSet::new();
+        while !(ended.contains(&tokens[1]) && ended.contains(member.token())) {
+            let (content_type, tokens) = change(&mut connected).await;
+            assert_eq!(content_type, content::API_SESSION_REMOVED);
+            ended.extend(tokens);
+        }
     });
 }
 
