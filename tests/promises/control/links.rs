@@ -19,7 +19,7 @@ use super::{
 use crate::harness::Base;
 
 /// The attempt number of reroutes.
-const REROUTE: u32 = 99_969_996;
+pub const REROUTE: u32 = 99_969_996;
 
 /// A scene whose client uses one router and whose host uses another one.
 pub struct Far {

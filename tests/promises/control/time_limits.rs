@@ -1,16 +1,19 @@
 //! What ends when a time limit is over: limits are shortened.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use overkeep::testing::{
     clock::Clock,
-    config::Config,
-    control_channel::message::{content, fabric},
+    config::{Config, Span},
+    control_channel::message::{content, fabric, fabric::FaultSubject, key},
+    frame::{Builder, content as common},
 };
+use prost::Message;
+use serde_json::json;
 
 use super::{
     circuits::Scene,
-    links::report,
+    links::{REROUTE, report},
     mock::{Enrolled, run, soon},
 };
 use crate::harness::{Base, TestServer};
@@ -45,5 +48,115 @@ fn absent_routers_are_forgotten() {
         let mut router = scene.router.reconnect(&scene.server).await;
         let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
         assert_eq!((unroute.circuit_id, unroute.now), (circuit, true));
+    });
+}
+
+#[test]
+fn circuits_leave_absent_middle_routers() {
+    let scene = scene(|config| config.routers.times.forget_after = Some(SHORT));
+    let [middle, other, far] = [(); 3].map(|()| Enrolled::new(&scene.server));
+    scene.server.allow_service_over(&scene.host.id, &scene.service, &far.id);
+    run(async {
+        let mut near = scene.router.online(&scene.server).await;
+        let mut far_router = far.online(&scene.server).await;
+        let mut middle_router = middle.online(&scene.server).await;
+        report(&mut near, &["to-middle"], &middle.id).await;
+        report(&mut middle_router, &["from-middle"], &far.id).await;
+        let links = || scene.server.admin.at(Base::Overkeep).get("/links").expect(200).total();
+        assert!(soon(|| links() == 2).await);
+        scene.hosted(&mut far_router, "terminator").await;
+        near.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let circuit = near.accept_route().await.circuit_id;
+        for router in [&mut middle_router, &mut far_router] {
+            assert_eq!(router.accept_route().await.circuit_id, circuit);
+        }
+        near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        // Another way, which the circuit takes when its router is away for too long.
+        let mut other_router = other.online(&scene.server).await;
+        report(&mut near, &["to-other"], &other.id).await;
+        report(&mut other_router, &["from-other"], &far.id).await;
+        assert!(soon(|| links() == 4).await);
+        drop(middle_router);
+        for router in [&mut near, &mut other_router, &mut far_router] {
+            let route = router.accept_route().await;
+            assert_eq!((&route.circuit_id, route.attempt), (&circuit, REROUTE));
+            assert!(route.egress.is_none());
+        }
+        let path = || scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).expect(200).data()["links"].clone();
+        assert!(soon(|| path() == json!(["to-other", "from-other"])).await, "{}", path());
+        // The router that it has left is told so.
+        let mut middle_router = middle.reconnect(&scene.server).await;
+        assert_eq!(middle_router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        assert!(near.rest().await.iter().all(|frame| frame.content_type() != content::UNROUTE));
+    });
+}
+
+#[test]
+fn circuits_without_path_end() {
+    let scene = scene(|config| config.routers.reroute_timeout = Span::seconds(1));
+    let far = Enrolled::new(&scene.server);
+    scene.server.allow_service_over(&scene.host.id, &scene.service, &far.id);
+    run(async {
+        let mut near = scene.router.online(&scene.server).await;
+        let mut far_router = far.online(&scene.server).await;
+        report(&mut near, &["link"], &far.id).await;
+        let links = || scene.server.admin.at(Base::Overkeep).get("/links").expect(200).total();
+        assert!(soon(|| links() == 1).await);
+        scene.hosted(&mut far_router, "terminator").await;
+        near.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let circuit = near.accept_route().await.circuit_id;
+        far_router.accept_route().await;
+        near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        let began = Instant::now();
+        near.fault(FaultSubject::Link, "link").await;
+        assert!(soon(|| links() == 0).await);
+        for router in [&mut near, &mut far_router] {
+            let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
+            assert_eq!((&unroute.circuit_id, unroute.now), (&circuit, true));
+        }
+        assert!(began.elapsed() >= Duration::from_secs(1), "the search was given up too early");
+    });
+}
+
+#[test]
+fn silent_routers_are_disconnected() {
+    const HEARTBEAT: Duration = Duration::from_millis(50);
+    let scene = scene(|config| (config.routers.times.heartbeat, config.routers.times.silence) = (HEARTBEAT, HEARTBEAT * 20));
+    let answering = Enrolled::new(&scene.server);
+    run(async {
+        let mut silent = scene.router.online(&scene.server).await;
+        let mut answering_router = answering.online(&scene.server).await;
+        // `next_of` answers heartbeats, `ends` does not.
+        let answers = async {
+            for _ in 0..60 {
+                answering_router.next_of(common::HEARTBEAT).await;
+            }
+        };
+        let (ends, ()) = tokio::join!(silent.ends(), answers);
+        assert!(ends);
+        assert!(soon(|| scene.router.shown(&scene.server)["isOnline"] == false).await);
+        answering_router.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+    });
+}
+
+#[test]
+fn unanswered_routes_end_dials() {
+    let scene = scene(|config| config.routers.times.route = SHORT);
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        scene.hosted(&mut router, "terminator").await;
+        let request = router.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let frame = router.next_of(content::ROUTE).await;
+        let route = fabric::Route::decode(frame.body()).unwrap();
+        let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
+        assert_eq!((&unroute.circuit_id, unroute.now), (&route.circuit_id, true));
+        let answer = router.next_of(content::ERROR).await;
+        assert_eq!((answer.reply_for(), answer.u32(key::ERROR_CODE)), (Some(request), Some(1)));
+        assert_eq!(String::from_utf8_lossy(answer.body()), "a router did not answer in time");
+        // What it answers now is taken back.
+        let late = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, 0).flag(key::ROUTE_SUCCESS, true);
+        router.send(late.body(route.circuit_id.as_bytes())).await;
+        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, route.circuit_id);
+        assert_eq!(scene.server.admin.at(Base::Overkeep).get("/circuits").expect(200).total(), 0);
     });
 }
