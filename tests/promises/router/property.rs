@@ -1,126 +1,391 @@
-//! After any sequence of changes, every open circuit is allowed, and no circuit was closed that was allowed throughout.
+//! After any sequence of changes, exactly the allowed circuits and binds are open, and the traffic of every other circuit was undisturbed.
 
-use serde_json::json;
+use std::collections::HashMap;
+
+use serde_json::{Value as Json, json};
 
 use super::{
-    scene::{Member, Scene, run, soon},
-    sdk::{Conn, Options, Sdk},
+    people::{Person, bystander},
+    scene::{Scene, run, soon},
+    sdk::Options,
+    steady_traffic::Traffic,
 };
 use crate::harness::{Base, Rng, TestServer, encoded, fresh};
 
 const PEOPLE: usize = 4;
 const SERVICES: usize = 3;
+const SEEDS: u64 = 4;
 const STEPS: usize = 60;
+/// After so many steps nearly everything is allowed again.
+const STEPS_PER_RESET: usize = 5;
+const MAX_OPEN: usize = 16;
+
+/// The four kinds of policies that access depends on, and the members with their roles.
+const POLICIES: [(&str, &str, &[&str]); 4] = [
+    ("/service-policies", "Dial", &["identityRoles", "serviceRoles"]),
+    ("/service-policies", "Bind", &["identityRoles", "serviceRoles"]),
+    ("/edge-router-policies", "", &["identityRoles"]),
+    ("/service-edge-router-policies", "", &["serviceRoles"]),
+];
+
+/// The changes of which some must end circuits in these histories.
+const CAUSES: [&[&str]; 12] = [
+    &["Dial policy changed", "Dial policy deleted"],
+    &["Bind policy changed", "Bind policy deleted"],
+    &["edge router policy changed", "edge router policy deleted"],
+    &["service edge router policy changed", "service edge router policy deleted"],
+    &["posture checks of policies changed"],
+    &["posture reported"],
+    &["roles of an identity changed", "roles of a service changed"],
+    &["session of a client deleted", "session of a host deleted"],
+    &["API session deleted"],
+    &["identity disabled"],
+    &["identity deleted"],
+    &["service deleted"],
+];
+
+/// A service with its host.
+struct Service {
+    id: String,
+    host: Person,
+    /// The id of the session of its binding, if it is bound.
+    bound: Option<String>,
+}
+
+/// An open circuit.
+struct Open {
+    person: usize,
+    logins: usize,
+    service: usize,
+    /// The ids of the sessions of both ends.
+    sessions: [String; 2],
+    /// The ids of its channel and its connection.
+    ids: (String, u32),
+    traffic: Traffic,
+}
 
 struct Network<'h> {
     server: &'h TestServer,
-    dialler: Vec<Member>,
-    channels: Vec<Sdk>,
-    services: Vec<String>,
-    host: Member,
-    policies: Vec<String>,
-    open: Vec<(usize, usize, Conn)>,
+    people: Vec<Person>,
+    services: Vec<Service>,
+    /// The kind and the id of each policy.
+    policies: Vec<(usize, String)>,
+    check: String,
+    open: Vec<Open>,
+    bystanders: usize,
+    /// How many circuits ended because of a change, by the name of the change.
+    ended: HashMap<&'static str, usize>,
+}
+
+fn role(rng: &mut Rng) -> &'static str {
+    ["#red", "#green", "#all", "#all"][rng.below(4)]
+}
+
+fn attributes(rng: &mut Rng) -> Json {
+    [json!([]), json!(["red"]), json!(["green"])][rng.below(3)].clone()
 }
 
 impl Network<'_> {
-    /// Whether an identity may have a circuit to a service, according to explain.
-    fn is_allowed(&self, person: usize, service: usize) -> bool {
-        let verdict = |identity: &str, right: &str| {
-            let path = format!("/explain?identity={}&service={}&type={right}", encoded(identity), self.services[service]);
-            self.server.admin.at(Base::Overkeep).get(&path).expect(200).data()["verdict"] == true
-        };
-        verdict(&self.dialler[person].id, "Dial") && verdict(&self.host.id, "Bind")
+    /// Whether an identity may use a service, according to explain.
+    fn verdict(&self, person: &Person, service: usize, right: &str) -> bool {
+        let path = format!("/explain?identity={}&service={}&type={right}", encoded(&person.member.id), self.services[service].id);
+        !person.is_disabled && self.server.admin.at(Base::Overkeep).get(&path).expect(200).data()["verdict"] == true
     }
 
-    fn change(&mut self, rng: &mut Rng) {
-        let admin = &self.server.admin;
-        let role = |rng: &mut Rng| ["#red", "#green", "#all"][rng.below(3)];
-        match rng.below(6) {
-            0 | 1 => self.policies.push(self.server.service_policy("Dial", &[role(rng)], &[role(rng)])),
-            2 if !self.policies.is_empty() => {
-                let policy = self.policies.swap_remove(rng.below(self.policies.len()));
-                admin.delete(&format!("/service-policies/{policy}")).expect(200);
+    fn may_bind(&self, service: usize) -> bool {
+        self.verdict(&self.services[service].host, service, "Bind")
+    }
+
+    fn may_dial(&self, person: usize, service: usize) -> bool {
+        self.services[service].bound.is_some() && self.verdict(&self.people[person], service, "Dial")
+    }
+
+    /// A dialling or a hosting identity, and the service that it hosts.
+    fn somebody(&mut self, rng: &mut Rng) -> (&mut Person, Option<&mut Option<String>>) {
+        let number = rng.below(PEOPLE + SERVICES);
+        match self.people.get_mut(number) {
+            Some(person) => (person, None),
+            None => {
+                let service = &mut self.services[number - PEOPLE];
+                (&mut service.host, Some(&mut service.bound))
             }
-            3 => {
-                let roles = [json!([]), json!(["red"]), json!(["green"]), json!(["red", "green"])];
-                let path = format!("/identities/{}", self.dialler[rng.below(PEOPLE)].id);
-                admin.patch(&path, json!({ "roleAttributes": roles[rng.below(4)] })).expect(200);
-            }
-            4 => {
-                let roles = [json!([]), json!(["red"]), json!(["green"])];
-                let path = format!("/services/{}", self.services[rng.below(SERVICES)]);
-                admin.patch(&path, json!({ "roleAttributes": roles[rng.below(3)] })).expect(200);
-            }
-            _ if !self.policies.is_empty() => {
-                let path = format!("/service-policies/{}", self.policies[rng.below(self.policies.len())]);
-                let semantic = ["AllOf", "AnyOf"][rng.below(2)];
-                admin.patch(&path, json!({ "semantic": semantic, "identityRoles": [role(rng)] })).expect(200);
-            }
-            _ => {}
         }
     }
 
+    /// Changes one thing. Returns what it was.
+    fn change(&mut self, rng: &mut Rng) -> &'static str {
+        let (server, admin) = (self.server, &self.server.admin);
+        match rng.below(16) {
+            0..=2 => self.add_or_delete_policy(rng),
+            3 | 4 => {
+                let (kind, role) = (rng.below(POLICIES.len()), ["#red", "#green", "#all"][rng.below(3)]);
+                self.patch_policies(kind, |body, roles| roles.iter().for_each(|member| body[*member] = json!([role])));
+                ["Dial policy changed", "Bind policy changed", "edge router policy changed", "service edge router policy changed"][kind]
+            }
+            5 => {
+                let checks = [json!([]), json!(["#office"])][rng.below(2)].clone();
+                self.patch_policies(rng.below(2), |body, _| body["postureCheckRoles"] = checks.clone());
+                "posture checks of policies changed"
+            }
+            6 => {
+                let path = format!("/identities/{}", self.somebody(rng).0.member.id);
+                admin.patch(&path, json!({ "roleAttributes": attributes(rng) })).expect(200);
+                "roles of an identity changed"
+            }
+            7 => {
+                let path = format!("/services/{}", self.services[rng.below(SERVICES)].id);
+                admin.patch(&path, json!({ "roleAttributes": attributes(rng) })).expect(200);
+                "roles of a service changed"
+            }
+            8 if !self.open.is_empty() => self.delete_session(rng),
+            9 => {
+                let (person, bound) = self.somebody(rng);
+                let of = format!("identity = \"{}\"", person.member.id);
+                for id in admin.list("/api-sessions", &of, "").expect(200).each("id") {
+                    admin.delete(&format!("/api-sessions/{id}")).expect(200);
+                }
+                person.is_out();
+                bound.into_iter().for_each(|bound| *bound = None);
+                "API session deleted"
+            }
+            10 => {
+                let (person, bound) = self.somebody(rng);
+                admin.post(&format!("/identities/{}/disable", person.member.id), json!({ "durationMinutes": 0 })).expect(200);
+                person.is_out();
+                person.is_disabled = true;
+                bound.into_iter().for_each(|bound| *bound = None);
+                "identity disabled"
+            }
+            11 => {
+                let (person, bound) = self.somebody(rng);
+                admin.delete(&format!("/identities/{}", person.member.id)).expect(200);
+                let logins = person.logins + 1;
+                *person = Person { logins, ..Person::new(server, person.options, ["red", "green"][rng.below(2)]) };
+                // A new identity is logged in already.
+                bound.into_iter().for_each(|bound| *bound = None);
+                "identity deleted"
+            }
+            12 if rng.below(2) == 0 => {
+                let service = &mut self.services[rng.below(SERVICES)];
+                admin.delete(&format!("/services/{}", service.id)).expect(200);
+                (service.id, service.bound) = (new_service(server, ["red", "green"][rng.below(2)]), None);
+                "service deleted"
+            }
+            _ => {
+                let check = self.check.clone();
+                let (person, _) = self.somebody(rng);
+                if person.channel.is_some() {
+                    person.report(&check, ["good.example", "bad.example", "bad.example"][rng.below(3)]);
+                }
+                "posture reported"
+            }
+        }
+    }
+
+    /// Creates a policy of a kind that has one at most, and deletes one of any other kind.
+    fn add_or_delete_policy(&mut self, rng: &mut Rng) -> &'static str {
+        let kind = rng.below(POLICIES.len());
+        let (path, right, roles) = POLICIES[kind];
+        let of_kind: Vec<usize> = (0..self.policies.len()).filter(|number| self.policies[*number].0 == kind).collect();
+        if of_kind.len() > 1 {
+            let (_, id) = self.policies.swap_remove(of_kind[rng.below(of_kind.len())]);
+            self.server.admin.delete(&format!("{path}/{id}")).expect(200);
+            return ["Dial policy deleted", "Bind policy deleted", "edge router policy deleted", "service edge router policy deleted"]
+                [kind];
+        }
+        let mut body = json!({ "name": fresh("policy"), "semantic": "AnyOf" });
+        if right.is_empty() {
+            body["edgeRouterRoles"] = json!(["#all"]);
+        } else {
+            body["type"] = json!(right);
+        }
+        roles.iter().for_each(|member| body[*member] = json!([role(rng)]));
+        self.policies.push((kind, self.server.admin.post(path, body).expect(201).id()));
+        "policy created"
+    }
+
+    /// Changes every policy of a kind in the same way.
+    fn patch_policies(&self, kind: usize, set: impl Fn(&mut Json, &[&str])) {
+        let (path, _, roles) = POLICIES[kind];
+        let mut body = json!({});
+        set(&mut body, roles);
+        for (_, id) in self.policies.iter().filter(|(of, _)| *of == kind) {
+            self.server.admin.patch(&format!("{path}/{id}"), body.clone()).expect(200);
+        }
+    }
+
+    /// Allows everything to everybody with a role or to everybody, with or without the posture check, which everybody then passes.
+    fn reset_policies(&self, granted: &Json, checks: &Json) {
+        let everybody = self.people.iter().chain(self.services.iter().map(|service| &service.host));
+        everybody.filter(|person| person.channel.is_some()).for_each(|person| person.report(&self.check, "good.example"));
+        for (kind, (_, right, _)) in POLICIES.iter().enumerate() {
+            self.patch_policies(kind, |body, roles| {
+                body["semantic"] = json!("AnyOf");
+                roles.iter().for_each(|member| body[*member] = granted.clone());
+                if !right.is_empty() {
+                    body["postureCheckRoles"] = checks.clone();
+                }
+            });
+        }
+    }
+
+    fn delete_session(&mut self, rng: &mut Rng) -> &'static str {
+        let of = rng.below(self.open.len());
+        let end = rng.below(2);
+        let session = self.open[of].sessions[end].clone();
+        self.server.admin.delete(&format!("/sessions/{session}")).expect(200);
+        for open in &mut self.open {
+            // No session has this id, so that the circuit counts as forbidden.
+            open.sessions.iter_mut().filter(|id| **id == session).for_each(String::clear);
+        }
+        self.services.iter_mut().filter(|service| service.bound.as_ref() == Some(&session)).for_each(|service| service.bound = None);
+        ["session of a client deleted", "session of a host deleted"][end]
+    }
+
+    /// Binds a service if that is allowed.
+    async fn bind(&mut self, service: usize) {
+        if self.services[service].bound.is_none() {
+            self.services[service].host.channel(self.server, &self.check).await;
+            if self.may_bind(service) {
+                let hosted = &mut self.services[service];
+                let (id, token) = hosted.host.session(&hosted.id, "Bind").unwrap();
+                let host = hosted.host.channel.as_ref().unwrap().host(&token).await.unwrap();
+                tokio::spawn(host.echo());
+                hosted.bound = Some(id);
+            }
+        }
+    }
+
+    /// Dials, which succeeds exactly if it is allowed.
     async fn dial(&mut self, rng: &mut Rng) {
         let (person, service) = (rng.below(PEOPLE), rng.below(SERVICES));
-        let body = json!({ "serviceId": self.services[service], "type": "Dial" });
-        let session = self.dialler[person].caller.post("/sessions", body);
-        assert_eq!(session.status == 201, self.is_allowed(person, service));
-        if session.status == 201 {
-            let conn = self.channels[person].dial(session.data()["token"].as_str().unwrap()).await.unwrap();
-            self.open.push((person, service, conn));
+        self.bind(service).await;
+        self.people[person].channel(self.server, &self.check).await;
+        if self.open.len() == MAX_OPEN {
+            let open = self.open.swap_remove(rng.below(MAX_OPEN));
+            open.traffic.complete().await.close().await;
+        }
+        let is_allowed = self.may_dial(person, service);
+        let dialler = &self.people[person];
+        let sdk = dialler.channel.as_ref().unwrap();
+        let dialled = match dialler.session(&self.services[service].id, "Dial") {
+            Some((id, token)) => sdk.dial(&token).await.ok().map(|conn| (id, conn)),
+            None => None,
+        };
+        assert_eq!(dialled.is_some(), is_allowed);
+        if let Some((id, conn)) = dialled {
+            let sessions = [id, self.services[service].bound.clone().unwrap()];
+            let ids = (conn.sdk.welcome.text(0).unwrap().to_owned(), conn.id);
+            self.open.push(Open { person, logins: dialler.logins, service, sessions, ids, traffic: Traffic::on(conn) });
         }
     }
 
-    /// Waits until the forbidden circuits are closed, and drops them.
-    fn settle(&mut self) {
+    /// Waits until exactly the allowed circuits and binds are left, and looks at the traffic of all.
+    async fn settle(&mut self, change: &'static str) {
+        for service in 0..SERVICES {
+            if self.services[service].bound.is_some() && !self.may_bind(service) {
+                self.services[service].bound = None;
+            }
+        }
+        let mut verdicts = HashMap::new();
+        let mut is_allowed = |open: &Open| {
+            let is_bound = self.services[open.service].bound.as_ref() == Some(&open.sessions[1]);
+            is_bound
+                && self.people[open.person].logins == open.logins
+                && !open.sessions[0].is_empty()
+                && *verdicts.entry((open.person, open.service)).or_insert_with(|| self.may_dial(open.person, open.service))
+        };
+        let allowed: Vec<bool> = self.open.iter().map(&mut is_allowed).collect();
         let router = self.server.router();
-        let allowed: Vec<bool> = self.open.iter().map(|(person, service, _)| self.is_allowed(*person, *service)).collect();
-        let ids = |conn: &Conn| (conn.sdk.welcome.text(0).unwrap().to_owned(), conn.id);
-        let expected: Vec<_> = self.open.iter().zip(&allowed).filter(|(_, allowed)| **allowed).map(|((.., conn), _)| ids(conn)).collect();
+        let mut expected: Vec<_> =
+            self.open.iter().zip(&allowed).filter(|(_, allowed)| **allowed).map(|(open, _)| open.ids.clone()).collect();
+        expected.sort();
         let shown = || {
-            let clients = router.circuits().into_iter().filter_map(|circuit| circuit.client.channel);
-            clients.map(|end| (end.channel_id, end.connection)).collect::<Vec<_>>()
+            let clients =
+                router.circuits().into_iter().filter(|circuit| self.services.iter().any(|service| service.id == circuit.service_id));
+            let mut ids: Vec<_> =
+                clients.filter_map(|circuit| circuit.client.channel).map(|end| (end.channel_id, end.connection)).collect();
+            ids.sort();
+            ids
         };
-        let sorted = |mut list: Vec<(String, u32)>| {
-            list.sort();
-            list
-        };
-        let expected = sorted(expected);
-        assert!(soon(|| sorted(shown()) == expected), "{:?} instead of {expected:?}", shown());
-        let mut allowed = allowed.into_iter();
-        self.open.retain(|_| allowed.next().unwrap());
+        let binds = self.bystanders + self.services.iter().filter(|service| service.bound.is_some()).count();
+        assert!(soon(|| shown() == expected), "{change}: {:?} instead of {expected:?}", shown());
+        assert!(soon(|| router.traffic().binds == binds as u64), "{change}: {} binds instead of {binds}", router.traffic().binds);
+        assert!(soon(|| router.circuits().len() == expected.len() + self.bystanders), "{change}: a circuit of a deleted service stays");
+        let mut open = Vec::new();
+        for (one, is_allowed) in std::mem::take(&mut self.open).into_iter().zip(allowed) {
+            if is_allowed {
+                one.traffic.goes_on();
+                open.push(one);
+            } else {
+                one.traffic.ended().await;
+                *self.ended.entry(change).or_default() += 1;
+            }
+        }
+        self.open = open;
     }
 }
 
+fn role_of(number: usize) -> &'static str {
+    ["red", "green"][number % 2]
+}
+
+fn new_service(server: &TestServer, role: &str) -> String {
+    server.service(&fresh("service"), json!({ "encryptionRequired": false, "roleAttributes": [role] }))
+}
+
 #[test]
-fn open_circuits_are_always_allowed() {
-    for seed in 0..3 {
-        let scene = Scene::new();
-        let server = &scene.server;
+fn exactly_the_allowed_circuits_are_open() {
+    let mut ended = HashMap::new();
+    for seed in 0..SEEDS {
+        let server = Scene::new().server;
         run(async {
-            let services: Vec<_> =
-                (0..SERVICES).map(|_| server.service(&fresh("service"), json!({ "encryptionRequired": false }))).collect();
-            let dialler: Vec<_> = (0..PEOPLE).map(|_| Member::new(server, "person")).collect();
-            let host = Member::new(server, "host");
-            server.service_policy("Bind", &[&format!("@{}", host.id)], &["#all"]);
-            let hosting = host.connect(server, Options::GO).await;
-            for service in &services {
-                tokio::spawn(hosting.host(&host.session(service, "Bind")).await.unwrap().echo());
-            }
-            let mut channels = Vec::new();
-            for person in &dialler {
-                channels.push(person.connect(server, Options::GO).await);
-            }
-            let mut network = Network { server, dialler, channels, services, host, policies: Vec::new(), open: Vec::new() };
+            let body = json!({ "name": fresh("domain"), "typeId": "DOMAIN", "domains": ["good.example"], "roleAttributes": ["office"] });
+            let check = server.admin.post("/posture-checks", body).expect(201).id();
+            let bystanders = [bystander(&server).await, bystander(&server).await];
+            let of = |number: usize| if number.is_multiple_of(2) { Options::GO } else { Options::C };
+            let first_policy = |path: &str| server.admin.get(path).expect(200).each("id")[0].to_owned();
+            let mut network = Network {
+                server: &server,
+                people: (0..PEOPLE).map(|number| Person::new(&server, of(number), role_of(number))).collect(),
+                services: (0..SERVICES)
+                    .map(|number| Service {
+                        id: new_service(&server, role_of(number)),
+                        host: Person::new(&server, of(number), role_of(number)),
+                        bound: None,
+                    })
+                    .collect(),
+                policies: vec![(2, first_policy(POLICIES[2].0)), (3, first_policy(POLICIES[3].0))],
+                check,
+                open: Vec::new(),
+                bystanders: bystanders.len(),
+                ended: HashMap::new(),
+            };
+            network.policies.push((0, server.service_policy("Dial", &["#all"], &["#all"])));
+            network.policies.push((1, server.service_policy("Bind", &["#all"], &["#all"])));
             let mut rng = Rng::new(seed);
-            for _ in 0..STEPS {
-                if rng.below(2) == 0 {
-                    network.change(&mut rng);
-                } else {
+            for step in 0..STEPS {
+                if step % STEPS_PER_RESET == 0 {
+                    let number = step / STEPS_PER_RESET;
+                    let granted = [json!(["#all"]), json!(["#red", "#green"]), json!(["#red", "#green"])][number % 3].clone();
+                    network.reset_policies(&granted, &[json!([]), json!(["#office"])][number % 2]);
+                    network.settle("policies reset").await;
+                }
+                for _ in 0..3 {
                     network.dial(&mut rng).await;
                 }
-                network.settle();
+                let change = network.change(&mut rng);
+                network.settle(change).await;
+            }
+            for bystander in bystanders {
+                bystander.complete().await;
+            }
+            for (change, count) in network.ended {
+                *ended.entry(change).or_insert(0) += count;
             }
         });
+    }
+    for causes in CAUSES {
+        assert!(causes.iter().any(|cause| ended.contains_key(cause)), "{causes:?} ended no circuit: {ended:#?}");
     }
 }
