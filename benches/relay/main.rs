@@ -1,7 +1,7 @@
 //! The cost of traffic through the built-in router, beside floors of the same run: a relay of the same crates that only
 //! copies between TLS connections, and one TLS connection over the loopback interface.
 //!
-//! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos`. The router runs as a child
+//! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos stalled stampede`. The router runs as a child
 //! process, so that its CPU time is its own; clients and hosts run in this process and share the cores with it.
 //! `OVERKEEP_BENCH_DIR` names a directory on the disk to use. `OVERKEEP_BENCH_ZITI` names the `ziti` program of a Go router: the parts
 //! `bulk` and `dials` then run a second time over it, and `controllers` compares the controller with that of the same program.
@@ -12,6 +12,7 @@
 #[allow(dead_code, reason = "other benches need more of it")]
 #[path = "../flood/controller.rs"]
 mod controller;
+mod crowds;
 mod elsewhere;
 mod floor;
 mod parts;
@@ -47,7 +48,7 @@ fn main() {
     setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).expect("as many files as are allowed");
     let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
     let directory = TempDir::new_in(home).expect("a directory");
-    let stage = Stage::new(directory.path());
+    let mut stage = Stage::new(directory.path());
     let parts: [Part; 6] = [
         ("bulk", parts::bulk),
         ("dials", parts::dials),
@@ -61,6 +62,12 @@ fn main() {
     println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "floor", "router", "ratio");
     for (_, part) in parts.iter().filter(|(name, _)| is_asked(name)) {
         part(&stage);
+    }
+    // Each after a restart, so that the peak of memory is its own.
+    let crowds: [Part; 2] = [("stalled", crowds::stalled), ("stampede", crowds::stampede)];
+    for (_, crowd) in crowds.iter().filter(|(name, _)| is_asked(name)) {
+        stage = stage.restarted(directory.path());
+        crowd(&stage);
     }
     drop(stage);
     if let Some(program) = std::env::var_os("OVERKEEP_BENCH_ZITI").map(PathBuf::from) {

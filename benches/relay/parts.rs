@@ -70,7 +70,7 @@ pub fn bulk(stage: &Stage) {
 }
 
 /// Opens circuits, five per channel on each side.
-async fn ends(stage: &Stage, circuits: usize) -> Vec<(Conn, Conn)> {
+pub async fn ends(stage: &Stage, circuits: usize) -> Vec<(Conn, Conn)> {
     let mut ends = Vec::new();
     while ends.len() < circuits {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);

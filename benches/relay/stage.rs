@@ -43,8 +43,18 @@ pub struct User {
 
 impl Stage {
     pub fn new(directory: &Path) -> Self {
+        Self::on(Self::controller(directory), None)
+    }
+
+    fn controller(directory: &Path) -> Controller {
         // The idle channels are all of one identity.
-        Self::on(Controller::start(directory, &[("OVERKEEP_ROUTER_MAX_CHANNELS_PER_IDENTITY", "1000000")]), None)
+        Controller::start(directory, &[("OVERKEEP_ROUTER_MAX_CHANNELS_PER_IDENTITY", "1000000")])
+    }
+
+    /// Kills the controller and starts it again on its file, which is in this directory.
+    pub fn restarted(self, directory: &Path) -> Self {
+        drop(self.controller);
+        Self { controller: Self::controller(directory), ..self }
     }
 
     /// With a Go router instead of the controller's own; `program` is its executable.
@@ -84,11 +94,16 @@ impl Stage {
 
     /// A channel of a user.
     pub async fn channel(&self, user: &User) -> Sdk {
+        self.try_channel(user).await.unwrap()
+    }
+
+    /// The same; none if the connection is closed before the channel is open.
+    pub async fn try_channel(&self, user: &User) -> Option<Sdk> {
         let at = self.at();
-        let tcp = TcpStream::connect(at).await.unwrap();
-        tcp.set_nodelay(true).unwrap();
-        let stream = TlsConnector::from(user.tls.clone()).connect(ServerName::IpAddress(at.ip().into()), tcp).await.unwrap();
-        Sdk::connect(stream, &user.token, Options::GO).await.unwrap()
+        let tcp = TcpStream::connect(at).await.ok()?;
+        tcp.set_nodelay(true).ok()?;
+        let stream = TlsConnector::from(user.tls.clone()).connect(ServerName::IpAddress(at.ip().into()), tcp).await.ok()?;
+        Sdk::connect(stream, &user.token, Options::GO).await.ok()
     }
 
     /// A channel that hosts the service.
