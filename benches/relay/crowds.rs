@@ -2,7 +2,10 @@
 
 use std::{
     fs,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -42,18 +45,21 @@ pub fn stalled(stage: &Stage) {
         let mut filling = Vec::with_capacity(STALLED);
         let (dialed, accepted): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
         accepted.iter().for_each(|conn| conn.sdk.pause());
+        let sent = Arc::<AtomicUsize>::default();
         for conn in dialed {
+            let sent = sent.clone();
             filling.push(tokio::spawn(async move {
                 loop {
                     conn.send(&[0; CHUNK]).await;
+                    sent.fetch_add(1, Ordering::Relaxed);
                 }
             }));
         }
-        // Until it grows no more.
-        let mut memory = 0.0;
-        while stage.controller.memory() > memory {
-            memory = stage.controller.memory();
-            sleep(Duration::from_secs(3)).await;
+        // Until nothing more is taken. The system's buffers fill up first.
+        let mut before_pause = usize::MAX;
+        while sent.load(Ordering::Relaxed) != before_pause {
+            before_pause = sent.load(Ordering::Relaxed);
+            sleep(Duration::from_secs(5)).await;
         }
         let most = (peak(stage.controller.id()) - before) / MIB;
         row("memory of 1,000 stalled circuits, MiB, their bound as floor", 64.0, most, None);
@@ -118,5 +124,5 @@ pub fn stampede(stage: &Stage) {
 
 /// Waits until the channels of earlier work are closed.
 fn sleep_until_quiet(stage: &Stage) {
-    stage.runtime.block_on(sleep(Duration::from_secs(2)));
+    stage.runtime.block_on(async { sleep(Duration::from_secs(2)).await });
 }
