@@ -17,7 +17,6 @@ class FaultProxy:
         self.server, self.held, self.rate, self.left = (host, int(port)), set(), None, {}
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        self.forwarded = dict.fromkeys((UP, DOWN), 0)
         threading.Thread(target=self.accept, daemon=True).start()
 
     def partition(self, *directions):
@@ -65,7 +64,6 @@ class FaultProxy:
                     target.sendall(piece[:self.left.pop(direction)])
                     break
                 target.sendall(piece)
-                self.forwarded[direction] += len(piece)
                 if rate := self.rate:
                     time.sleep(len(piece) / rate)
         while direction in self.held:

@@ -14,7 +14,7 @@ const EVER = '36500d';
 // The kinds of the records whose ids the items have.
 const RECORDS = {
   'identity-certificate': 'identities', 'edge-router-certificate': 'edge-routers', 'transit-router-certificate': 'transit-routers',
-  enrollment: 'enrollments', ca: 'cas', 'external-jwt-signer': 'external-jwt-signers', 'api-token': 'api-tokens',
+  ca: 'cas', 'external-jwt-signer': 'external-jwt-signers', 'api-token': 'api-tokens',
 };
 
 /** The page that shows an item: its record, or the one for maintenance. */
