@@ -1,6 +1,6 @@
 // Who may reach what: the map, the answers and their edits.
 
-import { expect, open, signedIn } from '../browser.mjs';
+import { check, expect, open, signedIn } from '../browser.mjs';
 
 const MAX_RATIO = 6; // of the times that the map takes with many and with few identities
 
@@ -25,6 +25,24 @@ export async function explain(browser, ask, ids) {
   await page.getByRole('link', { name: 'alice-dial-builds' }).waitFor();
   await page.getByText('Changed. The answer was updated.').waitFor();
   expect((await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'the edit gives the right');
+  await page.context().close();
+}
+
+/** In a narrow window the map is a list of relations, each of which leads to its explanation with the keyboard alone. */
+export async function narrow(browser) {
+  const page = await signedIn(browser, 360, 'light');
+  await open(page, '#/access/map');
+  const pair = page.locator('.relations').getByRole('button', { name: /^#sales may dial/ }).first();
+  await pair.waitFor();
+  await check(page, 'the map in a narrow window', true);
+  await pair.focus();
+  await page.keyboard.press('Enter');
+  await page.locator('.verdict').waitFor();
+  expect(/identity=.+&service=.+/.test(await page.evaluate(() => location.hash)), 'a relation leads to the explanation of a pair');
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await open(page, '#/access/map');
+  await page.locator('.map').waitFor();
+  expect(!(await page.locator('.relations').isVisible()), 'a wide window shows lines in place of the list');
   await page.context().close();
 }
 

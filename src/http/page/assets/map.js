@@ -3,7 +3,7 @@
 // controller's access engine, so the number of records does not matter here.
 
 import { html, useEffect, useMemo, useRef, useState } from './vendor/htm-preact.js';
-import { each, list, literal } from './api.js';
+import { each, list, literal, query } from './api.js';
 import { kind as kindBy } from './kinds.js';
 import { texts } from './texts.js';
 import { Dialog, Empty, Icon, Loading, Problem, Reference, useCalm, useLoad } from './parts.js';
@@ -13,6 +13,7 @@ const t = texts.access;
 const MAX_POLICIES = 40;
 const MAX_PAGE = 500;
 const MAX_ROUTERS = 6;
+const MAX_PAIRS = 20;
 const ROW = 46;
 const GAP = 10;
 const SPACE = 56; // between columns, as in the style sheet
@@ -77,7 +78,7 @@ function draw({ policies, who, what, reached, routers, over }) {
     return ranks.reduce((sum, value) => sum + value, 0) / (ranks.length || 1);
   };
   for (const column of [left, right]) column.sort((a, b) => mean(a.id) - mean(b.id));
-  return { columns: [left, middle, right, last], edges };
+  return { columns: [left, middle, right, last], edges, label };
 }
 
 /** All nodes on a path through a node, to the left and to the right. */
@@ -122,6 +123,26 @@ function Node({ node, dim, onOver, onOpen }) {
   const props = { title: node.label, class: `node ${node.tone} ${dim ? 'dim' : ''}`, onMouseEnter: () => onOver(node.id), onMouseLeave: () => onOver(null), onFocus: () => onOver(node.id), onBlur: () => onOver(null) };
   if (node.policy || node.router) return html`<a ...${props} href=${`#/${node.kind}/${(node.policy || node.router).id}`}>${inner}</a>`;
   return html`<button type="button" ...${props} onClick=${() => onOpen(node)}>${inner}</button>`;
+}
+
+/** The relations of a policy as a list, for windows that are too narrow for lines. A pair leads to the explanation for the first member of each group. */
+function Relations({ policies, name }) {
+  const [error, setError] = useState(null);
+  const explain = async (policy, who, what) => {
+    const first = (side, role) => list(`/service-policies/${policy.id}/${side}`, { filter: members(role), sort: 'name', limit: 1 }).then(({ rows }) => rows[0]?.id);
+    try {
+      const [identity, service] = await Promise.all([first('identities', who), first('services', what)]);
+      location.hash = `#/access/ask?${query({ identity, service })}`;
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  const pairs = policy => (policy.identityRoles || []).flatMap(who => (policy.serviceRoles || []).map(what => [who, what]));
+  return html`<section class="relations"><h2>${t.relations}</h2><${Problem} error=${error} />
+    ${policies.map(policy => html`<h3 key=${policy.id}><a href=${`#/service-policies/${policy.id}`}>${policy.name}</a></h3><ul class="plain">${pairs(policy).slice(0, MAX_PAIRS).map(([who, what]) => html`
+      <li key=${`${who} ${what}`}><button type="button" class="button" onClick=${() => explain(policy, who, what)}>${t.relation(name(who, t.everybody), policy.type, name(what, t.everything))}</button></li>`)}</ul>
+      ${pairs(policy).length > MAX_PAIRS && html`<p class="faint">${texts.preview.others(pairs(policy).length - MAX_PAIRS)}</p>`}`)}
+  </section>`;
 }
 
 /** The width of the map, measured so that the lines meet the nodes at any width. */
@@ -169,6 +190,7 @@ export function AccessMap() {
     ${found && !found.policies.length && html`<${Empty} title=${calm ? texts.list.emptyFiltered : t.empty}>${!calm && html`<p>${t.emptyHint}</p><a class="button main" href="#/service-policies/_new">${texts.list.create(kindBy('service-policies').one)}</a>`}<//>`}
     ${drawn && found.policies.length > 0 && html`
       ${found.total > found.policies.length && html`<p class="faint">${t.showing(found.policies.length, found.total)}</p>`}
+      <${Relations} policies=${found.policies} name=${drawn.label} />
       <div class="map">${width > 0 && html`<${Lines} columns=${drawn.columns} edges=${drawn.edges} width=${width} lit=${lit} />`}
         ${drawn.columns.map((nodes, column) => html`<section><h2>${t.columns[column]}</h2><ul>${nodes.map(node => html`<li key=${node.id}><${Node} node=${node} dim=${lit && !lit.has(node.id)} onOver=${setOver} onOpen=${setOpen} /></li>`)}</ul></section>`)}
       </div>`}

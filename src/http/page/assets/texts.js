@@ -220,6 +220,8 @@ export const texts = {
     request: 'The request',
     states: { ready: 'can log in', disabled: 'disabled', locked: 'temporarily locked', neverEnrolled: 'has not enrolled yet', noCredential: 'has no credential', notAllowed: 'has credentials, but its auth policy allows none of them' },
     search: 'Narrow the map by a name or a role',
+    relations: 'Who reaches what',
+    relation: (who, type, what) => `${who} ${type === 'Bind' ? 'may host' : 'may dial'} ${what}`,
     searchMembers: 'Search by a part of the name',
     all: 'all roles required',
     policy: (type, who, what) => `${who.toLocaleString()} may ${type === 'Bind' ? 'host' : 'dial'} ${what.toLocaleString()}`,
