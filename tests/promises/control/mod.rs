@@ -8,6 +8,7 @@ mod connection;
 mod controller_restarts;
 mod faults;
 mod links;
+mod mass_reconnect;
 mod measurements;
 mod mock;
 mod mock_link;
