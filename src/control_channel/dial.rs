@@ -25,8 +25,9 @@ use crate::{
 
 /// Terminators that are tried for one dial.
 const ATTEMPTS: u32 = 2;
-/// Additional attempts over a link that its router does not know yet, and the pause before each.
-const EARLY_ATTEMPTS: u32 = 30;
+/// Additional attempts over a link that its router does not know yet. With the pauses before them they take three seconds.
+const EARLY_ATTEMPTS: u32 = 5;
+/// The first of these pauses; each is twice the one before.
 const EARLY: Duration = Duration::from_millis(100);
 /// Maximum bytes of the data of an SDK that are passed on to the host with a route.
 const MAX_PEER_DATA: usize = 32 << 10;
@@ -154,7 +155,7 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
         return Err(Failure::encryption("encryption required on service, initiator did not send public header"));
     }
     let (mut tried, mut last) = (Vec::new(), None);
-    let (mut attempt, mut attempts) = (0, ATTEMPTS);
+    let (mut attempt, mut attempts, mut pause) = (0, ATTEMPTS, EARLY);
     while attempt < attempts {
         let wanted = DialTarget { instance: request.instance, sticky: request.sticky(), tried: &tried };
         let candidate = match candidates::choose(core, circuit, &grant, &wanted)? {
@@ -178,7 +179,8 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
                 let mut links = candidate.path.links.iter().filter_map(|link| core.links.find(link));
                 if failed.is_invalid_link && links.any(|link| link.is_new()) && attempts < ATTEMPTS + EARLY_ATTEMPTS {
                     attempts += 1;
-                    sleep(EARLY).await;
+                    sleep(pause).await;
+                    pause *= 2;
                 } else if failed.is_of_host || candidate.path.links.is_empty() {
                     tried.push(candidate.record.id.to_string());
                 }

@@ -5,7 +5,10 @@
 //! are therefore told that the API session has ended, and a moment later that there is such an API session again: all circuits and terminators
 //! of the SDK end, and it connects again.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 
@@ -13,6 +16,9 @@ use crate::{
     clock::Timestamp,
     entity::{ApiSession, Id, Record, Session},
 };
+
+/// A router that still answers heartbeats so long after it was told has received it: otherwise its connection would have been closed.
+const CONFIRMED: Duration = Duration::from_secs(60);
 
 /// What is known of the time before the start.
 pub(crate) struct EarlierCircuits {
@@ -25,17 +31,27 @@ pub(crate) struct EarlierCircuits {
 struct State {
     /// Routers that were started during this run. They have no earlier circuits.
     started: HashSet<String>,
-    /// What has ended since the start.
+    /// What has ended since the start, each once: the earlier circuits of an API session end together.
     ended: Vec<Ended>,
-    /// The number of entries of `ended` that each router was told.
-    told: HashMap<String, usize>,
+    known: HashSet<String>,
+    /// What each router was told.
+    told: HashMap<String, Told>,
+}
+
+/// How many entries of `ended` a router was told.
+struct Told {
+    confirmed: usize,
+    count: usize,
+    at: Instant,
+    /// The number of the connection.
+    connection: u64,
 }
 
 /// Whose sessions from before the start have ended.
 #[derive(Clone)]
 pub(crate) enum Ended {
     Of(Id<ApiSession>),
-    /// Very many sessions ended at once, and it is not known which.
+    /// Very many sessions for a service ended at once, and it is not known whose.
     Some,
 }
 
@@ -49,29 +65,97 @@ impl EarlierCircuits {
         self.state.lock().started.insert(router.to_owned());
     }
 
-    /// Records that a session has ended. Returns whether it is from before the start.
+    /// Records that a session has ended. Returns whether routers are to be told.
     pub(crate) fn session_ended(&self, session: &Record<Session>) -> bool {
-        let is_earlier = session.created_at <= self.start;
-        if is_earlier {
-            self.state.lock().ended.push(Ended::Of(session.spec.api_session_id.clone()));
+        session.created_at <= self.start && self.record(Ended::Of(session.spec.api_session_id.clone()))
+    }
+
+    /// Records that very many sessions for a service have ended at once. Returns whether routers are to be told.
+    pub(crate) fn some_ended(&self) -> bool {
+        self.record(Ended::Some)
+    }
+
+    fn record(&self, ended: Ended) -> bool {
+        let mut state = self.state.lock();
+        let is_complete = matches!(state.ended.last(), Some(Ended::Some));
+        let is_new = match &ended {
+            _ if is_complete => false,
+            Ended::Of(id) => state.known.insert(id.to_string()),
+            Ended::Some => true,
+        };
+        if is_new {
+            state.ended.push(ended);
         }
-        is_earlier
+        is_new
     }
 
-    /// Records that very many sessions have ended at once.
-    pub(crate) fn some_ended(&self) {
-        self.state.lock().ended.push(Ended::Some);
+    /// What a router was not told yet on this connection or, with certainty, on an earlier one, and how many entries it knows then. Nothing if
+    /// it cannot have earlier circuits.
+    pub(crate) fn untold(&self, router: &str, connection: u64) -> (Vec<Ended>, usize) {
+        let State { started, ended, told, .. } = &*self.state.lock();
+        let count = match told.get(router) {
+            _ if started.contains(router) => ended.len(),
+            Some(told) if told.connection == connection => told.count,
+            Some(told) => told.confirmed,
+            None => 0,
+        };
+        (ended.get(count..).unwrap_or_default().to_vec(), ended.len())
     }
 
-    /// What a router was not told yet; nothing if it cannot have earlier circuits.
-    pub(crate) fn untold(&self, router: &str) -> Vec<Ended> {
-        let State { started, ended, told } = &*self.state.lock();
-        let count = if started.contains(router) { ended.len() } else { told.get(router).copied().unwrap_or_default() };
-        ended.get(count..).unwrap_or_default().to_vec()
+    /// Records that a router was told the first entries, up to this number.
+    pub(crate) fn told(&self, router: &str, connection: u64, count: usize) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        let told = state.told.entry(router.to_owned()).or_insert(Told { confirmed: 0, count: 0, at: now, connection });
+        *told = Told { count, at: now, connection, ..*told };
     }
 
-    /// Records that a router was told of so many more.
-    pub(crate) fn told(&self, router: &str, more: usize) {
-        *self.state.lock().told.entry(router.to_owned()).or_default() += more;
+    /// Records that a router has answered a heartbeat.
+    pub(crate) fn heartbeat_answered(&self, router: &str, connection: u64) {
+        let mut state = self.state.lock();
+        let told = state.told.get_mut(router).filter(|told| told.connection == connection && told.at.elapsed() > CONFIRMED);
+        told.into_iter().for_each(|told| told.confirmed = told.count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(earlier: &EarlierCircuits, id: &str) -> bool {
+        earlier.record(Ended::Of(Id::from_text(id)))
+    }
+
+    #[test]
+    fn unconfirmed_ends_are_told_again() {
+        let earlier = EarlierCircuits::new(Timestamp::from_millis(0));
+        assert!(ended(&earlier, "a") && !ended(&earlier, "a"), "each once");
+        let (untold, count) = earlier.untold("router", 1);
+        assert_eq!((untold.len(), count), (1, 1));
+        earlier.told("router", 1, count);
+        earlier.heartbeat_answered("router", 1);
+        assert!(earlier.untold("router", 1).0.is_empty(), "told on this connection");
+        assert_eq!(earlier.untold("router", 2).0.len(), 1, "the connection may have been dead");
+        earlier.state.lock().told.get_mut("router").unwrap().at -= CONFIRMED;
+        earlier.heartbeat_answered("router", 2);
+        assert_eq!(earlier.untold("router", 2).0.len(), 1, "another connection confirms nothing");
+        earlier.heartbeat_answered("router", 1);
+        assert!(earlier.untold("router", 2).0.is_empty(), "confirmed");
+        assert!(ended(&earlier, "b"));
+        assert_eq!(earlier.untold("router", 2).0.len(), 1);
+    }
+
+    #[test]
+    fn started_routers_are_told_nothing() {
+        let earlier = EarlierCircuits::new(Timestamp::from_millis(0));
+        earlier.router_started("router");
+        assert!(ended(&earlier, "a") && earlier.untold("router", 1).0.is_empty());
+        assert_eq!(earlier.untold("another", 1).0.len(), 1);
+    }
+
+    #[test]
+    fn after_a_mass_end_nothing_is_left() {
+        let earlier = EarlierCircuits::new(Timestamp::from_millis(0));
+        assert!(earlier.some_ended() && !earlier.some_ended() && !ended(&earlier, "a"));
     }
 }

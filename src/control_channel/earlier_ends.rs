@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use tokio::time::sleep;
+use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
     answers::api_sessions_removed,
@@ -16,28 +16,29 @@ use crate::{
     error::Result,
 };
 
-/// Ends the earlier circuits at a router whose sessions have ended.
-///
-/// # Errors
-/// The store cannot be read.
-pub(crate) fn end(core: &Arc<Core>, connection: &Arc<RouterConnection>) -> Result<()> {
-    let ended = core.earlier.untold(&connection.router);
+/// Ends the earlier circuits at a router whose sessions have ended. A router where this fails is disconnected; they end when it connects again.
+pub(crate) async fn end(core: Arc<Core>, connection: Arc<RouterConnection>) {
+    let (ended, count) = core.earlier.untold(&connection.router, connection.number);
     if ended.is_empty() {
-        return Ok(());
+        return;
     }
-    let api_sessions = affected(core, &ended)?;
+    let reader = core.clone();
+    let api_sessions = match spawn_blocking(move || affected(&reader, &ended)).await {
+        Ok(Ok(api_sessions)) => api_sessions,
+        failed => {
+            tracing::warn!(router = %connection.router, ?failed, "API sessions cannot be read");
+            return connection.close();
+        }
+    };
     tracing::info!(router = %connection.router, count = api_sessions.len(), "circuits from before the start end with their access");
     for some in api_sessions.chunks(CHUNK) {
         connection.send(api_sessions_removed(some.iter().map(|(_, token)| token.clone()).collect()));
     }
-    core.earlier.told(&connection.router, ended.len());
+    core.earlier.told(&connection.router, connection.number, count);
     // Routers process messages about API sessions side by side.
-    let core = core.clone();
-    tokio::spawn(async move {
-        sleep(core.times.ending).await;
-        api_sessions.into_iter().for_each(|(id, _)| core.sync.record(Notice::Added(Id::from_text(id))));
-    });
-    Ok(())
+    sleep(core.times.ending).await;
+    let ids = api_sessions.into_iter().map(|(id, _)| Id::from_text(id));
+    core.sync.record(Notice::AddedAgain(connection.number, ids.collect()));
 }
 
 /// The ids of the API sessions that are meant and still exist, with their tokens. Routers are told elsewhere of those that have ended.

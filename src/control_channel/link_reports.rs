@@ -46,9 +46,9 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
 /// Handles the report of a router that a link is lost or is a duplicate. The router must be at an end of the link.
 ///
 /// A report without an iteration follows a route over a link that the router does not know. The router that has accepted a new link may only
-/// not know it yet: closing the link would cost five seconds, until it is dialled again.
+/// not know it yet: closing the link would cost five seconds, until it is dialled again. The built-in router reports only losses.
 pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
-    let is_of_route = fault.subject() == FaultSubject::Link && fault.iteration == 0;
+    let is_of_route = fault.subject() == FaultSubject::Link && fault.iteration == 0 && connection.router != EdgeRouter::BUILT_IN;
     let is_new_here = |link: Link| link.destination == connection.router && link.is_new();
     if is_of_route && core.links.find(&fault.id).is_some_and(is_new_here) {
         return tracing::debug!(router = %connection.router, link = fault.id, "a router does not know a new link yet");

@@ -54,6 +54,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         }
         if frame.u64(common_key::HEARTBEAT_ECHO).is_some() {
             connection.heartbeat_answered();
+            core.earlier.heartbeat_answered(&connection.router, connection.number);
         }
         match frame.content_type() {
             common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),

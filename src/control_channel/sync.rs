@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     authentication::fingerprints_of,
-    entity::{ApiSession, AuthQuery, Authenticator, Entity, FactsExt, Record, Session, SessionCertificate},
+    entity::{ApiSession, AuthQuery, Authenticator, Entity, FactsExt, Id, Record, Session, SessionCertificate},
     error::Result,
     frame::{Builder, Frame},
     store::{Event, Read},
@@ -37,9 +37,9 @@ const MAX_TOKENS: usize = 20_000;
 pub(crate) fn on_commit(core: &Core, event: &Event) {
     let has_earlier_ended = match event.of::<Session>() {
         Some((Some(old), None)) => core.earlier.session_ended(old),
-        _ if event.tombstone.is_some() && event.kind == Session::KIND => {
-            core.earlier.some_ended();
-            true
+        // The sessions of an API session end in such numbers with it, and routers are told of that.
+        _ if event.kind == Session::KIND && event.tombstone.as_ref().is_some_and(|tombstone| tombstone.field != "apiSession") => {
+            core.earlier.some_ended()
         }
         _ => false,
     };
@@ -95,13 +95,26 @@ pub(crate) async fn run(core: Arc<Core>) {
             followers.retain(|_, follower| !follower.connection.is_closed());
             match notice {
                 Notice::Begin(connection) => {
-                    end_earlier(&core, &connection);
+                    tokio::spawn(earlier_ends::end(core.clone(), connection.clone()));
                     followers.insert(connection.number, follow(&core, connection));
                 }
-                Notice::EarlierEnded => followers.values().for_each(|follower| end_earlier(&core, &follower.connection)),
+                Notice::EarlierEnded => followers.values().for_each(|follower| {
+                    tokio::spawn(earlier_ends::end(core.clone(), follower.connection.clone()));
+                }),
+                Notice::AddedAgain(connection, ids) => {
+                    if let Some(follower) = followers.get(&connection) {
+                        match added_again(&core, &ids) {
+                            Ok(messages) => messages.iter().for_each(|message| send(follower, message)),
+                            Err(error) => {
+                                tracing::warn!(router = %follower.connection.router, %error, "API sessions cannot be read");
+                                follower.connection.close();
+                            }
+                        }
+                    }
+                }
                 Notice::Everything => followers.values_mut().for_each(|follower| *follower = follow(&core, follower.connection.clone())),
                 notice => match messages(&core, notice) {
-                    Ok(messages) => messages.iter().for_each(|message| send_to_all(&followers, message)),
+                    Ok(messages) => messages.iter().for_each(|message| followers.values().for_each(|follower| send(follower, message))),
                     Err(error) => {
                         tracing::warn!(%error, "a change cannot be sent to routers; they get a full state again");
                         core.sync.record(Notice::Everything);
@@ -113,21 +126,26 @@ pub(crate) async fn run(core: Arc<Core>) {
     }
 }
 
-/// Ends circuits from before the start of the controller. A router where this fails is disconnected; they end when it connects again.
-fn end_earlier(core: &Arc<Core>, connection: &Arc<RouterConnection>) {
-    if let Err(error) = earlier_ends::end(core, connection) {
-        tracing::warn!(router = %connection.router, %error, "API sessions cannot be read");
-        connection.close();
+fn send(follower: &Follower, message: &Frame) {
+    if let Err(mpsc::error::TrySendError::Full(_)) = follower.changes.try_send(message.clone()) {
+        tracing::warn!(router = %follower.connection.router, "a router that does not read changes is disconnected");
+        follower.connection.close();
     }
 }
 
-fn send_to_all(followers: &HashMap<u64, Follower>, message: &Frame) {
-    for follower in followers.values() {
-        if let Err(mpsc::error::TrySendError::Full(_)) = follower.changes.try_send(message.clone()) {
-            tracing::warn!(router = %follower.connection.router, "a router that does not read changes is disconnected");
-            follower.connection.close();
+/// The messages that add API sessions which still exist.
+fn added_again(core: &Core, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
+    let mut messages = Vec::new();
+    for some in ids.chunks(CHUNK) {
+        let sessions = core.parts.rights.store.read(|tx| {
+            let encoded = some.iter().map(|id| tx.find(id)?.map_or(Ok(None), |session| encoded(tx, &session)));
+            encoded.filter_map(Result::transpose).collect::<Result<Vec<_>>>()
+        })?;
+        if !sessions.is_empty() {
+            messages.push(added(sessions, false, (0, true, &core.sync.id())));
         }
     }
+    Ok(messages)
 }
 
 fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
@@ -137,7 +155,7 @@ fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
         vec![Builder::new(content::API_SESSION_UPDATED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, "").body(&body)]
     };
     Ok(match notice {
-        Notice::Begin(_) | Notice::Everything | Notice::EarlierEnded => Vec::new(),
+        Notice::Begin(_) | Notice::Everything | Notice::EarlierEnded | Notice::AddedAgain(..) => Vec::new(),
         Notice::Added(id) => match store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))? {
             Some(session) => vec![added(vec![session], false, (0, true, &core.sync.id()))],
             None => Vec::new(),

@@ -36,6 +36,8 @@ pub(crate) enum Notice {
     ApiSessionRemoved(String),
     /// A session from before the start of the controller has ended.
     EarlierEnded,
+    /// API sessions that one router, named by the number of its connection, was told to end although they go on.
+    AddedAgain(u64, Vec<Id<ApiSession>>),
     /// By id.
     SessionsRemoved(Vec<String>),
 }
@@ -77,7 +79,7 @@ impl Sync {
         }
         if notices.len() > MAX_NOTICES {
             notices.retain(|notice| matches!(notice, Notice::Begin(_)));
-            notices.push(Notice::Everything);
+            notices.extend([Notice::Everything, Notice::EarlierEnded]);
         }
         drop(notices);
         self.added.notify_one();
