@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_mass_end_nothing_is_left() {
+    fn mass_ends_are_told_once() {
         let earlier = EarlierCircuits::new(Timestamp::from_millis(0));
         assert!(earlier.some_ended() && !earlier.some_ended() && !ended(&earlier, "a"));
     }

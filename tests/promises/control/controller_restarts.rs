@@ -1,12 +1,13 @@
 //! Circuits that outlive a restart of the controller end with their access.
 
 use overkeep::testing::control_channel::message::{content, edge};
+use serde_json::json;
 
 use super::{
     circuits::Scene,
     mock::{MockRouter, run},
 };
-use crate::harness::TestServer;
+use crate::harness::{TestServer, fresh};
 
 /// A router with an open circuit, and the controller that was started after the one that set the circuit up was killed.
 async fn outlived(scene: &Scene) -> TestServer {
@@ -67,9 +68,11 @@ fn earlier_circuits_end_at_absent_routers() {
         router.answer_hello(&hello, false).await;
         assert_eq!(ended(&mut router).await, [scene.client.token()]);
         drop(router);
-        // It is told once.
+        // Nothing confirms that it has heard.
         let mut router = scene.router.reconnect(&server).await;
-        router.introduce().await;
+        let hello = router.next_of(content::SERVER_HELLO).await;
+        router.answer_hello(&hello, false).await;
+        assert_eq!(ended(&mut router).await, [scene.client.token()]);
         delete(&server, &scene.bind);
         assert_eq!(ended(&mut router).await, [scene.host.token()]);
     });
@@ -85,10 +88,44 @@ fn only_earlier_circuits_end_so() {
         let mut started = scene.router.reconnect(&server).await;
         started.introduce().await;
         delete(&server, &scene.dial);
-        let removed: edge::Removed = started.receive(content::SESSION_REMOVED).await;
+        let removed = loop {
+            let frame = started.next().await.unwrap();
+            match frame.content_type() {
+                content::SESSION_REMOVED => break decoded::<edge::Removed>(frame.body()),
+                other => assert_ne!(other, content::API_SESSION_REMOVED, "a router that was started anew"),
+            }
+        };
         assert_eq!(removed.ids.len(), 1);
         server.admin.delete(&format!("/identities/{}", scene.host.id)).expect(200);
         let removed: edge::Removed = started.receive(content::API_SESSION_REMOVED).await;
         assert_eq!(removed.tokens, [scene.host.token()], "the first one: its identity was deleted");
+    });
+}
+
+#[test]
+fn mass_ends_concern_nobody_else() {
+    let scene = Scene::new();
+    run(async {
+        // More sessions than are deleted one by one.
+        for number in 0..210 {
+            let service = scene.server.service(&fresh(&format!("mass-{number}")), json!({}));
+            scene.server.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{service}")]);
+            scene.server.allow_service_over(&scene.client.id, &service, &scene.router.id);
+            scene.client.session(&service, "Dial");
+        }
+        let server = outlived(&scene).await;
+        let mut router = scene.router.reconnect(&server).await;
+        router.introduce().await;
+        server.admin.delete(&format!("/identities/{}", scene.client.id)).expect(200);
+        // The host's session ends afterwards.
+        server.admin.delete(&format!("/identities/{}", scene.host.id)).expect(200);
+        let mut removed = Vec::new();
+        while !removed.contains(&scene.host.token().to_owned()) {
+            let frame = router.next().await.unwrap();
+            if frame.content_type() == content::API_SESSION_REMOVED {
+                removed.extend(decoded::<edge::Removed>(frame.body()).tokens);
+            }
+        }
+        assert_eq!(removed, [scene.client.token(), scene.host.token()]);
     });
 }
