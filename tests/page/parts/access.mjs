@@ -81,6 +81,23 @@ export async function large(browser, ask) {
   await page.getByRole('dialog').getByRole('searchbox').fill('sales-4321');
   await page.getByRole('dialog').getByText('1 member', { exact: true }).waitFor();
   await page.keyboard.press('Escape');
+  // The list of who may reach a service is searched and paged by the controller.
+  await ask('POST', '/services', { name: 'for sales', encryptionRequired: true });
+  const service = (await ask('GET', `/services?${new URLSearchParams({ filter: 'name = "for sales"' })}`))[0].id;
+  await ask('POST', '/service-policies', { name: 'sales reaches one', type: 'Dial', semantic: 'AnyOf', identityRoles: ['#sales'], serviceRoles: [`@${service}`] });
+  await open(page, `#/access/ask?service=${service}`);
+  await page.getByText(/1–100 of 5,00\d/).waitFor();
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByText(/101–200 of 5,00\d/).waitFor();
+  await page.getByRole('searchbox', { name: 'Search by a part of the name' }).fill('sales-4321');
+  await page.locator('#content ul.plain').getByRole('link', { name: 'sales-4321' }).waitFor();
+  expect(await page.locator('#content ul.plain > li').count() === 1, 'a search among those who may reach a service finds one');
+  for (let index = 0; index < 7; index++) await ask('POST', '/edge-routers', { name: `another router ${index}` });
+  await open(page, '#/access/map');
+  await page.getByText(/^Showing 6 of \d+ edge routers/).waitFor();
+  await page.getByRole('link', { name: 'All edge routers' }).click();
+  await page.waitForFunction(() => location.hash === '#/edge-routers');
+  await open(page, '#/access/map');
   const policy = name => ask('POST', '/service-policies', { name, type: 'Dial', semantic: 'AnyOf', identityRoles: ['#few'], serviceRoles: ['#few'] });
   for (let from = 0; from < 500; from += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => policy(`a policy ${from + index}`)));
   await policy('the very last one');

@@ -1,10 +1,10 @@
 // What an identity may reach, who may reach a service, and for a pair the reasons and the changes that would help.
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
-import { ask, get, list, query } from './api.js';
+import { ask, get, list, literal, query } from './api.js';
 import { kind, sentence } from './kinds.js';
 import { texts } from './texts.js';
-import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useLoad, useName } from './parts.js';
+import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useCalm, useLoad, useName } from './parts.js';
 import { Picker, named } from './picker.js';
 import { Preview } from './preview.js';
 import { useNews } from './news.js';
@@ -96,13 +96,21 @@ function Reach({ values, side, right }) {
   const [from, to] = side === 'identity' ? ['identities', 'services'] : ['services', 'identities'];
   const other = side === 'identity' ? 'service' : 'identity';
   const [record] = useLoad(signal => get(`/${from}/${encodeURIComponent(values[side])}`, { signal }).then(({ data }) => data), [values[side]]);
-  const [page, error, again] = useLoad(signal => list(`/${from}/${encodeURIComponent(values[side])}/${to}`, { limit: LIMIT, policyType: right.toLowerCase() }, { signal }), [values[side], right]);
-  useNews(row => row.action === 'access' || row.kind === 'servicePolicy', again, [values[side], right]);
+  const [offset, setOffset] = useState(0);
+  const [text, setText] = useState('');
+  const calm = useCalm(text.trim(), 200);
+  useEffect(() => setOffset(0), [values[side], right, calm]);
+  const filter = calm && `name icontains ${literal(calm)}`;
+  const inputs = [values[side], right, filter, offset];
+  const [page, error, again] = useLoad(signal => list(`/${from}/${encodeURIComponent(values[side])}/${to}`, { limit: LIMIT, offset: offset || undefined, sort: 'name', filter, policyType: right.toLowerCase() }, { signal }), inputs);
+  useNews(row => row.action === 'access' || row.kind === 'servicePolicy', again, inputs);
   const title = side === 'identity' ? (right === 'Dial' ? t.reach : t.host) : right === 'Dial' ? t.reachedBy : t.hostedBy;
   return html`<section class="card"><h2>${title(record?.name || '…')} ${page && html`<span class="faint">${page.total.toLocaleString()}</span>`}</h2><${Problem} error=${error} />
-    ${page && !page.rows.length && html`<p class="faint">${side === 'identity' ? t.nothingReached : t.nobody}</p>`}
+    ${(calm || text || page?.total > LIMIT) && html`<input type="search" aria-label=${t.searchMembers} placeholder=${t.searchMembers} value=${text} onInput=${event => setText(event.target.value)} />`}
+    ${page && !page.rows.length && html`<p class="faint">${calm ? texts.list.emptyFiltered : side === 'identity' ? t.nothingReached : t.nobody}</p>`}
     ${page?.rows.length > 0 && html`<ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${to} id=${row.id} name=${row.name} /><a href=${`#/access/ask?${query({ ...values, [other]: row.id, type: right })}`}>${t.why}</a></li>`)}</ul>`}
-    ${page?.total > LIMIT && html`<p class="faint">${texts.preview.others(page.total - LIMIT)}</p>`}</section>`;
+    ${page?.total > LIMIT && html`<div class="pages"><button type="button" class="button" disabled=${!offset} onClick=${() => setOffset(offset - LIMIT)}>${texts.list.previous}</button><span>${texts.list.range(offset + 1, offset + page.rows.length, page.total)}</span>
+      <button type="button" class="button" disabled=${offset + LIMIT >= page.total} onClick=${() => setOffset(offset + LIMIT)}>${texts.list.next}</button></div>`}</section>`;
 }
 
 export function Ask({ values }) {

@@ -51,7 +51,7 @@ async function load(text, signal) {
   const pairs = router.rows.flatMap(({ id }) => [...what.keys()].map(role => [id, role]));
   const carried = await each(pairs, ([id, role]) => count(`/edge-routers/${encodeURIComponent(id)}/services`, members(role), signal));
   const over = pairs.filter((_, index) => carried[index]);
-  return { policies, total: small ? matching.length : service.total, who, what, reached: new Map(policies.map(({ id }, index) => [id, reached[index]])), over, routers: router.rows };
+  return { policies, total: small ? matching.length : service.total, who, what, reached: new Map(policies.map(({ id }, index) => [id, reached[index]])), over, routers: router.rows, allRouters: router.total };
 }
 
 /** The nodes in four columns and the edges between them. */
@@ -190,6 +190,7 @@ export function AccessMap() {
     ${found && !found.policies.length && html`<${Empty} title=${calm ? texts.list.emptyFiltered : t.empty}>${!calm && html`<p>${t.emptyHint}</p><a class="button main" href="#/service-policies/_new">${texts.list.create(kindBy('service-policies').one)}</a>`}<//>`}
     ${drawn && found.policies.length > 0 && html`
       ${found.total > found.policies.length && html`<p class="faint">${t.showing(found.policies.length, found.total)}</p>`}
+      ${found.allRouters > found.routers.length && html`<p class="faint">${t.showingRouters(found.routers.length, found.allRouters)} <a href="#/edge-routers">${t.otherRouters}</a></p>`}
       <${Relations} policies=${found.policies} name=${drawn.label} />
       <div class="map">${width > 0 && html`<${Lines} columns=${drawn.columns} edges=${drawn.edges} width=${width} lit=${lit} />`}
         ${drawn.columns.map((nodes, column) => html`<section><h2>${t.columns[column]}</h2><ul>${nodes.map(node => html`<li key=${node.id}><${Node} node=${node} dim=${lit && !lit.has(node.id)} onOver=${setOver} onOpen=${setOpen} /></li>`)}</ul></section>`)}

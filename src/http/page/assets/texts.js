@@ -229,6 +229,8 @@ export const texts = {
     emptyHint: 'A service policy says which identities may dial or host which services.',
     members: count => `${count.toLocaleString()} ${count === 1 ? 'member' : 'members'}`,
     showing: (shown, total) => `Showing ${shown} of ${total.toLocaleString()} policies. Narrow the map to see others.`,
+    showingRouters: (shown, total) => `Showing ${shown} of ${total.toLocaleString()} edge routers.`,
+    otherRouters: 'All edge routers',
     everybody: 'everybody',
     everything: 'everything',
     nothing: 'selects nothing',
