@@ -49,7 +49,8 @@ pub fn stalled(stage: &Stage) {
         for conn in dialed {
             let sent = sent.clone();
             filling.push(tokio::spawn(async move {
-                loop {
+                // A full router closes channels that are not read.
+                while !conn.sdk.is_closed() {
                     conn.send(&[0; CHUNK]).await;
                     sent.fetch_add(1, Ordering::Relaxed);
                 }
