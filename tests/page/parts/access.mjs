@@ -29,7 +29,7 @@ export async function explain(browser, ask, ids) {
 }
 
 /** In a narrow window the map is a list of relations, each of which leads to its explanation with the keyboard alone. */
-export async function narrow(browser) {
+export async function inNarrowWindows(browser) {
   const page = await signedIn(browser, 360, 'light');
   await open(page, '#/access/map');
   const pair = page.locator('.relations').getByRole('button', { name: /^#sales may dial/ }).first();
