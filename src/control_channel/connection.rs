@@ -68,6 +68,8 @@ pub(crate) struct RouterConnection {
     pub model: AtomicU64,
     /// Held while the API session of its tunneler is opened.
     pub opening: tokio::sync::Mutex<()>,
+    /// Held while it is told which circuits from before the start have ended.
+    pub telling: tokio::sync::Mutex<()>,
     /// The number of full states started for it.
     pub full_states: AtomicU64,
     /// When it last requested a full state.
@@ -113,6 +115,7 @@ impl RouterConnection {
             keys: AtomicU64::new(0),
             model: AtomicU64::new(0),
             opening: tokio::sync::Mutex::default(),
+            telling: tokio::sync::Mutex::default(),
             full_states: AtomicU64::new(0),
             resynced: Mutex::new(None),
             answered: Mutex::new(Instant::now()),

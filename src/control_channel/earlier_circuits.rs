@@ -6,6 +6,7 @@
 //! of the SDK end, and it connects again.
 
 use std::{
+    cmp::Ordering,
     collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
@@ -40,11 +41,13 @@ struct State {
 
 /// How many entries of `ended` a router was told.
 struct Told {
-    confirmed: usize,
-    count: usize,
-    at: Instant,
-    /// The number of the connection.
+    /// The number of the connection; numbers ascend.
     connection: u64,
+    count: usize,
+    /// How many it has received with certainty.
+    confirmed: usize,
+    /// How many a heartbeat will confirm, and since when that is awaited.
+    pending: (usize, Instant),
 }
 
 /// Whose sessions from before the start have ended.
@@ -106,15 +109,26 @@ impl EarlierCircuits {
     pub(crate) fn told(&self, router: &str, connection: u64, count: usize) {
         let now = Instant::now();
         let mut state = self.state.lock();
-        let told = state.told.entry(router.to_owned()).or_insert(Told { confirmed: 0, count: 0, at: now, connection });
-        *told = Told { count, at: now, connection, ..*told };
+        let told = state.told.entry(router.to_owned()).or_insert(Told { connection, count: 0, confirmed: 0, pending: (0, now) });
+        match told.connection.cmp(&connection) {
+            Ordering::Greater => {}
+            Ordering::Less => *told = Told { connection, count, pending: (count, now), ..*told },
+            Ordering::Equal => {
+                told.count = told.count.max(count);
+                if told.pending.0 <= told.confirmed {
+                    told.pending = (told.count, now);
+                }
+            }
+        }
     }
 
     /// Records that a router has answered a heartbeat.
     pub(crate) fn heartbeat_answered(&self, router: &str, connection: u64) {
         let mut state = self.state.lock();
-        let told = state.told.get_mut(router).filter(|told| told.connection == connection && told.at.elapsed() > CONFIRMED);
-        told.into_iter().for_each(|told| told.confirmed = told.count);
+        let told = state.told.get_mut(router).filter(|told| told.connection == connection && told.pending.1.elapsed() > CONFIRMED);
+        if let Some(told) = told {
+            (told.confirmed, told.pending) = (told.pending.0, (told.count, Instant::now()));
+        }
     }
 }
 
@@ -136,7 +150,7 @@ mod tests {
         earlier.heartbeat_answered("router", 1);
         assert!(earlier.untold("router", 1).0.is_empty(), "told on this connection");
         assert_eq!(earlier.untold("router", 2).0.len(), 1, "the connection may have been dead");
-        earlier.state.lock().told.get_mut("router").unwrap().at -= CONFIRMED;
+        earlier.state.lock().told.get_mut("router").unwrap().pending.1 -= CONFIRMED;
         earlier.heartbeat_answered("router", 2);
         assert_eq!(earlier.untold("router", 2).0.len(), 1, "another connection confirms nothing");
         earlier.heartbeat_answered("router", 1);

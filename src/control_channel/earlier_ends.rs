@@ -18,6 +18,7 @@ use crate::{
 
 /// Ends the earlier circuits at a router whose sessions have ended. A router where this fails is disconnected; they end when it connects again.
 pub(crate) async fn end(core: Arc<Core>, connection: Arc<RouterConnection>) {
+    let telling = connection.telling.lock().await;
     let (ended, count) = core.earlier.untold(&connection.router, connection.number);
     if ended.is_empty() {
         return;
@@ -30,11 +31,15 @@ pub(crate) async fn end(core: Arc<Core>, connection: Arc<RouterConnection>) {
             return connection.close();
         }
     };
-    tracing::info!(router = %connection.router, count = api_sessions.len(), "circuits from before the start end with their access");
     for some in api_sessions.chunks(CHUNK) {
         connection.send(api_sessions_removed(some.iter().map(|(_, token)| token.clone()).collect()));
     }
     core.earlier.told(&connection.router, connection.number, count);
+    drop(telling);
+    if api_sessions.is_empty() {
+        return;
+    }
+    tracing::info!(router = %connection.router, count = api_sessions.len(), "circuits from before the start end with their access");
     // Routers process messages about API sessions side by side.
     sleep(core.times.ending).await;
     let ids = api_sessions.into_iter().map(|(id, _)| Id::from_text(id));
