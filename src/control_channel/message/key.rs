@@ -30,9 +30,6 @@ pub const INGRESS_ADDRESS: i32 = 12;
 /// Of the answer: a map of texts to texts.
 pub const TAGS: i32 = 13;
 
-/// Of an answer without success: u32; 1 asks a router to send fewer of its kind.
-pub const TOO_BUSY: i32 = 10;
-
 /// In peer data: the key for end-to-end encryption.
 pub const PUBLIC_KEY: u32 = 1003;
 /// In peer data of a service whose strategy is sticky: the terminator.
