@@ -66,8 +66,10 @@ impl Refusal {
 pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(request_body) = body::<edge::CreateTerminator>(connection, &frame) else { return };
     let id = request_body.address.clone();
-    let (at, of) = (core.clone(), connection.clone());
-    let hosting = async move { host(&at, &of, &request_body).await };
+    let hosting = {
+        let (core, connection) = (core.clone(), connection.clone());
+        async move { host(&core, &connection, &request_body).await }
+    };
     answer_with(core, connection, hosting, move |outcome, text| answer(&frame, &id, outcome, text));
 }
 

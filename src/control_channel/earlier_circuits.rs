@@ -92,8 +92,8 @@ impl EarlierCircuits {
         is_new
     }
 
-    /// What a router was not told yet on this connection or, with certainty, on an earlier one, and how many entries it knows then. Nothing if
-    /// it cannot have earlier circuits.
+    /// What a router is still to be told on this connection, and the number of all entries, for [`Self::told`]. What it was told on an earlier
+    /// connection counts only if it was confirmed. A router that cannot have earlier circuits is told nothing.
     pub(crate) fn untold(&self, router: &str, connection: u64) -> (Vec<Ended>, usize) {
         let State { started, ended, told, .. } = &*self.state.lock();
         let count = match told.get(router) {

@@ -91,6 +91,7 @@ struct Follower {
 pub(crate) async fn run(core: Arc<Core>) {
     let mut followers: HashMap<u64, Follower> = HashMap::new();
     loop {
+        let mut has_earlier_ended = false;
         for notice in core.sync.take().await {
             followers.retain(|_, follower| !follower.connection.is_closed());
             match notice {
@@ -98,9 +99,8 @@ pub(crate) async fn run(core: Arc<Core>) {
                     tokio::spawn(earlier_ends::end(core.clone(), connection.clone()));
                     followers.insert(connection.number, follow(&core, connection));
                 }
-                Notice::EarlierEnded => followers.values().for_each(|follower| {
-                    tokio::spawn(earlier_ends::end(core.clone(), follower.connection.clone()));
-                }),
+                // One task for each router, however many have ended.
+                Notice::EarlierEnded => has_earlier_ended = true,
                 Notice::AddedAgain(connection, ids) => {
                     if let Some(follower) = followers.get(&connection) {
                         match added_again(&core, &ids) {
@@ -121,6 +121,11 @@ pub(crate) async fn run(core: Arc<Core>) {
                         tokio::time::sleep(core.times.refusal).await;
                     }
                 },
+            }
+        }
+        if has_earlier_ended {
+            for follower in followers.values() {
+                tokio::spawn(earlier_ends::end(core.clone(), follower.connection.clone()));
             }
         }
     }

@@ -35,8 +35,10 @@ async fn session(core: &Core, connection: &RouterConnection, service: &str, righ
 pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateTerminatorV2>(connection, &frame) else { return };
     let asked = Arc::new(asked);
-    let (at, of, wanted) = (core.clone(), connection.clone(), asked.clone());
-    let hosting = async move { create(&at, &of, &wanted).await };
+    let hosting = {
+        let (core, connection, asked) = (core.clone(), connection.clone(), asked.clone());
+        async move { create(&core, &connection, &asked).await }
+    };
     bind::answer_with(core, connection, hosting, move |outcome, text| answer(&frame, &asked, outcome, text));
 }
 
