@@ -23,7 +23,7 @@ use std::{
 
 use overkeep::testing::{
     clock::Timestamp,
-    entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Stateful, Words},
+    entity::{Entity, Lookup, TypedLookup, Field, Id, Kind, Logged, Record, Roles, Stateful, Words},
     error::Result,
     query::{Query, Type, Window},
     store::{KindEntry, Plan, Progress, Scope, Store, encode},
@@ -49,7 +49,7 @@ impl<const HISTORY: bool> Entity for Row<HISTORY> {
         &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into())];
     const LOGGED: Logged = if HISTORY { Logged::Changes { secret: &[], quiet: &[] } } else { Logged::Nothing };
     type View = ();
-    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+    fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
         Ok(())
     }
 }

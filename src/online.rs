@@ -2,7 +2,7 @@
 //! terminators.
 //!
 //! The data plane (`built_in_router/`) and the control channel (`control_channel/`) write it; everything that shows a record reads it
-//! through [`Facts`](crate::entity::Facts). It is in memory and empty after a start. Invariant: nothing else decides whether a router or an
+//! through [`Lookup`](crate::entity::Lookup). It is in memory and empty after a start. Invariant: nothing else decides whether a router or an
 //! identity is connected.
 
 use std::{

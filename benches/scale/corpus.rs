@@ -15,7 +15,7 @@ use overkeep::testing::{
     clock::Timestamp,
     config::{self, Config},
     entity::{
-        Authenticator, Credential, EdgeRouter, EdgeRouterPolicy, Facts, Id, Identity, PolicyType, PostureCheck, PostureRequirement, Record,
+        Authenticator, Credential, EdgeRouter, EdgeRouterPolicy, Lookup, Id, Identity, PolicyType, PostureCheck, PostureRequirement, Record,
         Roles, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
     },
     pki::{AlternativeNames, Csr, Validity},

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     entity::{
-        AccessChange, Action, Author, EdgeRouter, Entity, FactsExt, HistoryEntry, HistoryRow, Id, Identity, Named, PairCount, Pairs,
+        AccessChange, Action, Author, EdgeRouter, Entity, TypedLookup, HistoryEntry, HistoryRow, Id, Identity, Named, PairCount, Pairs,
         PostureCheck, Service,
     },
     error::{Error, Result},

@@ -299,7 +299,7 @@ fn subjects_changed_by(store: &Reader, event: &Event) -> Vec<(PolicyEntityKind, 
     }
     let Some((Some(_), Some(config))) = event.of::<Config>() else { return Vec::new() };
     let configured_in = |kind, field, subject: PolicyEntityKind| {
-        let ids = store.read(|tx| entity::Facts::ids(tx, kind, field, config.id.as_str())).unwrap_or_default();
+        let ids = store.read(|tx| entity::Lookup::ids(tx, kind, field, config.id.as_str())).unwrap_or_default();
         ids.into_iter().map(move |id| (subject, id))
     };
     let services = configured_in(Service::KIND, "configs", PolicyEntityKind::Service);

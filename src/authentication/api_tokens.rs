@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::Caller;
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, ApiToken, Entity, FactsExt, Id, Identity, Kind, Record},
+    entity::{ApiSession, ApiToken, Entity, TypedLookup, Id, Identity, Kind, Record},
     error::{Error, Result},
     store::{Cache, DependencyRecorder, OpenStore, Store},
 };
@@ -79,9 +79,9 @@ impl ApiTokens {
     fn look_up(&self, store: &Store, hash: &str, secret: &str) -> Result<Option<Arc<Caller>>> {
         let at = self.callers.now();
         store.read(|tx| {
-            let facts = DependencyRecorder::new(tx);
-            let Some(token) = facts.linked::<ApiToken>("hash", hash)?.pop() else { return Ok(None) };
-            let Some(identity) = facts.find(&token.spec.identity_id)? else { return Ok(None) };
+            let lookup = DependencyRecorder::new(tx);
+            let Some(token) = lookup.linked::<ApiToken>("hash", hash)?.pop() else { return Ok(None) };
+            let Some(identity) = lookup.find(&token.spec.identity_id)? else { return Ok(None) };
             let caller = Arc::new(Caller {
                 session: session(&token, secret),
                 identity,
@@ -89,7 +89,7 @@ impl ApiTokens {
                 token: Some(token),
                 second_signer: None,
             });
-            if let Some(dependencies) = facts.dependencies() {
+            if let Some(dependencies) = lookup.dependencies() {
                 self.callers.insert(hash, caller.clone(), dependencies, at);
             }
             Ok(Some(caller))

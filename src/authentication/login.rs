@@ -11,7 +11,7 @@ use crate::{
     change::{Change, Changes, Lifecycle, identity::disable, session_certificate},
     clock::Timestamp,
     entity::{
-        Action, ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, EnvInfo, FactsExt, HistoryEntry, Id, Identity,
+        Action, ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, EnvInfo, TypedLookup, HistoryEntry, Id, Identity,
         LoginBasis, Record, SdkInfo, auth_policy::Updb,
     },
     error::{Error, Result},

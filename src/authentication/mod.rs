@@ -41,7 +41,7 @@ pub(crate) use signer_logins::{Returned, SignerLogins};
 pub use tokens::Tokens;
 
 use crate::{
-    entity::{ApiSession, ApiToken, AuthPolicy, AuthQuery, Author, ExternalJwtSigner, Facts, Id, Identity, Record},
+    entity::{ApiSession, ApiToken, AuthPolicy, AuthQuery, Author, ExternalJwtSigner, Lookup, Id, Identity, Record},
     error::Result,
     store::Read,
 };
@@ -64,8 +64,8 @@ impl Caller {
     ///
     /// # Errors
     /// The required signer cannot be read.
-    pub fn of(session: Record<ApiSession>, identity: Record<Identity>, policy: &AuthPolicy, facts: &dyn Facts) -> Result<Self> {
-        let queries = AuthQuery::outstanding(&session.spec, policy, facts)?;
+    pub fn of(session: Record<ApiSession>, identity: Record<Identity>, policy: &AuthPolicy, lookup: &dyn Lookup) -> Result<Self> {
+        let queries = AuthQuery::outstanding(&session.spec, policy, lookup)?;
         Ok(Self { session, identity, queries, token: None, second_signer: policy.secondary.require_ext_jwt_signer.clone() })
     }
 

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     config,
-    entity::{FactsExt, Id, Identity},
+    entity::{TypedLookup, Id, Identity},
     error::{Error, Result},
     priority::lower_priority,
     store::Store,

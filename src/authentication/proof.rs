@@ -1,7 +1,7 @@
 //! The client certificates that prove an API session on an SDK's channel to a router.
 
 use crate::{
-    entity::{ApiSession, Authenticator, FactsExt, Record, SessionCertificate},
+    entity::{ApiSession, Authenticator, TypedLookup, Record, SessionCertificate},
     error::Result,
     pki::Certificate,
     store::Read,

@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 use super::Caller;
 use crate::{
     clock::Timestamp,
-    entity::{Action, Author, FactsExt, HistoryEntry, Id, Identity, Service},
+    entity::{Action, Author, TypedLookup, HistoryEntry, Id, Identity, Service},
     error::{Error, Refusal, Result},
     metrics::MethodCounter,
     store::{Store, Tx},

@@ -17,7 +17,7 @@ use super::{Caller, SessionSlot, session_quota::SessionQuota};
 use crate::{
     clock::{Clock, Timestamp},
     config,
-    entity::{ApiSession, AuthPolicy, Authenticator, Entity, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Kind, Record, Session},
+    entity::{ApiSession, AuthPolicy, Authenticator, Entity, ExternalJwtSigner, Lookup, TypedLookup, Id, Identity, Kind, Record, Session},
     error::Result,
     store::{Cache, DependencyRecorder, Event, OpenStore, Phase, Store, Tombstone},
 };
@@ -150,12 +150,12 @@ impl Sessions {
     fn look_up(&self, store: &Store, token: &str) -> Result<Option<Arc<Caller>>> {
         let at = self.callers.now();
         store.read(|tx| {
-            let facts = DependencyRecorder::new(tx);
-            let Some(session) = facts.linked::<ApiSession>("token", token)?.pop() else { return Ok(None) };
-            let Some(identity) = facts.find(&session.spec.identity_id)? else { return Ok(None) };
-            let policy = facts.get(identity.spec.auth_policy())?;
-            let caller = Arc::new(Caller::of(session, identity, &policy.spec, &facts)?);
-            if let Some(dependencies) = facts.dependencies() {
+            let lookup = DependencyRecorder::new(tx);
+            let Some(session) = lookup.linked::<ApiSession>("token", token)?.pop() else { return Ok(None) };
+            let Some(identity) = lookup.find(&session.spec.identity_id)? else { return Ok(None) };
+            let policy = lookup.get(identity.spec.auth_policy())?;
+            let caller = Arc::new(Caller::of(session, identity, &policy.spec, &lookup)?);
+            if let Some(dependencies) = lookup.dependencies() {
                 self.callers.insert(token, caller.clone(), dependencies, at);
             }
             Ok(Some(caller))

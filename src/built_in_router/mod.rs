@@ -84,7 +84,7 @@ pub(crate) use self::select::{Strategy, Weight, choose};
 pub(crate) use self::shares::Shares;
 pub(crate) use self::terminator_records::{EDGE, NewTerminator, TerminatorRecords};
 use crate::{
-    entity::{ApiSession, FactsExt, Id, Identity, Session},
+    entity::{ApiSession, TypedLookup, Id, Identity, Session},
     priority::lower_priority,
     store::CommitFeed,
 };

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     access::Right,
-    entity::{EdgeRouter, FactsExt, Id, Record, Session},
+    entity::{EdgeRouter, TypedLookup, Id, Record, Session},
     error::Result,
     store::Event,
 };

@@ -5,7 +5,7 @@ use crate::{
     access::{Access, Right},
     authentication::Sessions,
     clock::Clock,
-    entity::{ApiSession, FactsExt, Id, Identity, Record, Service, Session},
+    entity::{ApiSession, TypedLookup, Id, Identity, Record, Service, Session},
     error::{Error, Result},
     posture::{Permission, Posture},
     store::Store,

@@ -11,7 +11,7 @@ use tokio::{sync::Notify, time::sleep};
 use super::{message::Failure, select::Weight};
 use crate::{
     change::{Change, Changes},
-    entity::{Entity, Facts, FactsExt, Id, Identity, Record, Service, Terminator},
+    entity::{Entity, Lookup, TypedLookup, Id, Identity, Record, Service, Terminator},
     error::{Error, Result},
 };
 

@@ -3,7 +3,7 @@
 use crate::{
     clock::Timestamp,
     entity::{
-        Document, EdgeRouter, EdgeRouterPolicy, Entity, Facts, FactsExt, Id, Record, Roles, Semantic, ServiceEdgeRouterPolicy,
+        Document, EdgeRouter, EdgeRouterPolicy, Entity, Lookup, TypedLookup, Id, Record, Roles, Semantic, ServiceEdgeRouterPolicy,
         TransitRouter, edge_router::State,
     },
     error::Result,

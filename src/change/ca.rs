@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{Change, Lifecycle};
 use crate::{
-    entity::{Ca, FactsExt, Id, Record},
+    entity::{Ca, TypedLookup, Id, Record},
     error::{Error, Refusal, Result},
     pki::{self, Certificate, LeafDates, Purpose, Verification},
 };

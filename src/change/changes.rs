@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
     clock::Timestamp,
-    entity::{AmountLimit, Author, FactsExt, Id, Identity},
+    entity::{AmountLimit, Author, TypedLookup, Id, Identity},
     error::Result,
     pki::Keystore,
     store::{Event, Read, Store, Tx},
@@ -125,6 +125,6 @@ impl<'t> Deref for Change<'_, 't> {
 impl Change<'_, '_> {
     /// The time of the change.
     pub fn now(&self) -> Timestamp {
-        crate::entity::Facts::now(self.tx)
+        crate::entity::Lookup::now(self.tx)
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Change, ChangeContext, Changes, Draft, Lifecycle, ids::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{Enrollment, FactsExt, Record, Tags},
+    entity::{Enrollment, TypedLookup, Record, Tags},
     error::{Error, Refusal, Result},
     pki::jwt::Claimed,
 };

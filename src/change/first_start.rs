@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Authenticator, Credential, Facts, FactsExt, Id, Identity, Record, builtin},
+    entity::{Authenticator, Credential, Lookup, TypedLookup, Id, Identity, Record, builtin},
     error::{Error, Result},
     pki::{AlternativeNames, Material, Seal},
     store::{Read, Store, Tx},
@@ -50,7 +50,7 @@ pub struct NewFile {
 pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: NewFile) -> Result<()> {
     let sealed_keys = sealed_keys.clone();
     store.write_blocking(move |tx| {
-        let now = crate::entity::Facts::now(tx);
+        let now = crate::entity::Lookup::now(tx);
         let material = Material::generate(&filling.hosts, now.seconds()).map_err(|e| Error::Internal(format!("making keys: {e}")))?;
         sealed_keys.save_derivation(tx)?;
         certificates::keep(tx, &sealed_keys, &material)?;

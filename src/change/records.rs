@@ -2,7 +2,7 @@
 
 use super::{changes::Change, draft::Draft, lifecycle::Lifecycle};
 use crate::{
-    entity::{Entity, FactsExt, Id, Record},
+    entity::{Entity, TypedLookup, Id, Record},
     error::{Error, Result},
     store::check_every,
 };

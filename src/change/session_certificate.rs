@@ -3,7 +3,7 @@
 use super::{Change, Lifecycle};
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, FactsExt, Id, Record, SessionCertificate},
+    entity::{ApiSession, TypedLookup, Id, Record, SessionCertificate},
     error::{Error, Result},
     pki::Certificate,
 };

@@ -30,7 +30,7 @@ use crate::{
     built_in_router::{
         Answer, EDGE, Failure, RemoteDial, RemoteRouters, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
     },
-    entity::{EdgeRouter, FactsExt, Id, RouterInfo, VersionInfo},
+    entity::{EdgeRouter, TypedLookup, Id, RouterInfo, VersionInfo},
     error::Result,
     frame::{Builder, Frame},
     pki::Certificate,

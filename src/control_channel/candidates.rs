@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::{circuit::Circuit, core::Core, hosted_terminator::HostedTerminator, paths::Path};
 use crate::{
     built_in_router::{DynamicCost, EDGE, Failure, Grant, Strategy, Weight, choose as choose_by_weight, unreadable},
-    entity::{EdgeRouter, FactsExt, Record, Terminator},
+    entity::{EdgeRouter, TypedLookup, Record, Terminator},
     error::Result,
 };
 

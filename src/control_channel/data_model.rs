@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{self, Config, ConfigType, EdgeRouter, Entity, FactsExt, Id, Identity, Record, Service},
+    entity::{self, Config, ConfigType, EdgeRouter, Entity, TypedLookup, Id, Identity, Record, Service},
     error::Result,
     frame::Builder,
     store::{Event as Commit, Read},

@@ -12,7 +12,7 @@ use super::{
     sync_queue::{CHUNK, Notice},
 };
 use crate::{
-    entity::{ApiSession, FactsExt, Id},
+    entity::{ApiSession, TypedLookup, Id},
     error::Result,
 };
 

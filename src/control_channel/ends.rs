@@ -6,7 +6,7 @@ use tokio::time::interval;
 
 use super::{circuit::Circuit, core::Core, hosted_terminator::HostedTerminator};
 use crate::{
-    entity::{EdgeRouter, FactsExt, Record, Terminator},
+    entity::{EdgeRouter, TypedLookup, Record, Terminator},
     error::Result,
     store::Event,
 };

@@ -11,7 +11,7 @@ use super::{
     message::fabric::{self, FaultSubject},
     reroute,
 };
-use crate::{entity::FactsExt, frame::Frame};
+use crate::{entity::TypedLookup, frame::Frame};
 
 /// Maximum circuits in one report.
 const MAX_CIRCUITS: usize = 10_000;

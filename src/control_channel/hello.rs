@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     built_in_router::{Peer, read_hello},
-    entity::{EdgeRouter, FactsExt, Id, RouterInfo, TransitRouter, VersionInfo, edge_router::State},
+    entity::{EdgeRouter, TypedLookup, Id, RouterInfo, TransitRouter, VersionInfo, edge_router::State},
     error::Result,
     frame::{Builder, Frame, content as common, key as common_key},
     pki::Certificate,

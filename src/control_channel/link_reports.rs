@@ -13,7 +13,7 @@ use super::{
     reroute,
 };
 use crate::{
-    entity::{EdgeRouter, FactsExt, Id, TransitRouter, edge_router::State},
+    entity::{EdgeRouter, TypedLookup, Id, TransitRouter, edge_router::State},
     error::Result,
     frame::{Builder, Frame},
 };

@@ -13,7 +13,7 @@ use super::{circuit::Circuit, core::Core, data_model, ends, hosted_terminator::H
 use crate::{
     access::Right,
     built_in_router::{Failure, Holder, PendingReviews, PendingSet, ReviewTrigger},
-    entity::{ApiSession, EdgeRouter, Entity, FactsExt, Id, Record, Session, TransitRouter, edge_router::State},
+    entity::{ApiSession, EdgeRouter, Entity, TypedLookup, Id, Record, Session, TransitRouter, edge_router::State},
     error::Result,
     store::Event,
 };

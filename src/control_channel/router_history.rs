@@ -10,7 +10,7 @@ use super::{
     core::Core,
 };
 use crate::{
-    entity::{Action, EdgeRouter, FactsExt, HistoryEntry, Id, TransitRouter},
+    entity::{Action, EdgeRouter, TypedLookup, HistoryEntry, Id, TransitRouter},
     error::Result,
     store::Tx,
 };

@@ -4,7 +4,7 @@ use super::core::Core;
 use crate::{
     authentication::holds_fingerprint,
     built_in_router::{Failure, unreadable},
-    entity::{ApiSession, FactsExt, Id, Record, Session},
+    entity::{ApiSession, TypedLookup, Id, Record, Session},
     error::Result,
     pki::jwt::claimed_id,
     store::Read,

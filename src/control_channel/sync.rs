@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     authentication::fingerprints_of,
-    entity::{ApiSession, AuthQuery, Authenticator, Entity, FactsExt, Id, Record, Session, SessionCertificate},
+    entity::{ApiSession, AuthQuery, Authenticator, Entity, TypedLookup, Id, Record, Session, SessionCertificate},
     error::Result,
     frame::{Builder, Frame},
     store::{Event, Read},

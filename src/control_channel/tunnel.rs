@@ -23,7 +23,7 @@ use crate::{
     built_in_router::{Failure, Reason, unreadable},
     change::{Change, Lifecycle},
     entity::{
-        ApiSession, ConfigType, EdgeRouter, EnvInfo, FactsExt, Id, Identity, PolicyType, Precedence, Record, SdkInfo, Service, Session,
+        ApiSession, ConfigType, EdgeRouter, EnvInfo, TypedLookup, Id, Identity, PolicyType, Precedence, Record, SdkInfo, Service, Session,
     },
     error::{Error, Result},
     frame::{Builder, Frame},

@@ -10,7 +10,7 @@ use prost::Message;
 use super::{core::Core, message::tunnel, tunneler::Tunneler};
 use crate::{
     access::{PolicyEntityKind, Right},
-    entity::{Config, ConfigType, Document, FactsExt, Id, Identity, Record, Service},
+    entity::{Config, ConfigType, Document, TypedLookup, Id, Identity, Record, Service},
     error::{Error, Result},
     store::Read,
 };

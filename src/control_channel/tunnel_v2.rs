@@ -21,7 +21,7 @@ use super::{
 use crate::{
     access::Right,
     built_in_router::{Failure, unreadable},
-    entity::{FactsExt, Id, Service},
+    entity::{TypedLookup, Id, Service},
     frame::{Builder, Frame},
 };
 

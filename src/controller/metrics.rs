@@ -14,7 +14,7 @@ use crate::{
     change::Certificates,
     clock::Clock,
     control_channel::Control,
-    entity::{ApiSession, EdgeRouter, Facts, Session},
+    entity::{ApiSession, EdgeRouter, Lookup, Session},
     http::{MetricsFormat, metrics_listener},
     metrics::{KindLabel, Metrics},
     pki::Role,

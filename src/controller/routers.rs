@@ -7,7 +7,7 @@ use crate::{
     built_in_router::{Parts, Peer, Router},
     config::{Address, Config},
     control_channel::Control,
-    entity::{EdgeRouter, FactsExt, Id, Record, RouterInfo, VersionInfo},
+    entity::{EdgeRouter, TypedLookup, Id, Record, RouterInfo, VersionInfo},
     error::Result,
     listener::{RouterSide, Stream, Unauthenticated},
     store::{CommitFeed, OpenStore, Phase},

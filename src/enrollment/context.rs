@@ -10,7 +10,7 @@ use crate::{
     authentication::Passwords,
     change::{Change, Changes},
     clock::Timestamp,
-    entity::{Enrollment, Facts, Record, enrollment::Method},
+    entity::{Enrollment, Lookup, Record, enrollment::Method},
     error::{Error, Refusal, Result},
     pki::{self, AlternativeNames, Certificate, Csr, Keystore, Validity},
     store::{Read, Store},

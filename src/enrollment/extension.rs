@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::context::{EnrollmentContext, client_certificate, parsed};
 use crate::{
     change::{Change, session_certificate},
-    entity::{ApiSession, Authenticator, Credential, Entity, FactsExt, Id, Identity, Record, authenticator::Unverified, missing},
+    entity::{ApiSession, Authenticator, Credential, Entity, TypedLookup, Id, Identity, Record, authenticator::Unverified, missing},
     error::{Error, Refusal, Result},
     pki::Certificate,
     store::Read,

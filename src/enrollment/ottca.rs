@@ -7,7 +7,7 @@ use crate::{
         Change,
         authenticator::{self, NewAuthenticator},
     },
-    entity::{Ca, Credential, Enrollment, FactsExt, Id, Record, Tags},
+    entity::{Ca, Credential, Enrollment, TypedLookup, Id, Record, Tags},
     error::{Error, Refusal, Result},
     pki::Certificate,
     store::Read,

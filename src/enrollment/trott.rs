@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     change::Change,
-    entity::{Enrollment, FactsExt, Record},
+    entity::{Enrollment, TypedLookup, Record},
     error::Result,
 };
 

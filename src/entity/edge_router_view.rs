@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Amount, EdgeRouter, Entity, Facts, Field, Kind, Record, Roles, TransitRouter, VersionInfo,
+    Amount, EdgeRouter, Entity, Lookup, Field, Kind, Record, Roles, TransitRouter, VersionInfo,
     edge_router::{Common, State},
     router_enrollment::RouterEnrollment,
 };
@@ -44,14 +44,14 @@ impl Entity for EdgeRouter {
         Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
         Field::plain("isVerified", Type::Bool, |r| r.state.is_verified.into()),
         Field::plain("isTunnelerEnabled", Type::Bool, |r| r.spec.is_tunneler_enabled.into()),
-        Field::asked("connected", Type::Bool, |r, facts| facts.router_info(r.id.as_str()).is_some().into()),
-        Field::asked("online", Type::Bool, |r, facts| facts.router_info(r.id.as_str()).is_some().into()),
+        Field::asked("connected", Type::Bool, |r, lookup| lookup.router_info(r.id.as_str()).is_some().into()),
+        Field::asked("online", Type::Bool, |r, lookup| lookup.router_info(r.id.as_str()).is_some().into()),
     ];
     const LINKS: &'static [&'static str] = &["edge-router-policies"];
     type View = View;
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
-        let is_taken = facts.any(TransitRouter::KIND, "name", &self.name)?;
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
+        let is_taken = lookup.any(TransitRouter::KIND, "name", &self.name)?;
         let taken = || Error::Duplicate { field: "name".into(), value: self.name.clone() };
         Error::all([
             self.role_attributes.check_attributes(),
@@ -68,8 +68,8 @@ impl Entity for EdgeRouter {
         record.state.flaw()
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
-        let link = facts.router_info(record.id.as_str());
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
+        let link = lookup.router_info(record.id.as_str());
         let State { is_verified, fingerprint, cert_pem, unverified_fingerprint, unverified_cert_pem } = record.state.clone();
         Ok(View {
             version_info: link.as_ref().map(|link| link.version.clone()).unwrap_or_default(),
@@ -81,7 +81,7 @@ impl Entity for EdgeRouter {
             cert_pem,
             unverified_fingerprint,
             unverified_cert_pem,
-            enrollment: RouterEnrollment::of("edgeRouter", record.id.as_str(), is_verified, facts)?,
+            enrollment: RouterEnrollment::of("edgeRouter", record.id.as_str(), is_verified, lookup)?,
         })
     }
 }

@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     amount::Amount,
-    facts::Facts,
+    lookup::Lookup,
     field::Field,
     kind::{Disk, Epoch, Kind, Stateful, Stored, unreadable},
     logged::Logged,
@@ -64,7 +64,7 @@ pub trait Entity: Stateful + Serialize + DeserializeOwned + Clone + Send + Sync 
     ///
     /// # Errors
     /// The first broken rule, with the member.
-    fn check(&self, _facts: &dyn Facts) -> Result<()> {
+    fn check(&self, _facts: &dyn Lookup) -> Result<()> {
         Ok(())
     }
 
@@ -83,7 +83,7 @@ pub trait Entity: Stateful + Serialize + DeserializeOwned + Clone + Send + Sync 
     ///
     /// # Errors
     /// A record it needs cannot be read.
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<Self::View>;
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<Self::View>;
 
     /// Whether the history does not log what the controller itself does with a record, because the record belongs to a
     /// connection.

@@ -1,6 +1,6 @@
 //! Fields: their names, the value of each in a record, and how it is indexed. Which fields a list accepts in filters: `words.rs`.
 
-use super::{facts::Facts, kind::Stateful, record::Record};
+use super::{lookup::Lookup, kind::Stateful, record::Record};
 use crate::query::{Type, Value};
 
 /// How the store finds records by a field.
@@ -42,7 +42,7 @@ pub enum FieldAccess {
 }
 
 /// A value that is computed when a list is filtered.
-pub(crate) type Asked<E> = for<'r> fn(&'r Record<E>, &dyn Facts) -> Value<'r>;
+pub(crate) type Asked<E> = for<'r> fn(&'r Record<E>, &dyn Lookup) -> Value<'r>;
 
 impl<E: Stateful> Field<E> {
     /// Filterable, not indexed.

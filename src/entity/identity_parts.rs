@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Authenticator, Ca, Enrollment, EntityRef, Facts, FactsExt, Id, Record, authenticator::Credential, enrollment::Method};
+use super::{Authenticator, Ca, Enrollment, EntityRef, Lookup, TypedLookup, Id, Record, authenticator::Credential, enrollment::Method};
 use crate::{clock::Timestamp, error::Result};
 
 /// The credentials of an identity, at most one of each kind.
@@ -37,9 +37,9 @@ impl Credentials {
     ///
     /// # Errors
     /// One cannot be read.
-    pub(crate) fn of(identity: &str, facts: &dyn Facts) -> Result<Self> {
+    pub(crate) fn of(identity: &str, lookup: &dyn Lookup) -> Result<Self> {
         let mut own = Self::default();
-        for Record { id, spec, .. } in facts.linked::<Authenticator>("identity", identity)? {
+        for Record { id, spec, .. } in lookup.linked::<Authenticator>("identity", identity)? {
             match spec.credential {
                 Credential::Cert { fingerprint, .. } => own.cert = Some(Certificate { id, fingerprint }),
                 Credential::Updb { username, .. } => own.updb = Some(Password { id, username }),
@@ -82,10 +82,10 @@ impl Outstanding {
     ///
     /// # Errors
     /// One cannot be read.
-    pub(crate) fn of(identity: &str, facts: &dyn Facts) -> Result<Self> {
+    pub(crate) fn of(identity: &str, lookup: &dyn Lookup) -> Result<Self> {
         let mut own = Self::default();
-        for Record { id, spec: Enrollment { method, token, jwt, expires_at, ca_id, .. }, .. } in facts.linked("identity", identity)? {
-            let ca = ca_id.as_ref().map(|id| facts.get(id)).transpose()?.map(|ca| EntityRef::of(&ca, &ca.spec.name));
+        for Record { id, spec: Enrollment { method, token, jwt, expires_at, ca_id, .. }, .. } in lookup.linked("identity", identity)? {
+            let ca = ca_id.as_ref().map(|id| lookup.get(id)).transpose()?.map(|ca| EntityRef::of(&ca, &ca.spec.name));
             let ticket = Some(Ticket { id, token, jwt, expires_at, ca, ca_id });
             match method {
                 Method::Ott => own.ott = ticket,

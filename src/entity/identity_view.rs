@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Amount, ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, EnvInfo, Facts, FactsExt, Field, Id, IdPath, Identity,
+    Amount, ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, EnvInfo, Lookup, TypedLookup, Field, Id, IdPath, Identity,
     IdentityType, Kind, Logged, Mfa, OnDelete, Precedence, Record, Reference, Roles, SdkInfo, Service,
     endpoint_info::Filled,
     identity::DEFAULT_AUTH_POLICY,
@@ -66,7 +66,7 @@ impl Entity for Identity {
         Field::indexed("authPolicyId", Type::Text, |r| r.spec.auth_policy_id.as_str().into()),
         Field::plain("isAdmin", Type::Bool, |r| r.is_admin().into()),
         Field::plain("isDefaultAdmin", Type::Bool, |r| r.state.is_default_admin.into()),
-        Field::unlisted("hasApiSession", Type::Bool, |r, facts| facts.has::<ApiSession>("identity", r.id.as_str()).ok().into()),
+        Field::unlisted("hasApiSession", Type::Bool, |r, lookup| lookup.has::<ApiSession>("identity", r.id.as_str()).ok().into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<AuthPolicy>("authPolicyId", |r| vec![r.spec.auth_policy_id.as_str()], OnDelete::Restrict),
@@ -113,34 +113,34 @@ impl Entity for Identity {
         self.external_id.take_if(|id| id.trim().is_empty());
     }
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         let own =
-            [self.role_attributes.check_attributes(), self.app_data.check_scalars("appData"), facts.get(&self.auth_policy_id).map(|_| ())];
-        Error::all(own.into_iter().chain(self.hosted().map(|service| facts.get(service).map(|_| ()))))
+            [self.role_attributes.check_attributes(), self.app_data.check_scalars("appData"), lookup.get(&self.auth_policy_id).map(|_| ())];
+        Error::all(own.into_iter().chain(self.hosted().map(|service| lookup.get(service).map(|_| ()))))
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {
         vec![("roleAttributes", self.role_attributes.amount()), ("appData", self.app_data.amount())]
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let (spec, state, id) = (record.spec.clone(), record.state.clone(), record.id.as_str());
-        let auth_policy = facts.get(&spec.auth_policy_id)?;
+        let auth_policy = lookup.get(&spec.auth_policy_id)?;
         Ok(View {
             r#type: EntityRef::new(IdentityType::KIND, state.kind.as_str(), state.kind.as_str()),
             type_id: state.kind.as_str(),
             is_default_admin: state.is_default_admin,
             auth_policy: EntityRef::of(&auth_policy, &auth_policy.spec.name),
             auth_policy_id: auth_policy.id,
-            authenticators: Credentials::of(id, facts)?,
-            enrollment: Outstanding::of(id, facts)?,
+            authenticators: Credentials::of(id, lookup)?,
+            enrollment: Outstanding::of(id, lookup)?,
             // The time is only read where it matters, because a view that reads it cannot be cached.
-            disabled: state.disabled_at.is_some() && state.is_disabled(facts.now()),
+            disabled: state.disabled_at.is_some() && state.is_disabled(lookup.now()),
             disabled_at: state.disabled_at,
             disabled_until: state.disabled_until,
-            has_api_session: facts.has::<ApiSession>("identity", id)?,
-            has_edge_router_connection: facts.is_connected(id),
-            is_mfa_enabled: facts.linked::<Mfa>("identity", id)?.iter().any(|mfa| mfa.spec.is_verified),
+            has_api_session: lookup.has::<ApiSession>("identity", id)?,
+            has_edge_router_connection: lookup.is_connected(id),
+            is_mfa_enabled: lookup.linked::<Mfa>("identity", id)?.iter().any(|mfa| mfa.spec.is_verified),
             name: spec.name,
             is_admin: record.is_admin(),
             role_attributes: spec.role_attributes,

@@ -2,7 +2,7 @@
 //! `reference_to.rs`.
 
 use super::{
-    facts::Facts,
+    lookup::Lookup,
     kind::{Kind, Stateful},
     record::Record,
 };
@@ -44,8 +44,8 @@ pub struct Reference<E: Stateful> {
     pub(super) words: fn() -> &'static dyn Vocabulary,
     pub(super) visit: Visit,
     /// Whether a referenced record is not under a tombstone.
-    pub stands: fn(&dyn Facts, &str) -> Result<bool>,
+    pub stands: fn(&dyn Lookup, &str) -> Result<bool>,
 }
 
 /// Passes the record with an id to a visitor, if it exists.
-type Visit = fn(&dyn Facts, &str, &mut dyn FnMut(&dyn FilterTarget));
+type Visit = fn(&dyn Lookup, &str, &mut dyn FnMut(&dyn FilterTarget));

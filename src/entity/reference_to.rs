@@ -3,8 +3,8 @@
 
 use super::{
     entity_trait::Entity,
-    facts::Facts,
-    facts_ext::FactsExt,
+    lookup::Lookup,
+    typed_lookup::TypedLookup,
     record::{Id, Record},
     reference::{IdPath, OnDelete, Reference},
     words::{Seen, Words},
@@ -36,16 +36,16 @@ impl<E: Entity> Reference<E> {
     }
 }
 
-fn stands<T: Entity>(facts: &dyn Facts, id: &str) -> Result<bool> {
-    Ok(T::ENDS_BY.is_empty() || facts.find::<T>(&Id::from_text(id))?.is_some())
+fn stands<T: Entity>(lookup: &dyn Lookup, id: &str) -> Result<bool> {
+    Ok(T::ENDS_BY.is_empty() || lookup.find::<T>(&Id::from_text(id))?.is_some())
 }
 
 fn words<T: Entity>() -> &'static dyn Vocabulary {
     Words::<T>::ALL
 }
 
-fn visit<T: Entity>(facts: &dyn Facts, id: &str, see: &mut dyn FnMut(&dyn FilterTarget)) {
-    if let Ok(Some(record)) = facts.find::<T>(&Id::from_text(id)) {
-        see(&Seen { record: &record, facts });
+fn visit<T: Entity>(lookup: &dyn Lookup, id: &str, see: &mut dyn FnMut(&dyn FilterTarget)) {
+    if let Ok(Some(record)) = lookup.find::<T>(&Id::from_text(id)) {
+        see(&Seen { record: &record, lookup });
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{
     amount::Amount,
     entity_trait::Entity,
-    facts::Facts,
-    facts_ext::FactsExt,
+    lookup::Lookup,
+    typed_lookup::TypedLookup,
     record::{Id, Record},
 };
 use crate::{
@@ -125,7 +125,7 @@ impl Roles {
     ///
     /// # Errors
     /// [`Error::Invalid`] if an entry is neither `#attribute` nor `@id`, `#all` is not alone, or an id does not exist.
-    pub(crate) fn check_list<E: Entity>(&self, field: &str, facts: &dyn Facts) -> Result<()> {
+    pub(crate) fn check_list<E: Entity>(&self, field: &str, lookup: &dyn Lookup) -> Result<()> {
         let refused = |reason: &str, entries: &[&str]| Err(Error::invalid(field, reason, format!("[{}]", entries.join(" "))));
         let mut given = self.as_given();
         let bare: Vec<&str> = given.iter().filter(|entry| !entry.starts_with(['#', '@'])).copied().collect();
@@ -138,7 +138,7 @@ impl Roles {
         }
         let mut unknown = Vec::new();
         for id in self.ids() {
-            if facts.find::<E>(&Id::from_text(id))?.is_none() {
+            if lookup.find::<E>(&Id::from_text(id))?.is_none() {
                 unknown.push(id);
             }
         }
@@ -158,14 +158,14 @@ impl Roles {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn display<E: Entity>(&self, facts: &dyn Facts, name: fn(&Record<E>) -> &str) -> Result<Vec<NamedRole>> {
+    pub fn display<E: Entity>(&self, lookup: &dyn Lookup, name: fn(&Record<E>) -> &str) -> Result<Vec<NamedRole>> {
         let mut named = Vec::with_capacity(self.entries.len());
         for role in &self.entries {
             let Some(id) = role.strip_prefix('@') else {
                 named.push(NamedRole { role: role.clone(), name: role.clone() });
                 continue;
             };
-            if let Some(record) = facts.find::<E>(&Id::from_text(id))? {
+            if let Some(record) = lookup.find::<E>(&Id::from_text(id))? {
                 named.push(NamedRole { role: role.clone(), name: format!("@{}", name(&record)) });
             }
         }

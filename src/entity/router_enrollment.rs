@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Enrollment, Facts, FactsExt, Record};
+use super::{Enrollment, Lookup, TypedLookup, Record};
 use crate::{clock::Timestamp, error::Result};
 
 /// The enrollment of a router; empty once the router has enrolled.
@@ -25,11 +25,11 @@ impl RouterEnrollment {
     ///
     /// # Errors
     /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
-    pub(crate) fn of(field: &'static str, router: &str, is_verified: bool, facts: &dyn Facts) -> Result<Self> {
+    pub(crate) fn of(field: &'static str, router: &str, is_verified: bool, lookup: &dyn Lookup) -> Result<Self> {
         if is_verified {
             return Ok(Self::default());
         }
-        let outstanding: Vec<Record<Enrollment>> = facts.linked(field, router)?;
+        let outstanding: Vec<Record<Enrollment>> = lookup.linked(field, router)?;
         Ok(outstanding.into_iter().next().map_or_else(Self::default, |record| Self {
             enrollment_token: Some(record.spec.token),
             enrollment_jwt: Some(record.spec.jwt),

@@ -6,27 +6,27 @@
 
 use std::borrow::Cow;
 
-use super::{entity_trait::Entity, facts::Facts, record::Record, reference::OnDelete};
+use super::{entity_trait::Entity, lookup::Lookup, record::Record, reference::OnDelete};
 use crate::{error::Result, query::Value};
 
 /// Whether a stored record still exists: neither it nor a record that it depends on is under a tombstone.
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn stands<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<bool> {
-    if E::ENDS_BY.is_empty() || !facts.any_ended()? {
+pub(crate) fn stands<E: Entity>(record: &Record<E>, lookup: &dyn Lookup) -> Result<bool> {
+    if E::ENDS_BY.is_empty() || !lookup.any_ended()? {
         return Ok(true);
     }
     for field in E::ENDS_BY {
         for value in values(record, field) {
-            if facts.ended(E::KIND, field, &value)? > E::epoch(record) {
+            if lookup.ended(E::KIND, field, &value)? > E::epoch(record) {
                 return Ok(false);
             }
         }
     }
     for reference in E::REFERENCES.iter().filter(|reference| matches!(reference.on_delete, OnDelete::Cascade)) {
         for id in (reference.ids)(record) {
-            if !(reference.stands)(facts, id)? {
+            if !(reference.stands)(lookup, id)? {
                 return Ok(false);
             }
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{EdgeRouter, Entity, Facts, Field, Kind, Record, TransitRouter, edge_router::State, router_enrollment::RouterEnrollment};
+use super::{EdgeRouter, Entity, Lookup, Field, Kind, Record, TransitRouter, edge_router::State, router_enrollment::RouterEnrollment};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -40,8 +40,8 @@ impl Entity for TransitRouter {
     const BODY: &'static str = "router";
     type View = View;
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
-        if facts.any(EdgeRouter::KIND, "name", &self.name)? {
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
+        if lookup.any(EdgeRouter::KIND, "name", &self.name)? {
             return Err(Error::Duplicate { field: "name".into(), value: self.name.clone() });
         }
         Ok(())
@@ -51,19 +51,19 @@ impl Entity for TransitRouter {
         record.state.flaw()
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let id = record.id.as_str();
-        let enrollment = RouterEnrollment::of("transitRouter", id, record.state.is_verified, facts)?;
-        Ok(View::with(&record.spec, &record.state, facts.router_info(id).is_some(), enrollment))
+        let enrollment = RouterEnrollment::of("transitRouter", id, record.state.is_verified, lookup)?;
+        Ok(View::with(&record.spec, &record.state, lookup.router_info(id).is_some(), enrollment))
     }
 }
 
 impl View {
     /// An edge router in the list of transit routers. Clients expect it to be verified there and without its
     /// enrollment.
-    pub(crate) fn of_edge_router(record: &Record<TransitRouter>, facts: &dyn Facts) -> Self {
+    pub(crate) fn of_edge_router(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Self {
         let state = State { is_verified: true, ..record.state.clone() };
-        Self::with(&record.spec, &state, facts.router_info(record.id.as_str()).is_some(), RouterEnrollment::default())
+        Self::with(&record.spec, &state, lookup.router_info(record.id.as_str()).is_some(), RouterEnrollment::default())
     }
 
     fn with(spec: &TransitRouter, state: &State, is_online: bool, enrollment: RouterEnrollment) -> Self {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::{
     entity_trait::Entity,
-    facts::Facts,
+    lookup::Lookup,
     field::{Field, FieldAccess},
     record::Record,
 };
@@ -126,7 +126,7 @@ impl<E: Entity> Vocabulary for Words<E> {
 /// A record as a subject of the query language.
 pub struct Seen<'r, E: Entity> {
     pub record: &'r Record<E>,
-    pub facts: &'r dyn Facts,
+    pub lookup: &'r dyn Lookup,
 }
 
 impl<E: Entity> FilterTarget for Seen<'_, E> {
@@ -139,7 +139,7 @@ impl<E: Entity> FilterTarget for Seen<'_, E> {
             TAGS => symbol.path.as_deref().map_or(Value::Null, |path| record.tags.value(path)),
             // Never false: saved filters expect no value for records that do not belong to the system.
             4 => record.is_system.then_some(true).into(),
-            _ => field_of::<E>(symbol).map_or(Value::Null, |f| f.asked.map_or_else(|| (f.value)(record), |ask| ask(record, self.facts))),
+            _ => field_of::<E>(symbol).map_or(Value::Null, |f| f.asked.map_or_else(|| (f.value)(record), |ask| ask(record, self.lookup))),
         }
     }
 
@@ -147,7 +147,7 @@ impl<E: Entity> FilterTarget for Seen<'_, E> {
         let Some(field) = field_of::<E>(set) else { return };
         for reference in E::REFERENCES.iter().filter(|r| r.field == field.name) {
             for id in (reference.ids)(self.record) {
-                (reference.visit)(self.facts, id, visit);
+                (reference.visit)(self.lookup, id, visit);
             }
         }
     }

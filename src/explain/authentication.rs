@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, Enrollment, Facts, FactsExt, Identity, Record},
+    entity::{ApiSession, Enrollment, Lookup, TypedLookup, Identity, Record},
     error::Result,
     store::Read,
 };

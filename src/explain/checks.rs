@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     access::{Engine, PolicyEntityKind},
-    entity::{FactsExt, Id, Record, Semantic, ServicePolicy},
+    entity::{TypedLookup, Id, Record, Semantic, ServicePolicy},
     error::Result,
     posture::EvaluatedCheck,
     store::Read,

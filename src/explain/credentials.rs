@@ -11,7 +11,7 @@ use crate::{
     authentication::trust::{self, ChainPolicy},
     clock::Timestamp,
     entity::{
-        AuthPolicy, Authenticator, Ca, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Record,
+        AuthPolicy, Authenticator, Ca, ExternalJwtSigner, Lookup, TypedLookup, Id, Identity, Record,
         auth_policy::{ExtJwt, Primary},
         authenticator,
     },

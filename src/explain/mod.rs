@@ -39,7 +39,7 @@ use crate::{
     access::{Access, NearMiss, Right},
     authentication::mfa,
     clock::CalendarTime,
-    entity::{Entity, Facts, FactsExt, Id, Record, ServicePolicy},
+    entity::{Entity, Lookup, TypedLookup, Id, Record, ServicePolicy},
     error::{Error, Result},
     posture::{Decision, Evidence, Posture, PostureEvaluator},
     store::Read,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, Facts, FactsExt, Id, TransitRouter},
+    entity::{EdgeRouter, Lookup, TypedLookup, Id, TransitRouter},
     error::Result,
     store::Read,
 };

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     access::{PolicyEntityKind, PolicyKind},
-    entity::{EdgeRouter, EdgeRouterPolicy, Facts, FactsExt, Id, ServiceEdgeRouterPolicy, TransitRouter},
+    entity::{EdgeRouter, EdgeRouterPolicy, Lookup, TypedLookup, Id, ServiceEdgeRouterPolicy, TransitRouter},
     error::Result,
     store::Read,
 };

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     authentication::mfa,
-    entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Identity, Record},
+    entity::{AuthPolicy, ExternalJwtSigner, TypedLookup, Identity, Record},
     error::Result,
     store::Read,
 };

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     access::Right,
-    entity::{EdgeRouter, Facts, FactsExt, Id, Identity, Record, Terminator, TransitRouter},
+    entity::{EdgeRouter, Lookup, TypedLookup, Id, Identity, Record, Terminator, TransitRouter},
     error::Result,
     store::Read,
 };

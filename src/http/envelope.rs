@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{Entity, Facts, Id, Links, Record, Tags},
+    entity::{Entity, Lookup, Id, Links, Record, Tags},
     error::Result,
     query::Window,
 };
@@ -120,8 +120,8 @@ impl<V> Detail<V> {
 ///
 /// # Errors
 /// A record that the view needs cannot be read.
-pub(crate) fn detail<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<Detail<E::View>> {
-    Ok(Detail::new(record, E::view(record, facts)?))
+pub(crate) fn detail<E: Entity>(record: &Record<E>, lookup: &dyn Lookup) -> Result<Detail<E::View>> {
+    Ok(Detail::new(record, E::view(record, lookup)?))
 }
 
 impl Location {

@@ -22,7 +22,7 @@ use super::{
     state::AppState,
 };
 use crate::{
-    entity::{Entity, FactsExt, Id, Record, Words, filterable},
+    entity::{Entity, TypedLookup, Id, Record, Words, filterable},
     error::{Error, Result},
     store::{Ids, Plan, Read, Scope},
 };

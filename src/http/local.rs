@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     authentication::{Caller, administrators},
-    entity::{ApiSession, Author, FactsExt, Id, Identity, Record},
+    entity::{ApiSession, Author, TypedLookup, Id, Identity, Record},
     error::{Error, Refusal, Result},
 };
 

@@ -6,7 +6,7 @@
 use super::upgrade;
 use crate::{
     change::{self, SealedKeys, certificates},
-    entity::Facts,
+    entity::Lookup,
     error::{Error, Result},
     store::{Finding, Progress, Read, Report, Store, Unreadable},
 };

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     access::{Access, PolicyEntityKind, PolicyKind},
-    entity::{FactsExt, Id, PostureCheck, PostureKind, PostureRequirement, Record, Service},
+    entity::{TypedLookup, Id, PostureCheck, PostureKind, PostureRequirement, Record, Service},
     error::Result,
     store::Read,
 };

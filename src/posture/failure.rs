@@ -13,7 +13,7 @@ use super::{
 use crate::{
     clock::{CalendarTime, Timestamp},
     entity::{
-        ApiSession, FactsExt, Id, OperatingSystem, OsType, PolicyType, PostureCheck, PostureRequirement, Record, Semantic, Service,
+        ApiSession, TypedLookup, Id, OperatingSystem, OsType, PolicyType, PostureCheck, PostureRequirement, Record, Semantic, Service,
         ServicePolicy,
         posture_requirement::{Process as Wanted, ProcessMulti},
     },

@@ -10,7 +10,7 @@ use crate::{
     access::{Access, PolicyGrant, Right},
     clock::Timestamp,
     entity::{
-        Entity, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, PostureRequirement, Record,
+        Entity, Lookup, TypedLookup, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, PostureRequirement, Record,
         ServicePolicy, service::ProcessRef,
     },
     error::Result,
@@ -26,7 +26,7 @@ pub struct EvaluatedCheck {
 
 /// Judges policies by the evidence about one caller. Each check is read and judged once, however many policies name it.
 pub(crate) struct PostureEvaluator<'f> {
-    facts: &'f dyn Facts,
+    lookup: &'f dyn Lookup,
     /// The shared cache of checks, and the commit number at which this evaluator began.
     known: Option<(&'f Cache<Record<PostureCheck>>, CommitNumber)>,
     evidence: Evidence,
@@ -43,11 +43,11 @@ pub(crate) enum Decision {
 
 impl<'f> PostureEvaluator<'f> {
     /// Judges at the moment of the evidence.
-    pub(crate) fn new(facts: &'f dyn Facts, evidence: Evidence) -> Self {
-        Self { facts, known: None, evidence, judged: RefCell::default() }
+    pub(crate) fn new(lookup: &'f dyn Lookup, evidence: Evidence) -> Self {
+        Self { lookup, known: None, evidence, judged: RefCell::default() }
     }
 
-    /// Reads checks from a shared cache and adds to it. `facts` must be from `at` or later.
+    /// Reads checks from a shared cache and adds to it. `lookup` must be from `at` or later.
     pub(super) fn with_cache(self, checks: &'f Cache<Record<PostureCheck>>, at: CommitNumber) -> Self {
         Self { known: Some((checks, at)), ..self }
     }
@@ -147,7 +147,7 @@ impl<'f> PostureEvaluator<'f> {
         if let Some(known) = self.known.and_then(|(checks, _)| checks.find(id)) {
             return Ok(Some(known));
         }
-        let found = self.facts.find(&Id::from_text(id))?.map(Arc::new);
+        let found = self.lookup.find(&Id::from_text(id))?.map(Arc::new);
         if let Some((check, (checks, at))) = found.as_ref().zip(self.known) {
             checks.insert(id, check.clone(), vec![Dependency::of_record(PostureCheck::KIND, id)], at);
         }

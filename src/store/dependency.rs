@@ -8,7 +8,7 @@ use std::{
 use super::index;
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Epoch, Facts, Kind, RouterInfo},
+    entity::{AnyRecord, Epoch, Lookup, Kind, RouterInfo},
     error::Result,
 };
 
@@ -52,15 +52,15 @@ impl Dependency {
 
 /// Passes queries on to a transaction and records them.
 pub struct DependencyRecorder<'f> {
-    facts: &'f dyn Facts,
+    lookup: &'f dyn Lookup,
     dependencies: RefCell<Vec<Dependency>>,
     fleeting: Cell<bool>,
 }
 
 impl<'f> DependencyRecorder<'f> {
     /// A recorder that has recorded no query yet.
-    pub fn new(facts: &'f dyn Facts) -> Self {
-        Self { facts, dependencies: RefCell::default(), fleeting: Cell::new(false) }
+    pub fn new(lookup: &'f dyn Lookup) -> Self {
+        Self { lookup, dependencies: RefCell::default(), fleeting: Cell::new(false) }
     }
 
     /// The recorded dependencies. `None` if a query depends on something that changes without a commit, such as the
@@ -74,41 +74,41 @@ impl<'f> DependencyRecorder<'f> {
     }
 }
 
-impl Facts for DependencyRecorder<'_> {
+impl Lookup for DependencyRecorder<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
         self.dependencies.borrow_mut().push(Dependency::of_record(kind, id));
-        self.facts.record(kind, id)
+        self.lookup.record(kind, id)
     }
     fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
         self.note_value(kind, field, value);
-        self.facts.ids(kind, field, value)
+        self.lookup.ids(kind, field, value)
     }
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         self.note_value(kind, field, value);
-        self.facts.any(kind, field, value)
+        self.lookup.any(kind, field, value)
     }
     fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
         self.dependencies.borrow_mut().push(Dependency::of_tombstone(kind, field, value));
-        self.facts.ended(kind, field, value)
+        self.lookup.ended(kind, field, value)
     }
     fn any_ended(&self) -> Result<bool> {
         self.dependencies.borrow_mut().push(Dependency::of_any_tombstone());
-        self.facts.any_ended()
+        self.lookup.any_ended()
     }
     fn router_info(&self, router: &str) -> Option<RouterInfo> {
         self.fleeting.set(true);
-        self.facts.router_info(router)
+        self.lookup.router_info(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
         self.dependencies.borrow_mut().push(Dependency::of_connection(identity));
-        self.facts.is_connected(identity)
+        self.lookup.is_connected(identity)
     }
     fn dynamic_cost(&self, terminator: &str) -> u16 {
         self.fleeting.set(true);
-        self.facts.dynamic_cost(terminator)
+        self.lookup.dynamic_cost(terminator)
     }
     fn now(&self) -> Timestamp {
         self.fleeting.set(true);
-        self.facts.now()
+        self.lookup.now()
     }
 }

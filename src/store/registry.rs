@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Epoch, Facts, Index, Kind, OnDelete, Reference, tombstone},
+    entity::{AnyRecord, Entity, Epoch, Lookup, Index, Kind, OnDelete, Reference, tombstone},
     error::{Error, Result},
 };
 
@@ -31,7 +31,7 @@ pub struct KindEntry {
     /// Whether a field's values are unique.
     pub(super) is_unique: fn(&str) -> bool,
     /// Whether a stored record is not under a tombstone.
-    pub(super) stands: fn(&str, &[u8], &dyn Facts) -> Result<bool>,
+    pub(super) stands: fn(&str, &[u8], &dyn Lookup) -> Result<bool>,
     /// What deleting a stored record does; the flag says whether the controller itself does it.
     pub(super) deletion: fn(&str, &[u8], bool) -> Result<Edit>,
     /// The edit that removes an id from a stored record, for references with [`OnDelete::Clear`].
@@ -93,7 +93,7 @@ impl KindEntry {
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
             parts: parts::<E>,
             is_unique: |name| E::FIELDS.iter().any(|field| field.name == name && matches!(field.index, Index::Unique | Index::Every)),
-            stands: |id, bytes, facts| Ok(!facts.any_ended()? || tombstone::stands(&codec::decode::<E>(id, bytes)?, facts)?),
+            stands: |id, bytes, lookup| Ok(!lookup.any_ended()? || tombstone::stands(&codec::decode::<E>(id, bytes)?, lookup)?),
             deletion: |id, bytes, by_system| Edit::delete(codec::decode::<E>(id, bytes)?, by_system),
             clearing: clearing::<E>,
         }

@@ -8,7 +8,7 @@ use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{
-        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, FactsExt, HistoryRow, Id, Identity, PairCount, Pairs, Record,
+        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, TypedLookup, HistoryRow, Id, Identity, PairCount, Pairs, Record,
         Service, ServiceEdgeRouterPolicy, ServicePolicy, builtin, history::Who,
     },
     error::{Error, Result},

@@ -15,7 +15,7 @@ use std::{
 };
 
 use overkeep::testing::{
-    entity::{Entity, Facts, FactsExt, Id, Record},
+    entity::{Entity, Lookup, TypedLookup, Id, Record},
     error::Error,
     store::Store,
 };

@@ -18,7 +18,7 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     config::{Config, Span},
     controller,
-    entity::{ApiSession, ConfigType, Enrollment, Entity, FactsExt, Id, Identity, Record, Service, SessionCertificate},
+    entity::{ApiSession, ConfigType, Enrollment, Entity, TypedLookup, Id, Identity, Record, Service, SessionCertificate},
     error::{Error, Result},
     store::{OpenError, OpenStore, Options, Progress, Read, Store, encode},
 };
@@ -55,10 +55,10 @@ fn read_all(store: &Store, into: &mut Found) -> Result<()> {
 /// Fills a store with some hundred records.
 fn fill(store: &Store) -> Found {
     let wrote = store.write_blocking(|tx| {
-        tx.insert(overkeep::testing::entity::builtin::auth_policy(overkeep::testing::entity::Facts::now(tx)))?;
+        tx.insert(overkeep::testing::entity::builtin::auth_policy(overkeep::testing::entity::Lookup::now(tx)))?;
         tx.set_setting("keys", Some(&[7; 20_000]))?;
         for n in 0..100 {
-            let (id, now) = (format!("{n:03}"), overkeep::testing::entity::Facts::now(tx));
+            let (id, now) = (format!("{n:03}"), overkeep::testing::entity::Lookup::now(tx));
             let identity = json!({ "name": format!("identity {n}"), "type": "Default", "isAdmin": false, "authPolicyId": "default",
                 "roleAttributes": [format!("role {}", n % 9)] });
             tx.insert::<Identity>(Record::new(Id::from_text(id.as_str()), now, serde_json::from_value(identity).unwrap()))?;

@@ -10,7 +10,7 @@ use std::{
 use overkeep::testing::{
     clock::Clock,
     config::Span,
-    entity::{ExternalJwtSigner, FactsExt, Id, Record},
+    entity::{ExternalJwtSigner, TypedLookup, Id, Record},
     error::Error,
 };
 use serde_json::{Value as Json, json};

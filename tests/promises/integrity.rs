@@ -14,7 +14,7 @@ use std::{
 use overkeep::testing::{
     change::SealedKeys,
     clock::{Clock, Timestamp},
-    entity::{Action, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Stateful},
+    entity::{Action, Entity, Lookup, TypedLookup, Field, Id, Kind, OnDelete, Record, Reference, Stateful},
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,
@@ -40,7 +40,7 @@ impl Entity for Harbour {
     const KIND: Kind = Kind { name: "harbour", path: "harbours", noun: "harbour" };
     const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
     type View = ();
-    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+    fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
         Ok(())
     }
 }
@@ -76,7 +76,7 @@ impl Entity for Ship {
         ),
     ];
     type View = ();
-    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+    fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
         Ok(())
     }
 }

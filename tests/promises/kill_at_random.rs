@@ -15,7 +15,7 @@ use std::{
 
 use overkeep::testing::{
     change::KINDS,
-    entity::{FactsExt, Id, Identity, Service, ServicePolicy},
+    entity::{TypedLookup, Id, Identity, Service, ServicePolicy},
     store::{Progress, Store},
 };
 use serde_json::{Value as Json, json};

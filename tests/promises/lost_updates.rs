@@ -12,7 +12,7 @@ use overkeep::testing::{
     change::{ChangeContext, Changes, Draft, Lifecycle},
     clock::Timestamp,
     config::Config,
-    entity::{AmountLimit, Entity, Facts, FactsExt, Field, Id, Kind, Record, Stateful, Tags},
+    entity::{AmountLimit, Entity, Lookup, TypedLookup, Field, Id, Kind, Record, Stateful, Tags},
     error::Result,
     http::{Header, Row},
     pki::{AlternativeNames, Keystore, Material},
@@ -174,7 +174,7 @@ impl Entity for Counted {
     const KIND: Kind = Kind { name: "counted", path: "counted", noun: "counted record" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = ();
-    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+    fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
         Ok(())
     }
 }

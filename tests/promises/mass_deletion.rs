@@ -16,7 +16,7 @@ use overkeep::testing::{
     config::{self, Config, Span},
     controller::{self, Controller},
     entity::{
-        AnyRecord, ApiSession, Ca, Entity, Epoch, Facts, FactsExt, Id, Identity, Kind, PolicyType, Record, RouterInfo, Service, Session,
+        AnyRecord, ApiSession, Ca, Entity, Epoch, Lookup, TypedLookup, Id, Identity, Kind, PolicyType, Record, RouterInfo, Service, Session,
         SessionCertificate, api_session::State, builtin,
     },
     error::Result,
@@ -281,40 +281,40 @@ fn renewal_ends_many_session_certificates() {
     assert_eq!(of_ann(&store), ["new-1"], "one is not many");
 }
 
-/// Facts that count the lists of sessions read.
+/// Lookup that count the lists of sessions read.
 struct Counted<'f> {
-    facts: &'f dyn Facts,
+    lookup: &'f dyn Lookup,
     lists: Cell<usize>,
 }
 
-impl Facts for Counted<'_> {
+impl Lookup for Counted<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
-        self.facts.record(kind, id)
+        self.lookup.record(kind, id)
     }
     fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
         self.lists.set(self.lists.get() + usize::from(kind == ApiSession::KIND));
-        self.facts.ids(kind, field, value)
+        self.lookup.ids(kind, field, value)
     }
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
-        self.facts.any(kind, field, value)
+        self.lookup.any(kind, field, value)
     }
     fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
-        self.facts.ended(kind, field, value)
+        self.lookup.ended(kind, field, value)
     }
     fn any_ended(&self) -> Result<bool> {
-        self.facts.any_ended()
+        self.lookup.any_ended()
     }
     fn router_info(&self, router: &str) -> Option<RouterInfo> {
-        self.facts.router_info(router)
+        self.lookup.router_info(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
-        self.facts.is_connected(identity)
+        self.lookup.is_connected(identity)
     }
     fn dynamic_cost(&self, terminator: &str) -> u16 {
-        self.facts.dynamic_cost(terminator)
+        self.lookup.dynamic_cost(terminator)
     }
     fn now(&self) -> Timestamp {
-        self.facts.now()
+        self.lookup.now()
     }
 }
 
@@ -327,7 +327,7 @@ fn cached_identity_ends_with_sessions() {
     let cached_view = || {
         let at = cache.now();
         let made = store.read(|tx| {
-            let counted = Counted { facts: tx, lists: Cell::default() };
+            let counted = Counted { lookup: tx, lists: Cell::default() };
             let recorder = DependencyRecorder::new(&counted);
             let ann = recorder.get(&Id::<Identity>::from_text("ann"))?;
             let shown = serde_json::to_value(Identity::view(&ann, &recorder)?).unwrap();

@@ -11,7 +11,7 @@ use overkeep::testing::{
     clock::{CalendarTime, Clock, Timestamp},
     config::Config,
     entity::{
-        ApiSession, Entity, FactsExt, Id, Identity, Mfa, PolicyType, PostureCheck, PostureRequirement, Record, Service, ServicePolicy,
+        ApiSession, Entity, TypedLookup, Id, Identity, Mfa, PolicyType, PostureCheck, PostureRequirement, Record, Service, ServicePolicy,
         Session, builtin,
     },
     error::{Error, Result},

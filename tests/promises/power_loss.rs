@@ -19,7 +19,7 @@ use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{
-        AuthPolicy, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Facts, FactsExt, Id, Identity, Record, Service,
+        AuthPolicy, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Lookup, TypedLookup, Id, Identity, Record, Service,
         ServicePolicy, builtin,
     },
     error::{Error, Result},
@@ -65,7 +65,7 @@ const JOB_KINDS: [JobKind; 6] =
     [JobKind::Identity, JobKind::Service, JobKind::EdgeRouter, JobKind::Config, JobKind::ServicePolicy, JobKind::EdgeRouterPolicy];
 
 fn put<E: Entity>(tx: &Tx<'_>, id: &str, spec: &Json) -> Result<()> {
-    let record = Record::<E>::new(Id::from_text(id), Facts::now(tx), serde_json::from_value(spec.clone()).unwrap());
+    let record = Record::<E>::new(Id::from_text(id), Lookup::now(tx), serde_json::from_value(spec.clone()).unwrap());
     if tx.find(&record.id)?.is_some() { tx.put(record) } else { tx.insert(record) }
 }
 
@@ -124,9 +124,9 @@ impl Job {
                 JobKind::EdgeRouterPolicy => tx.delete(&Id::<EdgeRouterPolicy>::from_text(id)),
             },
             Self::Setup => {
-                tx.insert(builtin::auth_policy(Facts::now(tx)))?;
+                tx.insert(builtin::auth_policy(Lookup::now(tx)))?;
                 let spec = ConfigType { name: "t".into(), schema: None };
-                tx.insert(Record::new(Id::from_text("t"), Facts::now(tx), spec))
+                tx.insert(Record::new(Id::from_text("t"), Lookup::now(tx), spec))
             }
             Self::Rollback(id) => {
                 tx.set_setting(id, Some(b"rolled back"))?;

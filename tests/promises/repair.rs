@@ -96,7 +96,7 @@ fn fill(tx: &Tx<'_>) -> overkeep::testing::error::Result<()> {
     });
     let overrides = json!([{ "service": "a-service", "config": "a-config" }]);
     put::<Identity>(tx, "an-identity", identity, Json::Null)?;
-    let mut identity = overkeep::testing::entity::FactsExt::get(tx, &Id::<Identity>::from_text("an-identity"))?;
+    let mut identity = overkeep::testing::entity::TypedLookup::get(tx, &Id::<Identity>::from_text("an-identity"))?;
     identity.state.service_configs = serde_json::from_value(overrides).unwrap();
     tx.put(identity)?;
     put::<ApiToken>(tx, "a-token", json!({ "name": "a-token", "identityId": "an-identity" }), json!({ "hash": "00" }))?;

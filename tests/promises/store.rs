@@ -15,7 +15,7 @@ use std::{
 
 use overkeep::testing::{
     clock::{Clock, Timestamp},
-    entity::{Disk, Entity, Facts, FactsExt, Field, HistoryRow, Id, Kind, OnDelete, Record, Reference, Roles, Stateful, Stored, Words},
+    entity::{Disk, Entity, Lookup, TypedLookup, Field, HistoryRow, Id, Kind, OnDelete, Record, Reference, Roles, Stateful, Stored, Words},
     error::{Error, Result},
     query::{Query, Type, Value, Window},
     store::{
@@ -47,7 +47,7 @@ impl Entity for Team {
     const KIND: Kind = Kind { name: "team", path: "teams", noun: "team" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = ();
-    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+    fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
         Ok(())
     }
 }
@@ -90,7 +90,7 @@ impl Entity for Task {
         ),
     ];
     type View = ();
-    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+    fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
         Ok(())
     }
 }
@@ -645,7 +645,7 @@ macro_rules! team_of_version {
             const VERSION: u8 = $version;
             const DISK: Disk = if $version == 1 { Disk::Binary } else { Disk::Text };
             type View = ();
-            fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+            fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
                 Ok(())
             }
             $upgrade
@@ -757,7 +757,7 @@ proptest! {
         let naive_scope = |task: &&Record<Task>| match scope { 0 => true, 1 => listed.contains(&task.id.as_str()), _ => task.spec.roles.entries().contains("y") };
         let scope = match scope { 0 => Scope::All, 1 => Scope::Ids(listed.map(str::to_owned).to_vec()), _ => Scope::Having { field: "roles", value: "y".into() } };
         store.read(|tx| {
-            let seen = |record| overkeep::testing::entity::Seen { record, facts: tx };
+            let seen = |record| overkeep::testing::entity::Seen { record, lookup: tx };
             let mut naive: Vec<&Record<Task>> = tasks.iter().filter(naive_scope).filter(|task| query.predicate.matches(&seen(task))).collect();
             naive.sort_by(|a, b| crate::query::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
             let expected: Vec<_> = naive.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).map(|task| task.id.clone()).collect();
@@ -785,10 +785,10 @@ fn cache_entries_go_with_dependencies() {
     insert(&store, vec![task("a"), task("b")]);
     let make = |store: &Store| {
         store.read(|tx| {
-            let facts = DependencyRecorder::new(tx);
-            let ids = facts.ids(Task::KIND, "roles", "x")?;
-            facts.find::<Task>(&Id::from_text("a"))?;
-            Ok((Arc::new(ids), facts.dependencies().unwrap()))
+            let lookup = DependencyRecorder::new(tx);
+            let ids = lookup.ids(Task::KIND, "roles", "x")?;
+            lookup.find::<Task>(&Id::from_text("a"))?;
+            Ok((Arc::new(ids), lookup.dependencies().unwrap()))
         })
     };
     let cache_again = || {
@@ -823,9 +823,9 @@ fn cache_entries_go_with_dependencies() {
     assert!(
         store
             .read(|tx| {
-                let facts = DependencyRecorder::new(tx);
-                facts.now();
-                Ok(facts.dependencies())
+                let lookup = DependencyRecorder::new(tx);
+                lookup.now();
+                Ok(lookup.dependencies())
             })
             .unwrap()
             .is_none(),

@@ -21,7 +21,7 @@ use crate::{
         rights::Grant,
         send_queue::SendQueue,
     },
-    entity::{FactsExt, Id, Identity, Record, Service},
+    entity::{TypedLookup, Id, Identity, Record, Service},
     error::Result as StoreResult,
     frame::{Builder, Frame},
 };

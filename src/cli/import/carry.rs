@@ -17,7 +17,7 @@ use crate::{
         carried::{self, CarriedState, Issuers},
     },
     cli::failure::Failure,
-    entity::{FactsExt, Id, Identity, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
+    entity::{TypedLookup, Id, Identity, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
     error::{Error, Result},
     http::{DeclaredKind, DeclaredKinds},
 };

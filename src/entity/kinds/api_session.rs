@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity,
+    Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Lookup, TypedLookup, Field, Id, Identity,
     Kind, Logged, OnDelete, Record, Reference, Stateful, Stored, auth_policy::Secondary, kind::unreadable,
 };
 use crate::{
@@ -219,14 +219,14 @@ impl AuthQuery {
     ///
     /// # Errors
     /// The signer cannot be read.
-    pub fn outstanding(session: &ApiSession, policy: &AuthPolicy, facts: &dyn Facts) -> Result<Vec<Self>> {
+    pub fn outstanding(session: &ApiSession, policy: &AuthPolicy, lookup: &dyn Lookup) -> Result<Vec<Self>> {
         let secondary = &policy.secondary;
         let mut lacking = Vec::new();
         if session.lacks_code(secondary) {
             lacking.push(Self::code());
         }
         if let Some(signer) = &secondary.require_ext_jwt_signer {
-            lacking.push(Self::token(facts.get::<ExternalJwtSigner>(signer)?.spec.external_auth_url));
+            lacking.push(Self::token(lookup.get::<ExternalJwtSigner>(signer)?.spec.external_auth_url));
         }
         Ok(lacking)
     }
@@ -270,10 +270,10 @@ impl Entity for ApiSession {
         }
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
-        let identity = facts.get(&record.spec.identity_id)?;
-        let policy = facts.get(identity.spec.auth_policy())?;
-        let auth_queries = AuthQuery::outstanding(&record.spec, &policy.spec, facts)?;
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
+        let identity = lookup.get(&record.spec.identity_id)?;
+        let policy = lookup.get(identity.spec.auth_policy())?;
+        let auth_queries = AuthQuery::outstanding(&record.spec, &policy.spec, lookup)?;
         Ok(View::of(record.spec.clone(), &identity, auth_queries))
     }
 }

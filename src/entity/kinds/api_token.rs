@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Entity, EntityRef, Facts, FactsExt, Field, Id, IdPath, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
+    Amount, Entity, EntityRef, Lookup, TypedLookup, Field, Id, IdPath, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
 };
 use crate::{
     clock::Timestamp,
@@ -117,9 +117,9 @@ impl Entity for ApiToken {
     type View = View;
 
     /// Not checked here: whether the scope fits the route tables. The handler that creates a token checks that.
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         match self.expires_at {
-            Some(end) if end <= facts.now() => Err(Error::invalid("expiresAt", "must be in the future", end.to_string())),
+            Some(end) if end <= lookup.now() => Err(Error::invalid("expiresAt", "must be in the future", end.to_string())),
             _ => Ok(()),
         }
     }
@@ -128,9 +128,9 @@ impl Entity for ApiToken {
         vec![("kinds", Amount::of_texts(&self.kinds)), ("actions", Amount::of_texts(&self.actions))]
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { name, identity_id, kinds, actions, self_service, expires_at } = record.spec.clone();
-        let identity = facts.get(&identity_id)?;
+        let identity = lookup.get(&identity_id)?;
         Ok(View { name, identity: EntityRef::of(&identity, &identity.spec.name), identity_id, kinds, actions, self_service, expires_at })
     }
 }

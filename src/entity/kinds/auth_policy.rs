@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, ExternalJwtSigner, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Stateful};
+use crate::entity::{Entity, ExternalJwtSigner, Lookup, TypedLookup, Field, Id, Kind, OnDelete, Record, Reference, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -173,14 +173,14 @@ impl Entity for AuthPolicy {
         self.secondary.require_ext_jwt_signer.take_if(|id| id.as_str().trim().is_empty());
     }
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
-        let exists = |id, field: &str| facts.get(id).map(|_| ()).map_err(|e| e.in_field(field));
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
+        let exists = |id, field: &str| lookup.get(id).map(|_| ()).map_err(|e| e.in_field(field));
         let required = self.secondary.require_ext_jwt_signer.iter().map(|id| exists(id, "secondary.requiredExtJwtSigner"));
         let allowed = self.primary.ext_jwt.allowed_signers.iter().enumerate();
         Error::all(required.chain(allowed.map(|(at, id)| exists(id, &format!("primary.extJwt.allowedExtJwtSigners[{at}]")))))
     }
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let Self { name, primary, secondary } = record.spec.clone();
         Ok(View { name, primary, secondary })
     }

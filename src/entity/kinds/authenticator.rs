@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
+    Ca, Entity, EntityRef, Lookup, TypedLookup, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
     value::other_certificate,
 };
 use crate::{
@@ -177,7 +177,7 @@ impl Entity for Authenticator {
     const LOGGED: Logged = Logged::Changes { secret: &["/credential/updb/password"], quiet: &[] };
     type View = View;
 
-    fn check(&self, _: &dyn Facts) -> Result<()> {
+    fn check(&self, _: &dyn Lookup) -> Result<()> {
         self.credential.username().map_or(Ok(()), check_username)
     }
 
@@ -188,9 +188,9 @@ impl Entity for Authenticator {
         kept.find_map(|(fingerprint, pem)| other_certificate(fingerprint, pem))
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { identity_id, credential } = &record.spec;
-        let identity = facts.get(identity_id)?;
+        let identity = lookup.get(identity_id)?;
         Ok(View {
             method: credential.method(),
             identity_id: identity_id.clone(),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Entity, ExternalIdClaim, Facts, Field, Id, Kind, Logged, Record, Roles, Stateful,
+    Amount, Entity, ExternalIdClaim, Lookup, Field, Id, Kind, Logged, Record, Roles, Stateful,
     external_id_claim::{ClaimLocation, ClaimMatcher},
     value::other_certificate,
 };
@@ -138,7 +138,7 @@ impl Entity for Ca {
         }
     }
 
-    fn check(&self, _: &dyn Facts) -> Result<()> {
+    fn check(&self, _: &dyn Lookup) -> Result<()> {
         let roles = self.identity_roles.check_attributes().map_err(|e| match e {
             Error::Invalid { reason, value, .. } => Error::invalid("identityRoles", reason, value),
             other => other,
@@ -162,7 +162,7 @@ impl Entity for Ca {
         other_certificate(&record.state.fingerprint, &record.spec.cert_pem)
     }
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let (spec, state) = (record.spec.clone(), record.state.clone());
         Ok(View {
             name: spec.name,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::entity::{
-    ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, IdPath, Kind, OnDelete, Record, Reference, Stateful,
+    ConfigType, Document, Entity, EntityRef, Lookup, TypedLookup, Field, Id, IdPath, Kind, OnDelete, Record, Reference, Stateful,
 };
 use crate::{
     error::{Error, Result},
@@ -53,17 +53,17 @@ impl Entity for Config {
     const FIXED: &'static [&'static str] = &["configTypeId"];
     type View = View;
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         let unknown = || Error::invalid("type", "no such config type", self.config_type_id.as_str());
-        let of = facts.find(&self.config_type_id)?.ok_or_else(unknown)?;
+        let of = lookup.find(&self.config_type_id)?.ok_or_else(unknown)?;
         let Some(schema) = of.spec.schema.filter(|s| !s.0.is_empty()) else { return Ok(()) };
         let checker = Checker::foreign(&Json::Object(schema.0)).map_err(|reason| Error::invalid("type", reason, of.spec.name))?;
         checker.check_data(&Json::Object(self.data.0.clone()))
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { name, config_type_id, data } = record.spec.clone();
-        let of = facts.get(&config_type_id)?;
+        let of = lookup.get(&config_type_id)?;
         Ok(View { name, config_type: EntityRef::of(&of, &of.spec.name), config_type_id, data })
     }
 }

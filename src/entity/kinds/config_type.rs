@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Document, Entity, Facts, Field, Kind, Record, Stateful};
+use crate::entity::{Document, Entity, Lookup, Field, Kind, Record, Stateful};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},
@@ -39,7 +39,7 @@ impl Entity for ConfigType {
         &[Field::every("name", |r| (&r.spec.name).into()), Field::plain("schema", Type::Text, |r| text(r.spec.schema.as_ref()))];
     type View = View;
 
-    fn check(&self, _: &dyn Facts) -> Result<()> {
+    fn check(&self, _: &dyn Lookup) -> Result<()> {
         if self.name == "all" {
             return Err(Error::invalid("name", "is a reserved word", "all"));
         }
@@ -51,7 +51,7 @@ impl Entity for ConfigType {
         Checker::foreign(&serde_json::Value::Object(schema.0.clone())).map(|_| ()).map_err(refuse)
     }
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let Self { name, schema } = record.spec.clone();
         Ok(View { name, schema })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Facts, Field, Kind, Record, Stateful, value::other_certificate};
+use crate::entity::{Entity, Lookup, Field, Kind, Record, Stateful, value::other_certificate};
 use crate::{
     clock::Timestamp,
     error::Result,
@@ -68,7 +68,7 @@ impl Entity for Controller {
         other_certificate(&record.spec.fingerprint, &record.spec.cert_pem)
     }
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let Self { name, cert_pem, fingerprint, is_online, last_joined_at, ctrl_address, api_addresses } = record.spec.clone();
         Ok(View { name, cert_pem, fingerprint, is_online, last_joined_at, ctrl_address, api_addresses })
     }

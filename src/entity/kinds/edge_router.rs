@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Document, Facts, Record, Roles, RouterInfo, Stateful, value::other_certificate};
+use crate::entity::{Document, Lookup, Record, Roles, RouterInfo, Stateful, value::other_certificate};
 
 /// A router that identities connect to.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -101,8 +101,8 @@ pub(crate) struct Common {
 
 impl Common {
     /// The view of a router with its current connection.
-    pub(crate) fn of(record: &Record<EdgeRouter>, facts: &dyn Facts) -> Self {
-        Self::with(record, facts.router_info(record.id.as_str()))
+    pub(crate) fn of(record: &Record<EdgeRouter>, lookup: &dyn Lookup) -> Self {
+        Self::with(record, lookup.router_info(record.id.as_str()))
     }
 
     /// The view of a router with this connection, or with none.

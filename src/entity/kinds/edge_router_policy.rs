@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, Facts, Field, IdPath, Identity, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Stateful,
+    EdgeRouter, Entity, Lookup, Field, IdPath, Identity, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Stateful,
 };
 use crate::{
     error::{Error, Result},
@@ -71,10 +71,10 @@ impl Entity for EdgeRouterPolicy {
     const BODY: &'static str = "policy";
     type View = View;
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         Error::all([
-            self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", facts),
-            self.identity_roles.check_list::<Identity>("identityRoles", facts),
+            self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", lookup),
+            self.identity_roles.check_list::<Identity>("identityRoles", lookup),
         ])
     }
 
@@ -82,14 +82,14 @@ impl Entity for EdgeRouterPolicy {
         Roles::flaw_of_lists(&[&record.spec.edge_router_roles, &record.spec.identity_roles])
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { name, semantic, edge_router_roles, identity_roles } = record.spec.clone();
         Ok(View {
             name,
             semantic,
             is_system: record.is_system,
-            edge_router_roles_display: edge_router_roles.display::<EdgeRouter>(facts, |r| &r.spec.name)?,
-            identity_roles_display: identity_roles.display::<Identity>(facts, |r| &r.spec.name)?,
+            edge_router_roles_display: edge_router_roles.display::<EdgeRouter>(lookup, |r| &r.spec.name)?,
+            identity_roles_display: identity_roles.display::<Identity>(lookup, |r| &r.spec.name)?,
             edge_router_roles,
             identity_roles,
         })

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
+    Ca, EdgeRouter, Entity, EntityRef, Lookup, TypedLookup, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
     TransitRouter, authenticator::check_username,
 };
 use crate::{clock::Timestamp, error::Result, query::Type};
@@ -56,11 +56,11 @@ impl Enrollment {
     ///
     /// # Errors
     /// Its record cannot be read.
-    pub(crate) fn subject_name(&self, facts: &dyn Facts) -> Result<String> {
+    pub(crate) fn subject_name(&self, lookup: &dyn Lookup) -> Result<String> {
         let name = match self {
-            Self { identity_id: Some(id), .. } => facts.find(id)?.map(|identity| identity.spec.name),
-            Self { edge_router_id: Some(id), .. } => facts.find(id)?.map(|router| router.spec.name),
-            Self { transit_router_id: Some(id), .. } => facts.find(id)?.map(|router| router.spec.name),
+            Self { identity_id: Some(id), .. } => lookup.find(id)?.map(|identity| identity.spec.name),
+            Self { edge_router_id: Some(id), .. } => lookup.find(id)?.map(|router| router.spec.name),
+            Self { transit_router_id: Some(id), .. } => lookup.find(id)?.map(|router| router.spec.name),
             _ => None,
         };
         Ok(name.unwrap_or_else(|| self.subject().to_owned()))
@@ -157,7 +157,7 @@ impl Entity for Enrollment {
     const LOGGED: Logged = Logged::Changes { secret: &["/token", "/jwt"], quiet: &[] };
     type View = View;
 
-    fn check(&self, _: &dyn Facts) -> Result<()> {
+    fn check(&self, _: &dyn Lookup) -> Result<()> {
         self.username.as_deref().map_or(Ok(()), check_username)
     }
 
@@ -167,16 +167,16 @@ impl Entity for Enrollment {
         (subjects.into_iter().filter(|set| *set).count() != 1).then_some("does not belong to exactly one identity or router")
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { method, token, expires_at, jwt, identity_id, edge_router_id, transit_router_id, ca_id, username } = record.spec.clone();
         Ok(View {
             method,
             token,
             expires_at,
             jwt,
-            identity: named(identity_id.as_ref(), facts, |r| &r.spec.name)?,
-            edge_router: named(edge_router_id.as_ref(), facts, |r| &r.spec.name)?,
-            transit_router: named(transit_router_id.as_ref(), facts, |r| &r.spec.name)?,
+            identity: named(identity_id.as_ref(), lookup, |r| &r.spec.name)?,
+            edge_router: named(edge_router_id.as_ref(), lookup, |r| &r.spec.name)?,
+            transit_router: named(transit_router_id.as_ref(), lookup, |r| &r.spec.name)?,
             identity_id,
             edge_router_id,
             transit_router_id,
@@ -190,8 +190,8 @@ fn text<E>(id: &Option<Id<E>>) -> Option<&str> {
     id.as_ref().map(Id::as_str)
 }
 
-fn named<E: Entity>(id: Option<&Id<E>>, facts: &dyn Facts, name: fn(&Record<E>) -> &str) -> Result<Option<EntityRef>> {
+fn named<E: Entity>(id: Option<&Id<E>>, lookup: &dyn Lookup, name: fn(&Record<E>) -> &str) -> Result<Option<EntityRef>> {
     let Some(id) = id else { return Ok(None) };
-    let record = facts.get(id)?;
+    let record = lookup.get(id)?;
     Ok(Some(EntityRef::of(&record, name(&record))))
 }

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Facts, Field, Kind, Record, Stateful, Stored, kind::unreadable, value::other_certificate};
+use crate::entity::{Entity, Lookup, Field, Kind, Record, Stateful, Stored, kind::unreadable, value::other_certificate};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -199,7 +199,7 @@ impl Entity for ExternalJwtSigner {
         }
     }
 
-    fn check(&self, _: &dyn Facts) -> Result<()> {
+    fn check(&self, _: &dyn Lookup) -> Result<()> {
         match (&self.cert_pem, &self.jwks_endpoint) {
             (None, None) => return Err(Error::BadReference("one of certPem and jwksEndpoint is required".into())),
             (Some(_), Some(_)) => return Err(Error::BadReference("only one of certPem and jwksEndpoint may be set".into())),
@@ -219,7 +219,7 @@ impl Entity for ExternalJwtSigner {
         other_certificate(record.state.fingerprint.as_deref().unwrap_or_default(), record.spec.cert_pem.as_deref()?)
     }
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let (spec, state) = (record.spec.clone(), record.state.clone());
         Ok(View {
             name: spec.name,

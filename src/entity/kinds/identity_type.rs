@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Facts, Field, Kind, Record, Stateful};
+use crate::entity::{Entity, Lookup, Field, Kind, Record, Stateful};
 use crate::error::Result;
 
 /// A type of identity.
@@ -28,7 +28,7 @@ impl Entity for IdentityType {
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = View;
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         Ok(View { name: record.spec.name.clone() })
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    ApiSession, Entity, Facts, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful, Stored, kind::unreadable,
+    ApiSession, Entity, Lookup, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful, Stored, kind::unreadable,
 };
 use crate::{error::Result, query::Type};
 
@@ -124,7 +124,7 @@ impl Entity for Mfa {
     }
 
     /// The secrets are left out; a caller with the key adds them.
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         Ok(View { is_verified: record.spec.is_verified, provisioning_url: None, recovery_codes: None })
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use crate::entity::posture_requirement::PostureRequirement;
-use crate::entity::{Amount, Disk, Entity, Facts, Field, Kind, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
+use crate::entity::{Amount, Disk, Entity, Lookup, Field, Kind, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},
@@ -71,7 +71,7 @@ impl Entity for PostureCheck {
         Ok((spec, state))
     }
 
-    fn check(&self, _: &dyn Facts) -> Result<()> {
+    fn check(&self, _: &dyn Lookup) -> Result<()> {
         if self.role_attributes.entries().contains("") {
             return Err(Error::invalid("roleAttributes", "must not be blank", ""));
         }
@@ -86,7 +86,7 @@ impl Entity for PostureCheck {
         vec![("roleAttributes", self.role_attributes.amount())]
     }
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let Self { name, role_attributes, demand } = record.spec.clone();
         Ok(View { name, role_attributes, version: 1, demand })
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Facts, Field, Kind, OperatingSystem, Record, Stateful};
+use crate::entity::{Entity, Lookup, Field, Kind, OperatingSystem, Record, Stateful};
 use crate::error::Result;
 
 /// A type of requirement on endpoints.
@@ -35,7 +35,7 @@ impl Entity for PostureCheckType {
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type View = View;
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let Self { name, operating_systems } = record.spec.clone();
         Ok(View { name, operating_systems, version: None })
     }

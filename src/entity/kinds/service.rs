@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Config, Entity, Facts, FactsExt, Field, Id, Kind, Links, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles,
+    Amount, Config, Entity, Lookup, TypedLookup, Field, Id, Kind, Links, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles,
     Stateful, Tags,
 };
 use crate::{
@@ -79,15 +79,15 @@ impl Entity for Service {
         }
     }
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
-        Error::all([self.role_attributes.check_attributes(), self.check_strategy(), self.check_idle_time(), self.check_configs(facts)])
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
+        Error::all([self.role_attributes.check_attributes(), self.check_strategy(), self.check_idle_time(), self.check_configs(lookup)])
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {
         vec![("roleAttributes", self.role_attributes.amount())]
     }
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let Self { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs } = record.spec.clone();
         Ok(View { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs })
     }
@@ -109,10 +109,10 @@ impl Service {
         Err(Error::invalid("maxIdleTimeMillis", reason, self.max_idle_time_millis.to_string()))
     }
 
-    fn check_configs(&self, facts: &dyn Facts) -> Result<()> {
+    fn check_configs(&self, lookup: &dyn Lookup) -> Result<()> {
         let mut types = Vec::with_capacity(self.configs.len());
         for id in &self.configs {
-            let of = facts.get(id)?.spec.config_type_id;
+            let of = lookup.get(id)?.spec.config_type_id;
             if types.contains(&of) {
                 let ids: Vec<&str> = self.configs.iter().map(Id::as_str).collect();
                 return Err(Error::invalid("configs", "at most one config of each type", format!("[{}]", ids.join(" "))));

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, Facts, Field, IdPath, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service, Stateful,
+    EdgeRouter, Entity, Lookup, Field, IdPath, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service, Stateful,
 };
 use crate::{
     error::{Error, Result},
@@ -69,10 +69,10 @@ impl Entity for ServiceEdgeRouterPolicy {
     const BODY: &'static str = "policy";
     type View = View;
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         Error::all([
-            self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", facts),
-            self.service_roles.check_list::<Service>("serviceRoles", facts),
+            self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", lookup),
+            self.service_roles.check_list::<Service>("serviceRoles", lookup),
         ])
     }
 
@@ -80,13 +80,13 @@ impl Entity for ServiceEdgeRouterPolicy {
         Roles::flaw_of_lists(&[&record.spec.edge_router_roles, &record.spec.service_roles])
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { name, semantic, edge_router_roles, service_roles } = record.spec.clone();
         Ok(View {
             name,
             semantic,
-            edge_router_roles_display: edge_router_roles.display::<EdgeRouter>(facts, |r| &r.spec.name)?,
-            service_roles_display: service_roles.display::<Service>(facts, |r| &r.spec.name)?,
+            edge_router_roles_display: edge_router_roles.display::<EdgeRouter>(lookup, |r| &r.spec.name)?,
+            service_roles_display: service_roles.display::<Service>(lookup, |r| &r.spec.name)?,
             edge_router_roles,
             service_roles,
         })

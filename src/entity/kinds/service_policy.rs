@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Entity, Facts, Field, IdPath, Identity, Kind, NamedRole, OnDelete, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
+    Entity, Lookup, Field, IdPath, Identity, Kind, NamedRole, OnDelete, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
     Service, Stateful,
 };
 use crate::{
@@ -88,13 +88,13 @@ impl Entity for ServicePolicy {
     const BODY: &'static str = "policy";
     type View = View;
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         let is_valid = self.policy_type != PolicyType::Invalid;
         Error::all([
             if is_valid { Ok(()) } else { Err(Error::invalid("policyType", "must be Dial or Bind", "Invalid")) },
-            self.identity_roles.check_list::<Identity>("identityRoles", facts),
-            self.service_roles.check_list::<Service>("serviceRoles", facts),
-            self.posture_check_roles.check_list::<PostureCheck>("postureCheckRoles", facts),
+            self.identity_roles.check_list::<Identity>("identityRoles", lookup),
+            self.service_roles.check_list::<Service>("serviceRoles", lookup),
+            self.posture_check_roles.check_list::<PostureCheck>("postureCheckRoles", lookup),
         ])
     }
 
@@ -102,15 +102,15 @@ impl Entity for ServicePolicy {
         Roles::flaw_of_lists(&[&record.spec.identity_roles, &record.spec.service_roles, &record.spec.posture_check_roles])
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { name, policy_type, semantic, identity_roles, service_roles, posture_check_roles } = record.spec.clone();
         Ok(View {
             name,
             policy_type,
             semantic,
-            identity_roles_display: identity_roles.display::<Identity>(facts, |r| &r.spec.name)?,
-            service_roles_display: service_roles.display::<Service>(facts, |r| &r.spec.name)?,
-            posture_check_roles_display: posture_check_roles.display::<PostureCheck>(facts, |r| &r.spec.name)?,
+            identity_roles_display: identity_roles.display::<Identity>(lookup, |r| &r.spec.name)?,
+            service_roles_display: service_roles.display::<Service>(lookup, |r| &r.spec.name)?,
+            posture_check_roles_display: posture_check_roles.display::<PostureCheck>(lookup, |r| &r.spec.name)?,
             identity_roles,
             service_roles,
             posture_check_roles,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    ApiSession, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, PolicyType, Record, Reference, Service,
+    ApiSession, Entity, EntityRef, Lookup, TypedLookup, Field, Id, Identity, Kind, Logged, OnDelete, PolicyType, Record, Reference, Service,
     ServicePolicy, Stateful,
 };
 use crate::{error::Result, pki::jwt::claimed_id, query::Type};
@@ -32,14 +32,14 @@ impl Session {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn with_token(token: &str, api_session: &Id<ApiSession>, facts: &dyn Facts) -> Result<Option<Record<Self>>> {
+    pub fn with_token(token: &str, api_session: &Id<ApiSession>, lookup: &dyn Lookup) -> Result<Option<Record<Self>>> {
         let is_meant = |session: &Record<Self>| session.spec.token == token && session.spec.api_session_id == *api_session;
         if let Some(id) = claimed_id(token) {
-            return Ok(facts.find(&Id::<Self>::from_text(id))?.filter(is_meant));
+            return Ok(lookup.find(&Id::<Self>::from_text(id))?.filter(is_meant));
         }
         // A token of an earlier version, which names no session.
-        for id in facts.ids(Self::KIND, "apiSession", api_session.as_str())? {
-            if let Some(session) = facts.find(&Id::<Self>::from_text(id))?.filter(is_meant) {
+        for id in lookup.ids(Self::KIND, "apiSession", api_session.as_str())? {
+            if let Some(session) = lookup.find(&Id::<Self>::from_text(id))?.filter(is_meant) {
                 return Ok(Some(session));
             }
         }
@@ -51,10 +51,10 @@ impl Session {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn ids_of(identity: &str, facts: &dyn Facts) -> Result<Vec<String>> {
+    pub(crate) fn ids_of(identity: &str, lookup: &dyn Lookup) -> Result<Vec<String>> {
         let mut ids = Vec::new();
-        for api_session in facts.ids(ApiSession::KIND, "identity", identity)? {
-            ids.extend(facts.ids(Self::KIND, "apiSession", &api_session)?);
+        for api_session in lookup.ids(ApiSession::KIND, "identity", identity)? {
+            ids.extend(lookup.ids(Self::KIND, "apiSession", &api_session)?);
         }
         ids.sort_unstable();
         ids.dedup();
@@ -101,9 +101,9 @@ impl Entity for Session {
     const MADE_BY_CLIENTS: bool = true;
     type View = View;
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { token, api_session_id, identity_id, service_id, policy_type, .. } = record.spec.clone();
-        let (api_session, service) = (facts.get(&api_session_id)?, facts.get(&service_id)?);
+        let (api_session, service) = (lookup.get(&api_session_id)?, lookup.get(&service_id)?);
         Ok(View {
             token,
             policy_type,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{ApiSession, Entity, Facts, Field, Id, Kind, Logged, OnDelete, Record, Reference, Stateful, value::other_certificate};
+use crate::entity::{ApiSession, Entity, Lookup, Field, Id, Kind, Logged, OnDelete, Record, Reference, Stateful, value::other_certificate};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
 /// A certificate that was issued to the holder of an API session. Requests do not write it directly.
@@ -52,7 +52,7 @@ impl Entity for SessionCertificate {
         other_certificate(&record.spec.fingerprint, &record.spec.certificate)
     }
 
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, _: &dyn Lookup) -> Result<View> {
         let Self { subject, fingerprint, certificate, valid_from, valid_to, .. } = record.spec.clone();
         Ok(View { certificate, fingerprint, subject, valid_from, valid_to })
     }

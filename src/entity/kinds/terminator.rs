@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, Logged, OnDelete, Precedence, Record, Reference, Service, Stateful,
+    EdgeRouter, Entity, EntityRef, Lookup, TypedLookup, Field, Id, Kind, Logged, OnDelete, Precedence, Record, Reference, Service, Stateful,
     TransitRouter,
 };
 use crate::{
@@ -77,11 +77,11 @@ impl Terminator {
     ///
     /// # Errors
     /// There is no such router, or it cannot be read.
-    pub(crate) fn find_router(&self, facts: &dyn Facts) -> Result<(String, bool)> {
-        if let Some(edge) = facts.find(&Id::<EdgeRouter>::from_text(&self.router))? {
+    pub(crate) fn find_router(&self, lookup: &dyn Lookup) -> Result<(String, bool)> {
+        if let Some(edge) = lookup.find(&Id::<EdgeRouter>::from_text(&self.router))? {
             return Ok((edge.spec.name, false));
         }
-        match facts.find(&Id::<TransitRouter>::from_text(&self.router))? {
+        match lookup.find(&Id::<TransitRouter>::from_text(&self.router))? {
             Some(transit) => Ok((transit.spec.name, true)),
             None => Err(Error::NotFound { kind: "router", id: self.router.clone(), field: None }),
         }
@@ -109,8 +109,8 @@ impl Entity for Terminator {
         Field::indexed("service", Type::Text, |r| r.spec.service.as_str().into()),
         Field::indexed("router", Type::Text, |r| (&r.spec.router).into()),
         Field::inner("instance", Type::Text, |r| (!r.spec.identity.is_empty()).then(|| r.spec.instance_key()).into()),
-        Field::asked("service.name", Type::Text, |r, facts| facts.get(&r.spec.service).ok().map(|s| s.spec.name).into()),
-        Field::asked("router.name", Type::Text, |r, facts| r.spec.find_router(facts).ok().map(|(name, _)| name).into()),
+        Field::asked("service.name", Type::Text, |r, lookup| lookup.get(&r.spec.service).ok().map(|s| s.spec.name).into()),
+        Field::asked("router.name", Type::Text, |r, lookup| r.spec.find_router(lookup).ok().map(|(name, _)| name).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<Service>("service", |r| vec![r.spec.service.as_str()], OnDelete::Cascade),
@@ -131,21 +131,21 @@ impl Entity for Terminator {
         }
     }
 
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
+    fn check(&self, lookup: &dyn Lookup) -> Result<()> {
         let needed = [("service", self.service.as_str()), ("router", &self.router), ("address", &self.address)];
         let blank = needed.iter().filter(|(_, text)| text.is_empty()).map(|(name, _)| Err(Error::invalid(*name, "must not be blank", "")));
         let secret = STANDARD.decode(&self.identity_secret).map(|_| ());
         let secret = secret.map_err(|_| Error::Unparseable("identitySecret: must be base64".into()));
         Error::all(blank.chain([secret]))?;
-        Error::all([facts.get(&self.service).map(|_| ()), self.find_router(facts).map(|_| ())])
+        Error::all([lookup.get(&self.service).map(|_| ()), self.find_router(lookup).map(|_| ())])
     }
 
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+    fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { address, binding, router, service, cost, precedence, identity, .. } = record.spec.clone();
-        let (router_name, _) = record.spec.find_router(facts)?;
-        let service = facts.get(&service)?;
+        let (router_name, _) = record.spec.find_router(lookup)?;
+        let service = lookup.get(&service)?;
         // A terminator that no connection made has no dynamic cost; a view that reads the cost cannot be cached.
-        let dynamic_cost = if record.is_of_a_connection() { facts.dynamic_cost(record.id.as_str()) } else { 0 };
+        let dynamic_cost = if record.is_of_a_connection() { lookup.dynamic_cost(record.id.as_str()) } else { 0 };
         Ok(View {
             address,
             binding,

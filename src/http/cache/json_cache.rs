@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    entity::{Config, Entity, FactsExt, Id, Record, Service},
+    entity::{Config, Entity, TypedLookup, Id, Record, Service},
     error::{Error, Result},
     http::{
         envelope::{Detail, detail},
@@ -169,9 +169,9 @@ impl JsonCache {
     }
 
     fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Box<RawValue>>> {
-        let facts = DependencyRecorder::new(tx);
-        let CachedJson(text, _) = CachedJson::of(&detail(record, &facts)?)?;
-        if let Some(mut dependencies) = facts.dependencies().filter(|_| text.get().len() <= MAX_CACHED_LENGTH) {
+        let lookup = DependencyRecorder::new(tx);
+        let CachedJson(text, _) = CachedJson::of(&detail(record, &lookup)?)?;
+        if let Some(mut dependencies) = lookup.dependencies().filter(|_| text.get().len() <= MAX_CACHED_LENGTH) {
             dependencies.push(Dependency::of_record(E::KIND, record.id.as_str()));
             self.records.insert(key, text.clone(), dependencies, at.records);
         }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::{
     change::{Change, Draft, Lifecycle},
-    entity::{Entity, FactsExt, Id, IdPath, Index, Kind, Record},
+    entity::{Entity, TypedLookup, Id, IdPath, Index, Kind, Record},
     error::{Error, Result},
     store::Read,
 };

@@ -239,7 +239,7 @@ impl Tx<'_> {
     fn add(&self, author: Author, entry: HistoryEntry, change: impl FnOnce(u64) -> u64) -> Result<()> {
         let end = end(self)?;
         let sequence = end.sequence.wrapping_add(1);
-        let row = HistoryRow::new(sequence, crate::entity::Facts::now(self), author, entry, change(sequence));
+        let row = HistoryRow::new(sequence, crate::entity::Lookup::now(self), author, entry, change(sequence));
         let text = serde_json::to_vec(&row).map_err(|e| Error::Internal(format!("a row of the history: {e}")))?;
         let (link, row) = end.next(&text)?;
         self.rows.insert(Table::History, &link.sequence.to_be_bytes(), &row)

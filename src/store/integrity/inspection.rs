@@ -11,7 +11,7 @@ use super::{
     scope::{tables, total},
 };
 use crate::{
-    entity::Facts,
+    entity::Lookup,
     error::{Error, Result},
     store::{
         history::log,
@@ -174,7 +174,7 @@ impl<'i> Inspection<'i> {
             }
         }
         for target in targets {
-            if !self.read.exists(target.kind, &target.id)? && Facts::ended(self.read, entry.kind, target.field, &target.id)? == 0 {
+            if !self.read.exists(target.kind, &target.id)? && Lookup::ended(self.read, entry.kind, target.field, &target.id)? == 0 {
                 let held = rules(entry, target.field, target.kind).any(|rule| rule == DeleteRule::Restrict);
                 let remedy = if held { Remedy::None } else { Remedy::Target { place, id: id.into() } };
                 let description =

@@ -25,7 +25,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Whether there are more findings than these.
     pub more: bool,
-    /// Facts worth knowing that are not damage and cannot be repaired in the file.
+    /// Lookup worth knowing that are not damage and cannot be repaired in the file.
     pub notes: Vec<String>,
 }
 

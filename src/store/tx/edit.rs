@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    entity::{Entity, Facts, Field, HistoryEntry, Index, Kind, Record},
+    entity::{Entity, Lookup, Field, HistoryEntry, Index, Kind, Record},
     error::{Error, Result},
     query::Value,
     store::{
@@ -37,7 +37,7 @@ pub(crate) struct NewTarget {
     pub kind: Kind,
     pub id: String,
     /// Whether a referenced record is not under a tombstone.
-    pub stands: fn(&dyn Facts, &str) -> Result<bool>,
+    pub stands: fn(&dyn Lookup, &str) -> Result<bool>,
 }
 
 impl Edit {

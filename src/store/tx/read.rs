@@ -9,7 +9,7 @@ use super::tables::{ALL, Keys, Rows, Table, Visit};
 use crate::store::{codec, context::Context, index, list::scan_limit::ScanPermit};
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Epoch, Facts, FactsExt, Id, Kind, Record, RouterInfo, tombstone},
+    entity::{AnyRecord, Entity, Epoch, Lookup, TypedLookup, Id, Kind, Record, RouterInfo, tombstone},
     error::{Error, Result},
     online::Online,
 };
@@ -64,7 +64,7 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn any<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
-        Facts::any(self, E::KIND, field, value)
+        Lookup::any(self, E::KIND, field, value)
     }
 
     /// The number of records of the kind.
@@ -223,7 +223,7 @@ impl Read<'_> {
     }
 }
 
-impl Facts for Read<'_> {
+impl Lookup for Read<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
         let place = self.context.registry.place(kind)?;
         let decode = self.context.registry.entry(place)?.decode;

@@ -18,7 +18,7 @@ use crate::store::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Epoch, Facts, FactsExt, Id, Identity, Kind, Record, RouterInfo, history::Who, missing},
+    entity::{AnyRecord, Author, Entity, Epoch, Lookup, TypedLookup, Id, Identity, Kind, Record, RouterInfo, history::Who, missing},
     error::{Error, Result},
 };
 
@@ -114,7 +114,7 @@ impl Tx<'_> {
         if !(entry.stands)(id, &bytes, self)? {
             return Ok(());
         }
-        let cleared = RemovedReference { kind, id: target, at: Facts::now(self), by_system: self.is_by_system() };
+        let cleared = RemovedReference { kind, id: target, at: Lookup::now(self), by_system: self.is_by_system() };
         let edit = (entry.clearing)(id, &bytes, &cleared)?;
         self.whole(|| self.apply(edit))
     }
@@ -193,7 +193,7 @@ impl Tx<'_> {
     }
 }
 
-impl Facts for Tx<'_> {
+impl Lookup for Tx<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
         self.read.record(kind, id)
     }
@@ -201,7 +201,7 @@ impl Facts for Tx<'_> {
         self.read.ids(kind, field, value)
     }
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
-        Facts::any(&self.read, kind, field, value)
+        Lookup::any(&self.read, kind, field, value)
     }
     fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
         self.read.ended(kind, field, value)

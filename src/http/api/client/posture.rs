@@ -7,7 +7,7 @@ use super::service::visible;
 use crate::{
     access::Right,
     authentication::Caller,
-    entity::{FactsExt, Id, PolicyType, Record, Service, ServicePolicy},
+    entity::{TypedLookup, Id, PolicyType, Record, Service, ServicePolicy},
     error::{Error, FailedCheck, Result},
     http::{
         body::{self, Incoming},

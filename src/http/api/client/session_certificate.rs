@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     change::{Change, session_certificate},
     enrollment::unissued,
-    entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate, Words, missing},
+    entity::{ApiSession, Entity, TypedLookup, Id, Record, SessionCertificate, Words, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{CreatedData, NoData, Tagged},

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::service::visible;
 use crate::{
-    entity::{EntityRef, FactsExt, Id, Record, Service, Terminator, Words},
+    entity::{EntityRef, TypedLookup, Id, Record, Service, Terminator, Words},
     error::Result,
     http::{
         call::Call,

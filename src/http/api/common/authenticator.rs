@@ -10,7 +10,7 @@ use crate::{
         authenticator::{self, Edit},
     },
     enrollment::extension::{self, Extended, Holder},
-    entity::{Amount, Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, Words, missing},
+    entity::{Amount, Authenticator, Credential, Entity, TypedLookup, Id, Links, Record, Tags, Words, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Data, NoData, Tagged},

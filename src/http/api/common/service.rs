@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{
     access::{Access, PolicyEntityKind, PolicyGrant, Right, Rights},
-    entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
+    entity::{Config, ConfigType, Document, Entity, TypedLookup, Id, Identity, PolicyType, PostureQueries, Record, Service},
     error::{Error, Result},
     http::{
         cache::json_cache::{CachedJson, JsonCache, Present, SOME, Text},

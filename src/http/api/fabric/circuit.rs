@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     built_in_router::CircuitInfo,
-    entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Service, Tags, Terminator},
+    entity::{Entity, EntityRef, Lookup, TypedLookup, Id, Links, Service, Tags, Terminator},
     error::{Error, Result},
     http::{
         answer::{Data, NoData},
@@ -59,10 +59,10 @@ impl Entry for Circuit {
     }
 }
 
-fn render(circuit: CircuitInfo, facts: &dyn Facts) -> Result<Circuit> {
-    let service = facts.find(&Id::<Service>::from_text(circuit.service_id.as_str()))?;
+fn render(circuit: CircuitInfo, lookup: &dyn Lookup) -> Result<Circuit> {
+    let service = lookup.find(&Id::<Service>::from_text(circuit.service_id.as_str()))?;
     let name = service.map(|service| service.spec.name).unwrap_or_default();
-    let nodes = circuit.routers.iter().map(|id| super::router::named(id, facts)).collect::<Result<_>>()?;
+    let nodes = circuit.routers.iter().map(|id| super::router::named(id, lookup)).collect::<Result<_>>()?;
     Ok(Detail {
         links: Links::default().with("self", format_args!("circuits/{}", circuit.id)),
         id: circuit.id,

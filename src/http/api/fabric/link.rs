@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     built_in_router::{LinkInfo, UNMEASURED},
     control_channel::Control,
-    entity::{EntityRef, Facts, Id, Links},
+    entity::{EntityRef, Lookup, Id, Links},
     error::{Error, Result},
     http::{
         answer::{Data, NoData},
@@ -64,14 +64,14 @@ impl Entry for Link {
     }
 }
 
-fn render(link: LinkInfo, facts: &dyn Facts) -> Result<Link> {
+fn render(link: LinkInfo, lookup: &dyn Lookup) -> Result<Link> {
     let nanos = |latency: Option<Duration>| i64::try_from(latency.unwrap_or(UNMEASURED).as_nanos()).unwrap_or(i64::MAX);
     let [source_latency, dest_latency] = link.measured.map(nanos);
     Ok(Link {
         id: link.id,
         protocol: link.protocol,
-        source_router: super::router::named(&link.source_id, facts)?,
-        dest_router: super::router::named(&link.destination_id, facts)?,
+        source_router: super::router::named(&link.source_id, lookup)?,
+        dest_router: super::router::named(&link.destination_id, lookup)?,
         state: if link.is_usable { "Connected" } else { "Pending" }.into(),
         down: false,
         static_cost: link.static_cost.into(),
@@ -87,8 +87,8 @@ pub(crate) fn reference(id: &str) -> EntityRef {
     EntityRef { links: Links::default().with("self", format_args!("links/{id}")), entity: "links", id: id.into(), name: id.into() }
 }
 
-fn find(control: &Control, id: &str, facts: &dyn Facts) -> Result<Option<Link>> {
-    control.link(id).map(|link| render(link, facts)).transpose()
+fn find(control: &Control, id: &str, lookup: &dyn Lookup) -> Result<Option<Link>> {
+    control.link(id).map(|link| render(link, lookup)).transpose()
 }
 
 /// GET /links

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, VersionInfo, missing},
+    entity::{EdgeRouter, Entity, EntityRef, Lookup, TypedLookup, Id, Links, Record, TransitRouter, VersionInfo, missing},
     error::{Error, Result},
     http::{
         answer::Data, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::Joined, listing::Listing,
@@ -53,9 +53,9 @@ struct Listener {
 ///
 /// # Errors
 /// Its record cannot be read.
-pub(crate) fn named(id: &str, facts: &dyn Facts) -> Result<EntityRef> {
-    let edge = facts.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| router.spec.name);
-    let transit = || Ok(facts.find(&Id::<TransitRouter>::from_text(id))?.map(|router| router.spec.name));
+pub(crate) fn named(id: &str, lookup: &dyn Lookup) -> Result<EntityRef> {
+    let edge = lookup.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| router.spec.name);
+    let transit = || Ok(lookup.find(&Id::<TransitRouter>::from_text(id))?.map(|router| router.spec.name));
     let name = edge.map_or_else(transit, |name| Ok::<_, Error>(Some(name)))?;
     Ok(EntityRef { links: links(id), entity: PATH, id: id.into(), name: name.unwrap_or_default() })
 }
@@ -64,9 +64,9 @@ fn links(id: &str) -> Links {
     Links::default().with("self", format_args!("{PATH}/{id}")).with("terminators", format_args!("{PATH}/{id}/terminators"))
 }
 
-fn render(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
+fn render(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Detail<View> {
     let TransitRouter { name, cost, no_traversal, disabled } = record.spec.clone();
-    let link = facts.router_info(record.id.as_str());
+    let link = lookup.router_info(record.id.as_str());
     let listeners = link.iter().flat_map(|link| link.listeners.clone());
     let view = View {
         name,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{FactsExt, Id, Links, Record, Service, Words},
+    entity::{TypedLookup, Id, Links, Record, Service, Words},
     error::Result,
     http::{
         answer::Data,

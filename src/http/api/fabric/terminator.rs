@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Precedence, Record, Service, Terminator, TransitRouter, Words},
+    entity::{Entity, EntityRef, Lookup, TypedLookup, Id, Links, Precedence, Record, Service, Terminator, TransitRouter, Words},
     error::Result,
     http::{
         answer::Data,
@@ -38,22 +38,22 @@ pub(crate) struct View {
     host_id: String,
 }
 
-fn render(record: &Record<Terminator>, facts: &dyn Facts) -> Result<Detail<View>> {
+fn render(record: &Record<Terminator>, lookup: &dyn Lookup) -> Result<Detail<View>> {
     let Terminator { service, router, binding, address, identity, cost, precedence, .. } = record.spec.clone();
-    let service_name = facts.get(&service)?.spec.name;
+    let service_name = lookup.get(&service)?.spec.name;
     let mut of_service = EntityRef::new(Service::KIND, service.as_str(), &service_name);
     of_service.links = super::service::links(service.as_str());
     let view = View {
         service: of_service,
         service_id: service,
-        router: super::router::named(&router, facts)?,
+        router: super::router::named(&router, lookup)?,
         router_id: router,
         binding,
         address,
         instance_id: identity,
         cost,
         precedence,
-        dynamic_cost: facts.dynamic_cost(record.id.as_str()),
+        dynamic_cost: lookup.dynamic_cost(record.id.as_str()),
         host_id: record.state.host_id.clone(),
     };
     let mut seen = Detail::new(record, view);

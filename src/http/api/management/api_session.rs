@@ -2,7 +2,7 @@
 
 use crate::{
     authentication::Sessions,
-    entity::{ApiSession, Entity, FactsExt, Id, Record, Words},
+    entity::{ApiSession, Entity, TypedLookup, Id, Record, Words},
     error::Result,
     http::{
         answer::Tagged,

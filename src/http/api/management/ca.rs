@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     change::ca,
-    entity::{Ca, FactsExt, Id},
+    entity::{Ca, TypedLookup, Id},
     error::{Error, Result},
     http::{
         answer::{NoData, Token},

@@ -9,7 +9,7 @@ use crate::{
     access::Right,
     authentication::mfa,
     change::{self, Change, Draft, Lifecycle, enrollment},
-    entity::{Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Service, Tags, enrollment::Method, identity::Override},
+    entity::{Config, EdgeRouter, Enrollment, EntityRef, TypedLookup, Id, Identity, Service, Tags, enrollment::Method, identity::Override},
     error::{Error, Result},
     http::{
         answer::{CreatedLocation, NoData},
@@ -279,7 +279,7 @@ pub(crate) async fn policy_advice(
     let all = Pagination { limit: total_count, offset: 0, total_count };
     let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
         list_body::viewed::<EdgeRouter, _>(tx, part, |router| {
-            let is_online = crate::entity::Facts::router_info(tx, router.id.as_str()).is_some();
+            let is_online = crate::entity::Lookup::router_info(tx, router.id.as_str()).is_some();
             Ok(AdvisedRouter { of: EntityRef::of(router, &router.spec.name), is_online })
         })
     };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{self, PolicyEntityKind, Right},
     entity::{
-        Config, Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
+        Config, Document, EdgeRouter, Entity, TypedLookup, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
         ServiceEdgeRouterPolicy, ServicePolicy, Words,
     },
     error::Result,

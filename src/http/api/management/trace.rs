@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    entity::{FactsExt, Id, Identity},
+    entity::{TypedLookup, Id, Identity},
     error::{Error, Result},
     http::{answer::Data, call::Call, extractor::Body},
 };

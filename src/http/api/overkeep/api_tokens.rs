@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     authentication::ApiTokens,
     change::{Change, Lifecycle},
-    entity::{ApiToken, FactsExt, Id, Record},
+    entity::{ApiToken, TypedLookup, Id, Record},
     error::Result,
     http::{
         answer::{CreatedData, NoData},

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, FactsExt, Id, Identity, SdkInfo, Service, TransitRouter},
+    entity::{EdgeRouter, TypedLookup, Id, Identity, SdkInfo, Service, TransitRouter},
     error::Result,
     store::Read,
 };

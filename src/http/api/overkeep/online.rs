@@ -8,7 +8,7 @@ use crate::{
     built_in_router::ChannelInfo,
     clock::Timestamp,
     control_channel::Control,
-    entity::{EdgeRouter, FactsExt, Id, RouterInfo, TransitRouter},
+    entity::{EdgeRouter, TypedLookup, Id, RouterInfo, TransitRouter},
     error::Result,
     http::{
         api::common::in_memory_list::{self, Entry, Name},

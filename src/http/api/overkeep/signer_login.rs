@@ -8,7 +8,7 @@ use crate::{
         Refused, Returned,
         login::{self, ClientInfo},
     },
-    entity::{ExternalJwtSigner, FactsExt, Id, LoginBasis},
+    entity::{ExternalJwtSigner, TypedLookup, Id, LoginBasis},
     error::{Error, Result},
     http::{
         answer::{Data, NewSessionAnswer},

@@ -9,7 +9,7 @@ use super::kind::{AnyRecord, Epoch, Kind};
 use crate::{clock::Timestamp, error::Result};
 
 /// The queries of a transaction. Read and write transactions implement it.
-pub trait Facts {
+pub trait Lookup {
     /// The record of a kind with an id, as a `Record<E>` of that kind.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ pub struct VersionInfo {
     pub version: String,
 }
 
-impl<F: Facts + ?Sized> Facts for &F {
+impl<F: Lookup + ?Sized> Lookup for &F {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
         (**self).record(kind, id)
     }

@@ -1,16 +1,16 @@
-//! The queries of [`Facts`], typed by the kind of the records.
+//! The queries of [`Lookup`], typed by the kind of the records.
 
 use super::{
     entity_trait::Entity,
-    facts::Facts,
+    lookup::Lookup,
     kind::Kind,
     record::{Id, Record},
     tombstone,
 };
 use crate::error::{Error, Result};
 
-/// The queries of [`Facts`], with typed ids and records.
-pub trait FactsExt {
+/// The queries of [`Lookup`], with typed ids and records.
+pub trait TypedLookup {
     /// The record with an id, if there is one. A record under a tombstone is not found.
     ///
     /// # Errors
@@ -20,19 +20,19 @@ pub trait FactsExt {
     /// The record with an id.
     ///
     /// # Errors
-    /// [`Error::NotFound`], or as in [`FactsExt::find`].
+    /// [`Error::NotFound`], or as in [`TypedLookup::find`].
     fn get<E: Entity>(&self, id: &Id<E>) -> Result<Record<E>>;
 
     /// The records with this value of the indexed field or reference `field`, ordered by id.
     ///
     /// # Errors
-    /// As in [`FactsExt::find`].
+    /// As in [`TypedLookup::find`].
     fn linked<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>>;
 
     /// Whether there is any such record.
     ///
     /// # Errors
-    /// As in [`FactsExt::find`].
+    /// As in [`TypedLookup::find`].
     fn has<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool>;
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn missing(kind: Kind, id: impl ToString) -> Error {
     Error::NotFound { kind: kind.name, id: id.to_string(), field: None }
 }
 
-impl<F: Facts + ?Sized> FactsExt for F {
+impl<F: Lookup + ?Sized> TypedLookup for F {
     fn find<E: Entity>(&self, id: &Id<E>) -> Result<Option<Record<E>>> {
         let Some(found) = self.record(E::KIND, id.as_str())? else { return Ok(None) };
         let record = found.downcast::<Record<E>>().map_err(|_| Error::Internal(format!("a {} is of another kind", E::KIND.name)))?;
