@@ -23,7 +23,7 @@ use std::{
 
 use overkeep::testing::{
     clock::Timestamp,
-    entity::{Entity, Lookup, TypedLookup, Field, Id, Kind, Logged, Record, Roles, Stateful, Words},
+    entity::{Entity, Field, Id, Kind, Logged, Lookup, Record, Roles, Stateful, TypedLookup, Words},
     error::Result,
     query::{Query, Type, Window},
     store::{KindEntry, Plan, Progress, Scope, Store, encode},

@@ -40,10 +40,10 @@ pub mod entity {
     pub use crate::entity::{
         AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, ApiToken, AuthPolicy, Authenticator, Author, Ca, Config,
         ConfigType, Controller, Counted, Credential, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch,
-        ExternalIdClaim, ExternalJwtSigner, Lookup, TypedLookup, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Mfa, OnDelete,
-        PairCount, Pairs, PolicyType, PostureCheck, PostureRequirement, Record, Reference, Roles, RouterInfo, Seen, Semantic, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter, Words,
-        builtin, external_id_claim, history,
+        ExternalIdClaim, ExternalJwtSigner, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Lookup, Mfa, OnDelete, PairCount,
+        Pairs, PolicyType, PostureCheck, PostureRequirement, Record, Reference, Roles, RouterInfo, Seen, Semantic, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter,
+        TypedLookup, Words, builtin, external_id_claim, history,
     };
     pub mod api_session {
         pub use crate::entity::api_session::State;

@@ -15,8 +15,8 @@ use overkeep::testing::{
     clock::Timestamp,
     config::{self, Config},
     entity::{
-        Authenticator, Credential, EdgeRouter, EdgeRouterPolicy, Lookup, Id, Identity, PolicyType, PostureCheck, PostureRequirement, Record,
-        Roles, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+        Authenticator, Credential, EdgeRouter, EdgeRouterPolicy, Id, Identity, Lookup, PolicyType, PostureCheck, PostureRequirement,
+        Record, Roles, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
     },
     pki::{AlternativeNames, Csr, Validity},
     store::{Store, encode},

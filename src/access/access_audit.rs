@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     entity::{
-        AccessChange, Action, Author, EdgeRouter, Entity, TypedLookup, HistoryEntry, HistoryRow, Id, Identity, Named, PairCount, Pairs,
-        PostureCheck, Service,
+        AccessChange, Action, Author, EdgeRouter, Entity, HistoryEntry, HistoryRow, Id, Identity, Named, PairCount, Pairs, PostureCheck,
+        Service, TypedLookup,
     },
     error::{Error, Result},
     store::{Read, Store},

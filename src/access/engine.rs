@@ -1,7 +1,7 @@
 //! The engine's state and the changes to it. Queries are in `engine_queries.rs`.
 
 use super::{
-    Policy, PolicyEntityKind, PolicyKind, Rights,
+    Policy, PolicyEntityKind, PolicyKind, ServiceRights,
     observer::Observers,
     policy_index::{PolicyIndex, Populations},
     rights::{Evaluated, Types},
@@ -145,7 +145,7 @@ impl Engine {
     }
 
     /// The rights of an identity; the observer records that it saw them. All rights are read through this function.
-    pub(super) fn rights_of(&mut self, identity: u32) -> Option<Arc<Rights>> {
+    pub(super) fn rights_of(&mut self, identity: u32) -> Option<Arc<ServiceRights>> {
         let rights = self.evaluated.of(identity, &self.service_policies, &self.types, &self.all)?;
         self.watch.update(identity, &rights);
         Some(rights)

@@ -1,7 +1,7 @@
 //! The queries of the engine. An unknown id is not an error here: it has no rights and no related subjects.
 
 use super::{
-    Engine, Named, PolicyEntityKind, PolicyKind, Right, Rights, Semantic, policy_index::PolicyIndex, role_index::RoleIndex,
+    Engine, Named, PolicyEntityKind, PolicyKind, Right, Semantic, ServiceRights, policy_index::PolicyIndex, role_index::RoleIndex,
     roles::MatchReason,
 };
 use crate::entity::EdgeRouter as EdgeRouterRecord;
@@ -74,12 +74,12 @@ impl Engine {
 
     /// What the identity may dial and bind, shared, so that the caller can keep it without the lock. The rows are those
     /// of `subjects(Service, ..)` until the next change.
-    pub fn rights(&mut self, identity: &str) -> Arc<Rights> {
+    pub fn rights(&mut self, identity: &str) -> Arc<ServiceRights> {
         self.row(Identity, identity).and_then(|row| self.rights_of(row)).unwrap_or_default()
     }
 
     /// The services that an identity with these current rights sees: those with either right, in order of id.
-    pub fn visible<'r>(&self, rights: &'r Rights) -> &'r [u32] {
+    pub fn visible<'r>(&self, rights: &'r ServiceRights) -> &'r [u32] {
         let in_order = || {
             let services = self.subjects(Service, rights.to(Right::Dial) | rights.to(Right::Bind));
             services.in_order().map(|(row, _)| row).collect()

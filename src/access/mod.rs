@@ -51,7 +51,7 @@ pub(crate) use feed::{related, subject};
 pub(crate) use names::Named;
 pub(crate) use near_miss::NearMiss;
 pub use preview::{Changes, Difference};
-pub(crate) use rights::Rights;
+pub(crate) use rights::ServiceRights;
 pub use what_if::Delta;
 
 /// The kinds of records that policies are about. Each kind has its own dense rows.

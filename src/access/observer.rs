@@ -5,7 +5,7 @@
 //! changed since then are checked. So the answer is right at any time. A change that was reverted before the identity asked does not count.
 //! An identity that never asked has no entry here.
 
-use super::{PolicyEntityKind, Rights};
+use super::{PolicyEntityKind, ServiceRights};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl Observers {
     /// Records what the identity is shown now, and sets a later time of change if that differs from before.
     ///
     /// A change of rights is dated by the last change of any rights, which is not before its own and not after now.
-    pub(crate) fn update(&mut self, identity: u32, rights: &Rights) {
+    pub(crate) fn update(&mut self, identity: u32, rights: &ServiceRights) {
         let first_sight = || Observer { seen: self.step, fingerprint: rights.fingerprint(), ..Observer::default() };
         let observer = self.observers.entry(identity).or_insert_with(first_sight);
         if observer.seen == self.step && observer.own_change.is_none() {

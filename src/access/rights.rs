@@ -13,7 +13,7 @@ use std::{
 
 /// The services an identity may dial and bind, as rows of services; valid until the next change of the engine.
 #[derive(Debug, Default)]
-pub struct Rights {
+pub struct ServiceRights {
     dial: RoaringBitmap,
     bind: RoaringBitmap,
     posture_checks: RoaringBitmap,
@@ -22,7 +22,7 @@ pub struct Rights {
     pub(super) visible: OnceLock<Box<[u32]>>,
 }
 
-impl Rights {
+impl ServiceRights {
     pub fn to(&self, right: Right) -> &RoaringBitmap {
         match right {
             Right::Dial => &self.dial,
@@ -89,7 +89,7 @@ const CLASSES: usize = 512;
 /// costs about as much as finding out which entries are still valid.
 #[derive(Default)]
 pub(super) struct Evaluated {
-    rights: BoundedCache<SubjectClass, Rights>,
+    rights: BoundedCache<SubjectClass, ServiceRights>,
     reaches: BoundedCache<(PolicyEntityKind, SubjectClass), RoaringBitmap>,
     hasher: RandomState,
 }
@@ -142,7 +142,7 @@ impl Evaluated {
         })
     }
 
-    pub(crate) fn of(&mut self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
+    pub(crate) fn of(&mut self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Option<Arc<ServiceRights>> {
         let class = policies.class(PolicyEntityKind::Identity, identity, all)?;
         self.rights.find(&class).or_else(|| {
             let rights = self.evaluate(identity, policies, types, all);
@@ -150,8 +150,8 @@ impl Evaluated {
         })
     }
 
-    fn evaluate(&self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Rights {
-        let mut rights = Rights::default();
+    fn evaluate(&self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> ServiceRights {
+        let mut rights = ServiceRights::default();
         for ((right, checks), alike) in alternatives(identity, policies, types, all) {
             let services = policies.members(&alike, PolicyEntityKind::Service, all);
             if services.is_empty() {

@@ -22,7 +22,7 @@ use crate::{
     authentication::{LoginLinks, Passwords, administrators},
     change::{self, Certificates, Change, Changes},
     clock::{Clock, Timestamp},
-    entity::{AuthPolicy, Authenticator, EdgeRouter, TypedLookup, Identity, Record, TransitRouter},
+    entity::{AuthPolicy, Authenticator, EdgeRouter, Identity, Record, TransitRouter, TypedLookup},
     error::{Error, Result},
     explain::{self, Question, plain},
     maintenance::{Maintenance, Work},

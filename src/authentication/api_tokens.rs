@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::Caller;
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, ApiToken, Entity, TypedLookup, Id, Identity, Kind, Record},
+    entity::{ApiSession, ApiToken, Entity, Id, Identity, Kind, Record, TypedLookup},
     error::{Error, Result},
     store::{Cache, DependencyRecorder, OpenStore, Store},
 };

@@ -11,8 +11,8 @@ use crate::{
     change::{Change, Changes, Lifecycle, identity::disable, session_certificate},
     clock::Timestamp,
     entity::{
-        Action, ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, EnvInfo, TypedLookup, HistoryEntry, Id, Identity,
-        LoginBasis, Record, SdkInfo, auth_policy::Updb,
+        Action, ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, EnvInfo, HistoryEntry, Id, Identity, LoginBasis, Record,
+        SdkInfo, TypedLookup, auth_policy::Updb,
     },
     error::{Error, Result},
     pki::{Certificate, Keystore},

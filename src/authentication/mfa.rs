@@ -3,7 +3,7 @@
 use super::{Attempt, Caller, Codes};
 use crate::{
     change::{Change, Lifecycle},
-    entity::{ApiSession, AuthQuery, Entity, TypedLookup, Id, Identity, Mfa, Record, mfa::Purpose, missing},
+    entity::{ApiSession, AuthQuery, Entity, Id, Identity, Mfa, Record, TypedLookup, mfa::Purpose, missing},
     error::{Error, Refusal, Result},
     store::Read,
 };

@@ -41,7 +41,7 @@ pub(crate) use signer_logins::{Returned, SignerLogins};
 pub use tokens::Tokens;
 
 use crate::{
-    entity::{ApiSession, ApiToken, AuthPolicy, AuthQuery, Author, ExternalJwtSigner, Lookup, Id, Identity, Record},
+    entity::{ApiSession, ApiToken, AuthPolicy, AuthQuery, Author, ExternalJwtSigner, Id, Identity, Lookup, Record},
     error::Result,
     store::Read,
 };

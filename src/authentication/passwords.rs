@@ -27,7 +27,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     config,
-    entity::{TypedLookup, Id, Identity},
+    entity::{Id, Identity, TypedLookup},
     error::{Error, Result},
     priority::lower_priority,
     store::Store,

@@ -1,7 +1,7 @@
 //! The client certificates that prove an API session on an SDK's channel to a router.
 
 use crate::{
-    entity::{ApiSession, Authenticator, TypedLookup, Record, SessionCertificate},
+    entity::{ApiSession, Authenticator, Record, SessionCertificate, TypedLookup},
     error::Result,
     pki::Certificate,
     store::Read,

@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 use super::Caller;
 use crate::{
     clock::Timestamp,
-    entity::{Action, Author, TypedLookup, HistoryEntry, Id, Identity, Service},
+    entity::{Action, Author, HistoryEntry, Id, Identity, Service, TypedLookup},
     error::{Error, Refusal, Result},
     metrics::MethodCounter,
     store::{Store, Tx},

@@ -17,7 +17,7 @@ use super::{Caller, SessionSlot, session_quota::SessionQuota};
 use crate::{
     clock::{Clock, Timestamp},
     config,
-    entity::{ApiSession, AuthPolicy, Authenticator, Entity, ExternalJwtSigner, Lookup, TypedLookup, Id, Identity, Kind, Record, Session},
+    entity::{ApiSession, AuthPolicy, Authenticator, Entity, ExternalJwtSigner, Id, Identity, Kind, Lookup, Record, Session, TypedLookup},
     error::Result,
     store::{Cache, DependencyRecorder, Event, OpenStore, Phase, Store, Tombstone},
 };

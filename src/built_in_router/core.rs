@@ -24,7 +24,7 @@ use super::{
     registry::Registry,
     remote_routers::RemoteRouters,
     requests::Requests,
-    rights::Rights,
+    session_authorizer::SessionAuthorizer,
     terminator_records::TerminatorRecords,
 };
 use crate::{
@@ -58,9 +58,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    fn rights(&self) -> Rights {
+    fn authorizer(&self) -> SessionAuthorizer {
         let Self { store, access, posture, sessions, clock, .. } = self;
-        Rights { store: store.clone(), access: access.clone(), posture: posture.clone(), sessions: sessions.clone(), clock: clock.clone() }
+        SessionAuthorizer {
+            store: store.clone(),
+            access: access.clone(),
+            posture: posture.clone(),
+            sessions: sessions.clone(),
+            clock: clock.clone(),
+        }
     }
 }
 
@@ -89,7 +95,7 @@ impl Default for Times {
 /// A running router.
 pub(crate) struct Core {
     pub parts: Parts,
-    pub rights: Rights,
+    pub authorizer: SessionAuthorizer,
     pub times: Times,
     pub room: QueueBounds,
     /// The maximum length of a message in bytes. A message longer than the memory budget would wait for ever.
@@ -129,7 +135,7 @@ impl Core {
             requests: Arc::new(Requests::new(config.max_total_mib << 20)),
             counters: Counters::default(),
             records: TerminatorRecords::new(parts.changes.clone()),
-            rights: parts.rights(),
+            authorizer: parts.authorizer(),
             is_disabled: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             ended: Notify::new(),

@@ -21,8 +21,8 @@ use super::{
     pending_dial::PendingDial,
     remote_routers::RemoteDial,
     requests::Request,
-    rights::Grant,
     select::{Strategy, choose},
+    session_authorizer::Grant,
 };
 use crate::{
     access::Right,

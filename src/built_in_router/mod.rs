@@ -38,9 +38,9 @@ mod remote_routers;
 mod requests;
 mod review;
 mod review_triggers;
-mod rights;
 mod select;
 mod send_queue;
+mod session_authorizer;
 mod shares;
 mod terminator_records;
 mod terminators;
@@ -79,12 +79,12 @@ pub(crate) use self::numbers::Numbers;
 pub(crate) use self::read::{Stop, hello as read_hello, whole as read_message};
 pub(crate) use self::remote_routers::{Answer, RemoteDial, RemoteRouters};
 pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger};
-pub(crate) use self::rights::{Grant, Holder, Rights, unreadable};
 pub(crate) use self::select::{Strategy, Weight, choose};
+pub(crate) use self::session_authorizer::{Grant, PresentedSession, SessionAuthorizer, unreadable};
 pub(crate) use self::shares::Shares;
 pub(crate) use self::terminator_records::{EDGE, NewTerminator, TerminatorRecords};
 use crate::{
-    entity::{ApiSession, TypedLookup, Id, Identity, Session},
+    entity::{ApiSession, Id, Identity, Session, TypedLookup},
     priority::lower_priority,
     store::CommitFeed,
 };

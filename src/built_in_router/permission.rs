@@ -8,7 +8,7 @@ use super::{
     channel::Channel,
     core::Core,
     message::{Failure, Reason},
-    rights::{Grant, Holder, unreadable},
+    session_authorizer::{Grant, PresentedSession, unreadable},
 };
 use crate::{
     access::Right,
@@ -72,13 +72,18 @@ impl Core {
     /// # Errors
     /// Why it does not, or the store cannot be read.
     pub(crate) fn check(&self, channel: &Channel, session: &Record<Session>, right: Right) -> std::result::Result<Grant, Failure> {
-        self.judge(channel, session, right).map_err(unreadable)?
+        self.authorize(channel, session, right).map_err(unreadable)?
     }
 
     /// Like [`Core::check`]; the outer error means that the store cannot be read.
-    pub(crate) fn judge(&self, channel: &Channel, session: &Record<Session>, right: Right) -> Result<std::result::Result<Grant, Failure>> {
-        let holder = Holder { api_session: &channel.api_session, token: &channel.token };
-        self.rights.judge(holder, session, right, self.parts.id.as_str())
+    pub(crate) fn authorize(
+        &self,
+        channel: &Channel,
+        session: &Record<Session>,
+        right: Right,
+    ) -> Result<std::result::Result<Grant, Failure>> {
+        let presented = PresentedSession { api_session: &channel.api_session, token: &channel.token };
+        self.authorizer.authorize(presented, session, right, self.parts.id.as_str())
     }
 
     /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures are not counted.

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     access::Right,
-    entity::{EdgeRouter, TypedLookup, Id, Record, Session},
+    entity::{EdgeRouter, Id, Record, Session, TypedLookup},
     error::Result,
     store::Event,
 };
@@ -65,7 +65,7 @@ fn review(core: &Core, pending: PendingSet) -> Result<()> {
     members.iter().try_for_each(|members| pass.review(members))
 }
 
-/// One review, in which each session is judged once.
+/// One review, in which each session is authorized once.
 struct Review<'c> {
     core: &'c Core,
     /// The failure of each session, by channel, session and right; `None` if it is valid.
@@ -111,7 +111,7 @@ impl Review<'_> {
         }
         let found: Option<Record<Session>> = self.core.parts.store.read(|tx| tx.find(session))?;
         let problem = match found {
-            Some(session) => self.core.judge(channel, &session, right)?.err(),
+            Some(session) => self.core.authorize(channel, &session, right)?.err(),
             None => Some(Failure::invalid_session()),
         };
         self.known.insert(key, problem.clone());

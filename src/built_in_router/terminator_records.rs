@@ -11,7 +11,7 @@ use tokio::{sync::Notify, time::sleep};
 use super::{message::Failure, select::Weight};
 use crate::{
     change::{Change, Changes},
-    entity::{Entity, Lookup, TypedLookup, Id, Identity, Record, Service, Terminator},
+    entity::{Entity, Id, Identity, Lookup, Record, Service, Terminator, TypedLookup},
     error::{Error, Result},
 };
 

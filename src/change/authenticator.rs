@@ -3,7 +3,7 @@
 use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, Authenticator, Ca, Credential, Enrollment, TypedLookup, Id, Identity, Record, Tags, enrollment::Method},
+    entity::{ApiSession, Authenticator, Ca, Credential, Enrollment, Id, Identity, Record, Tags, TypedLookup, enrollment::Method},
     error::{Error, Refusal, Result},
 };
 

@@ -3,8 +3,8 @@
 use crate::{
     clock::Timestamp,
     entity::{
-        Document, EdgeRouter, EdgeRouterPolicy, Entity, Lookup, TypedLookup, Id, Record, Roles, Semantic, ServiceEdgeRouterPolicy,
-        TransitRouter, edge_router::State,
+        Document, EdgeRouter, EdgeRouterPolicy, Entity, Id, Lookup, Record, Roles, Semantic, ServiceEdgeRouterPolicy, TransitRouter,
+        TypedLookup, edge_router::State,
     },
     error::Result,
     store::{Store, Tx},

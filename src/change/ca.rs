@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{Change, Lifecycle};
 use crate::{
-    entity::{Ca, TypedLookup, Id, Record},
+    entity::{Ca, Id, Record, TypedLookup},
     error::{Error, Refusal, Result},
     pki::{self, Certificate, LeafDates, Purpose, Verification},
 };

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     entity::{
-        Authenticator, Ca, ConfigType, Credential, EdgeRouter, Enrollment, TypedLookup, Id, Identity, Record, Tags, TransitRouter,
+        Authenticator, Ca, ConfigType, Credential, EdgeRouter, Enrollment, Id, Identity, Record, Tags, TransitRouter, TypedLookup,
         edge_router, enrollment::Method, identity::Override,
     },
     error::{Error, Result},

@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
     clock::Timestamp,
-    entity::{AmountLimit, Author, TypedLookup, Id, Identity},
+    entity::{AmountLimit, Author, Id, Identity, TypedLookup},
     error::Result,
     pki::Keystore,
     store::{Event, Read, Store, Tx},

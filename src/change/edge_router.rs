@@ -3,7 +3,7 @@
 use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
     entity::{
-        ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, TypedLookup, Id, Identity, IdentityKind, Record, Semantic, Tags,
+        ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, Id, Identity, IdentityKind, Record, Semantic, Tags, TypedLookup,
         edge_router::State,
     },
     error::{Error, Result},

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Change, ChangeContext, Changes, Draft, Lifecycle, ids::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{Enrollment, TypedLookup, Record, Tags},
+    entity::{Enrollment, Record, Tags, TypedLookup},
     error::{Error, Refusal, Result},
     pki::jwt::Claimed,
 };

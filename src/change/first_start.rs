@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Authenticator, Credential, Lookup, TypedLookup, Id, Identity, Record, builtin},
+    entity::{Authenticator, Credential, Id, Identity, Lookup, Record, TypedLookup, builtin},
     error::{Error, Result},
     pki::{AlternativeNames, Material, Seal},
     store::{Read, Store, Tx},

@@ -3,7 +3,7 @@
 use super::{Change, Lifecycle, ids::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, ClaimedKind, TypedLookup, Id, Identity, IdentityKind, Record},
+    entity::{ApiSession, ClaimedKind, Id, Identity, IdentityKind, Record, TypedLookup},
     error::{Error, Result},
 };
 

@@ -2,7 +2,7 @@
 
 use super::{changes::Change, draft::Draft, lifecycle::Lifecycle};
 use crate::{
-    entity::{Entity, TypedLookup, Id, Record},
+    entity::{Entity, Id, Record, TypedLookup},
     error::{Error, Result},
     store::check_every,
 };

@@ -3,7 +3,7 @@
 use super::{Change, Lifecycle};
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, TypedLookup, Id, Record, SessionCertificate},
+    entity::{ApiSession, Id, Record, SessionCertificate, TypedLookup},
     error::{Error, Result},
     pki::Certificate,
 };

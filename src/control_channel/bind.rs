@@ -24,7 +24,7 @@ use super::{
 use crate::{
     access::Right,
     authentication::{BIND, Refused},
-    built_in_router::{DynamicCost, EDGE, Failure, Grant, Holder, NewTerminator, Reason, Weight, unreadable},
+    built_in_router::{DynamicCost, EDGE, Failure, Grant, NewTerminator, PresentedSession, Reason, Weight, unreadable},
     entity::{Id, Precedence, Service, Terminator},
     frame::{Builder, Frame},
 };
@@ -131,12 +131,12 @@ pub(crate) async fn host_for(
     let spec = &found.session.spec;
     let named =
         |refusal: Refusal| Refusal { service: Some(spec.service_id.clone()), identity: Some(spec.identity_id.to_string()), ..refusal };
-    let judge = || -> Result<Grant, Refusal> {
-        let holder = Holder { api_session: &found.api_session.id, token: &found.api_session.spec.token };
-        let judged = core.parts.rights.judge(holder, &found.session, Right::Bind, &connection.router);
-        judged.map_err(unreadable).flatten().map_err(|failure| named(Refusal::of(failure)))
+    let authorize = || -> Result<Grant, Refusal> {
+        let presented = PresentedSession { api_session: &found.api_session.id, token: &found.api_session.spec.token };
+        let authorized = core.parts.authorizer.authorize(presented, &found.session, Right::Bind, &connection.router);
+        authorized.map_err(unreadable).flatten().map_err(|failure| named(Refusal::of(failure)))
     };
-    let grant = judge()?;
+    let grant = authorize()?;
     let id = Id::<Terminator>::from_text(request_body.address.as_str());
     if let Some(known) = core.hosted.find(&request_body.address) {
         let is_same = known.router == connection.router && known.service == spec.service_id && known.identity == spec.identity_id;
@@ -180,7 +180,7 @@ pub(crate) async fn host_for(
         host: grant.identity.id.clone(),
         binding,
     };
-    let written = match judge() {
+    let written = match authorize() {
         Ok(_) => core.records.add(new).await.map_err(|failure| named(Refusal::of(failure))),
         Err(refusal) => Err(refusal),
     };
@@ -227,7 +227,7 @@ pub(crate) async fn count_refusal(core: &Core, refusal: Refusal) {
     let Some(reason) = refusal.failure.reason.text() else { return };
     let service = refusal.service.map(|service| service.to_string());
     let refused = Refused { what: BIND, identity: refusal.identity, address: None, service, reason };
-    core.parts.refusals.note(&core.parts.rights.store, refused, core.parts.rights.clock.now()).await;
+    core.parts.refusals.note(&core.parts.authorizer.store, refused, core.parts.authorizer.clock.now()).await;
 }
 
 /// Changes cost or precedence of a terminator.

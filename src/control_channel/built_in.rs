@@ -30,7 +30,7 @@ use crate::{
     built_in_router::{
         Answer, EDGE, Failure, RemoteDial, RemoteRouters, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
     },
-    entity::{EdgeRouter, TypedLookup, Id, RouterInfo, VersionInfo},
+    entity::{EdgeRouter, Id, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
     frame::{Builder, Frame},
     pki::Certificate,
@@ -42,7 +42,7 @@ use crate::{
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &runtime::Handle) -> Result<()> {
-    let record = core.parts.rights.store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN)))?;
+    let record = core.parts.authorizer.store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN)))?;
     let listener = fabric::Listener {
         address: format!("tls:{address}"),
         protocol: "tls".into(),
@@ -159,7 +159,7 @@ struct ControlChannelRouters {
 impl RemoteRouters for ControlChannelRouters {
     fn is_router(&self, router: &str, leaf: &Certificate) -> bool {
         let Some(core) = self.core.upgrade() else { return false };
-        let now = core.parts.rights.clock.now();
+        let now = core.parts.authorizer.clock.now();
         let is_issued = core.parts.keystore.authority().issued(leaf) && leaf.valid_at(now.seconds());
         let enrolled = link_reports::enrolled(&core, router);
         is_issued && matches!(enrolled, Ok(Some(state)) if state.has_fingerprint(&leaf.fingerprint()))
@@ -220,7 +220,7 @@ impl RemoteRouters for ControlChannelRouters {
 
 /// Routes a circuit from the built-in router to a host at another router.
 async fn establish(core: &Arc<Core>, router: &str, dial: RemoteDial) -> std::result::Result<Answer, Failure> {
-    let found = core.parts.rights.store.read(|tx| tx.find(&dial.api_session)).map_err(unreadable)?;
+    let found = core.parts.authorizer.store.read(|tx| tx.find(&dial.api_session)).map_err(unreadable)?;
     let api_session = found.ok_or_else(Failure::invalid_session)?;
     let sticky = dial.sticky.map(|terminator| (key::STICKINESS, terminator));
     let peer_data = dial.peer_data.into_iter().chain(sticky).map(|(key, value)| NumberedBytes::new(key, value)).collect();

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::{circuit::Circuit, core::Core, hosted_terminator::HostedTerminator, paths::Path};
 use crate::{
     built_in_router::{DynamicCost, EDGE, Failure, Grant, Strategy, Weight, choose as choose_by_weight, unreadable},
-    entity::{EdgeRouter, TypedLookup, Record, Terminator},
+    entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
 };
 
@@ -52,7 +52,7 @@ impl Candidate {
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Found> {
-    let mut records = core.parts.rights.store.read(|tx| tx.linked::<Terminator>("service", service))?;
+    let mut records = core.parts.authorizer.store.read(|tx| tx.linked::<Terminator>("service", service))?;
     let is_elsewhere = |record: &Record<Terminator>| record.spec.router != router || router != EdgeRouter::BUILT_IN;
     records.retain(|record| record.spec.identity == instance && is_elsewhere(record));
     let has_terminators = !records.is_empty();

@@ -26,12 +26,12 @@ fn renewing(connection: &RouterConnection) -> Renewing {
 fn context<'c>(core: &'c Core, connection: &RouterConnection) -> EnrollmentContext<'c> {
     let parts = &core.parts;
     EnrollmentContext {
-        store: &parts.rights.store,
+        store: &parts.authorizer.store,
         changes: &parts.changes,
         keystore: &parts.keystore,
         passwords: &parts.passwords,
         reserved: &parts.reserved,
-        now: parts.rights.clock.now(),
+        now: parts.authorizer.clock.now(),
         address: connection.address.map(|address| address.ip()),
     }
 }

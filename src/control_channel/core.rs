@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     authentication::{Passwords, Refusals},
-    built_in_router::{Numbers, Rights, Router, TerminatorRecords},
+    built_in_router::{Numbers, Router, SessionAuthorizer, TerminatorRecords},
     change::Changes,
     config,
     enrollment::Reserved,
@@ -32,7 +32,7 @@ use crate::{
 
 /// The parts of the controller that the control channel uses.
 pub struct Parts {
-    pub rights: Rights,
+    pub authorizer: SessionAuthorizer,
     pub changes: Changes,
     pub refusals: Refusals,
     pub keystore: Arc<Keystore>,
@@ -116,13 +116,13 @@ impl Core {
         Self {
             records: TerminatorRecords::new(parts.changes.clone()),
             circuits: Circuits::new(&parts.config),
-            earlier: EarlierCircuits::new(parts.rights.clock.now()),
+            earlier: EarlierCircuits::new(parts.authorizer.clock.now()),
             times,
             registry: Registry::default(),
             noted: Mutex::default(),
             sync: Sync::default(),
             hosted: HostedTerminators::default(),
-            links: Links::new(parts.rights.store.online().clone()),
+            links: Links::new(parts.authorizer.store.online().clone()),
             paths: Paths::default(),
             measurements: Measurements::default(),
             numbers: Numbers::default(),
@@ -133,12 +133,12 @@ impl Core {
     }
 
     pub(crate) fn online(&self) -> &Online {
-        self.parts.rights.store.online()
+        self.parts.authorizer.store.online()
     }
 
     /// The loss of a link at this moment.
     pub(crate) fn loss<'l>(&self, reason: &'l str) -> Loss<'l> {
-        Loss { reason, at: self.parts.rights.clock.now() }
+        Loss { reason, at: self.parts.authorizer.clock.now() }
     }
 
     /// Sends a message to a router if it is connected. Returns whether it is.

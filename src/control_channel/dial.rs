@@ -19,7 +19,7 @@ use super::{
 use crate::{
     access::Right,
     authentication::{DIAL, Refused},
-    built_in_router::{Failure, Grant, Holder, Retry, Strategy, unreadable},
+    built_in_router::{Failure, Grant, PresentedSession, Retry, Strategy, unreadable},
     frame::{Builder, Frame, value},
 };
 
@@ -142,9 +142,9 @@ pub(crate) async fn dial(core: &Arc<Core>, found: Found, request: &DialRequest<'
 }
 
 async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<(), Failure> {
-    let holder = Holder { api_session: &circuit.api_session, token: &circuit.token };
-    let judged = core.parts.rights.judge(holder, &circuit.session, Right::Dial, &circuit.router).map_err(unreadable)?;
-    let grant = match judged {
+    let presented = PresentedSession { api_session: &circuit.api_session, token: &circuit.token };
+    let authorized = core.parts.authorizer.authorize(presented, &circuit.session, Right::Dial, &circuit.router).map_err(unreadable)?;
+    let grant = match authorized {
         Ok(grant) => grant,
         Err(failure) => {
             count_refusal(core, circuit, &failure).await;
@@ -246,7 +246,7 @@ fn accept(
     }
     let host = candidate.host.as_deref();
     let opened = Opened { address, peer_data: &peer_data, tags: tags(circuit, host) };
-    let (since, terminator) = (core.parts.rights.clock.now(), candidate.record.id.clone());
+    let (since, terminator) = (core.parts.authorizer.clock.now(), candidate.record.id.clone());
     let end = circuit::Established { since, terminator, host: candidate.host.clone() };
     if !core.circuits.establish(circuit, end, || (request.answer)(circuit, &opened)) {
         return Err(Failure::access_denied("the circuit has ended in the meantime"));
@@ -298,5 +298,5 @@ async fn count_refusal(core: &Core, circuit: &Circuit, failure: &Failure) {
     let Some(reason) = failure.reason.text() else { return };
     let (identity, service) = (Some(circuit.client.to_string()), Some(circuit.service.to_string()));
     let refused = Refused { what: DIAL, identity, address: None, service, reason };
-    core.parts.refusals.note(&core.parts.rights.store, refused, core.parts.rights.clock.now()).await;
+    core.parts.refusals.note(&core.parts.authorizer.store, refused, core.parts.authorizer.clock.now()).await;
 }

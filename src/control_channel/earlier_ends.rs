@@ -12,7 +12,7 @@ use super::{
     sync_queue::{CHUNK, Notice},
 };
 use crate::{
-    entity::{ApiSession, TypedLookup, Id},
+    entity::{ApiSession, Id, TypedLookup},
     error::Result,
 };
 
@@ -49,7 +49,7 @@ pub(crate) async fn end(core: Arc<Core>, connection: Arc<RouterConnection>) {
 /// The ids of the API sessions that are meant and still exist, with their tokens. Routers are told elsewhere of those that have ended.
 fn affected(core: &Core, ended: &[Ended]) -> Result<Vec<(String, String)>> {
     let mut found: HashMap<String, String> = HashMap::new();
-    core.parts.rights.store.read(|tx| {
+    core.parts.authorizer.store.read(|tx| {
         for ended in ended {
             match ended {
                 Ended::Of(id) if found.contains_key(id.as_str()) => {}

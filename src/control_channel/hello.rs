@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     built_in_router::{Peer, read_hello},
-    entity::{EdgeRouter, TypedLookup, Id, RouterInfo, TransitRouter, VersionInfo, edge_router::State},
+    entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State},
     error::Result,
     frame::{Builder, Frame, content as common, key as common_key},
     pki::Certificate,
@@ -128,7 +128,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
         router: known.id.clone(),
         kind: known.kind,
         address: peer.address,
-        link: RouterInfo { since: Some(core.parts.rights.clock.now()), ..link(known.kind, version, &listeners) },
+        link: RouterInfo { since: Some(core.parts.authorizer.clock.now()), ..link(known.kind, version, &listeners) },
         listeners,
         weight: known.weight,
     };
@@ -140,7 +140,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
     let still = identify(core, hello, &leaf);
     if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
         connection.close();
-        core.registry.remove(&connection, core.online(), core.parts.rights.clock.now());
+        core.registry.remove(&connection, core.online(), core.parts.authorizer.clock.now());
         return Err("the router has been changed meanwhile");
     }
     if known.has_two {
@@ -161,7 +161,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
 /// The router that a certificate belongs to; the inner error is why it belongs to none.
 fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
     let parts = &core.parts;
-    let now = parts.rights.clock.now();
+    let now = parts.authorizer.clock.now();
     if !parts.keystore.authority().issued(leaf) {
         return Ok(Err("the client certificate was not issued by this controller"));
     }
@@ -172,7 +172,7 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
         return Ok(Err("the id of a router must be UTF-8"));
     };
     let known = |kind, is_disabled, weight| IdentifiedRouter { id: name.to_owned(), kind, is_disabled, weight, has_two: false };
-    let found = parts.rights.store.read(|tx| {
+    let found = parts.authorizer.store.read(|tx| {
         if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
             let EdgeRouter { cost, no_traversal, disabled, .. } = router.spec;
             return Ok(Some((known(RouterKind::Edge, disabled, (cost, no_traversal)), router.state)));

@@ -13,7 +13,7 @@ use super::{
     reroute,
 };
 use crate::{
-    entity::{EdgeRouter, TypedLookup, Id, TransitRouter, edge_router::State},
+    entity::{EdgeRouter, Id, TransitRouter, TypedLookup, edge_router::State},
     error::Result,
     frame::{Builder, Frame},
 };
@@ -32,7 +32,7 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
     }
     for link in report.links.into_iter().take(MAX_LINKS) {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
-        match core.links.report(&connection.router, link, core.parts.rights.clock.now()) {
+        match core.links.report(&connection.router, link, core.parts.authorizer.clock.now()) {
             Reported::Added => {
                 tracing::info!(link = id, source = %connection.router, destination, "link added");
                 core.paths.changed();
@@ -89,7 +89,7 @@ pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Fr
 
 /// The certificates of a router; `None` if it may not connect.
 pub(crate) fn enrolled(core: &Core, id: &str) -> Result<Option<State>> {
-    core.parts.rights.store.read(|tx| {
+    core.parts.authorizer.store.read(|tx| {
         let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state));
         let found: Option<(bool, State)> = match edge {
             Some(edge) => Some(edge),

@@ -1,7 +1,7 @@
 //! Routers in other processes: the control channel that unmodified Go routers connect to, and its messages.
 //!
 //! Not here: sockets and TLS (`listener/`), the encoding of messages (`frame/`), the built-in router (`built_in_router/`), enrollment of
-//! routers (`enrollment/`). Rights are checked by the same functions as for the built-in router (`built_in_router/rights.rs`).
+//! routers (`enrollment/`). Rights are checked by the same functions as for the built-in router (`built_in_router/session_authorizer.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a [`RouterConnection`](connection::RouterConnection) in the [`registry`].
 //! `receive.rs` reads its messages and dispatches them: `sync.rs` reports API sessions to it, `bind.rs` creates terminators of SDKs that

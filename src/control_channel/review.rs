@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use super::{circuit::Circuit, core::Core, data_model, ends, hosted_terminator::HostedTerminator, sync};
 use crate::{
     access::Right,
-    built_in_router::{Failure, Holder, PendingReviews, PendingSet, ReviewTrigger},
-    entity::{ApiSession, EdgeRouter, Entity, TypedLookup, Id, Record, Session, TransitRouter, edge_router::State},
+    built_in_router::{Failure, PendingReviews, PendingSet, PresentedSession, ReviewTrigger},
+    entity::{ApiSession, EdgeRouter, Entity, Id, Record, Session, TransitRouter, TypedLookup, edge_router::State},
     error::Result,
     store::Event,
 };
@@ -138,7 +138,7 @@ enum Problem {
     Denied(Failure),
 }
 
-/// One review, in which each session is judged once.
+/// One review, in which each session is authorized once.
 struct Review<'c> {
     core: &'c Core,
     /// The problem by session, right and router.
@@ -161,10 +161,12 @@ impl Review<'_> {
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let rights = &self.core.parts.rights;
-        let (found, holder) = rights.store.read(|tx| Ok((tx.find(session)?, tx.find(api_session)?)))?;
-        let problem = match (found, holder) {
-            (Some(session), Some(_)) => rights.judge(Holder { api_session, token }, &session, right, router)?.err().map(Problem::Denied),
+        let authorizer = &self.core.parts.authorizer;
+        let (found, caller) = authorizer.store.read(|tx| Ok((tx.find(session)?, tx.find(api_session)?)))?;
+        let problem = match (found, caller) {
+            (Some(session), Some(_)) => {
+                authorizer.authorize(PresentedSession { api_session, token }, &session, right, router)?.err().map(Problem::Denied)
+            }
             _ => Some(Problem::Gone),
         };
         self.known.insert(key, problem.clone());

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     authentication::fingerprints_of,
-    entity::{ApiSession, AuthQuery, Authenticator, Entity, TypedLookup, Id, Record, Session, SessionCertificate},
+    entity::{ApiSession, AuthQuery, Authenticator, Entity, Id, Record, Session, SessionCertificate, TypedLookup},
     error::Result,
     frame::{Builder, Frame},
     store::{Event, Read},
@@ -142,7 +142,7 @@ fn send(follower: &Follower, message: &Frame) {
 fn added_again(core: &Core, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
     let mut messages = Vec::new();
     for some in ids.chunks(CHUNK) {
-        let sessions = core.parts.rights.store.read(|tx| {
+        let sessions = core.parts.authorizer.store.read(|tx| {
             let encoded = some.iter().map(|id| tx.find(id)?.map_or(Ok(None), |session| encoded(tx, &session)));
             encoded.filter_map(Result::transpose).collect::<Result<Vec<_>>>()
         })?;
@@ -154,7 +154,7 @@ fn added_again(core: &Core, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
 }
 
 fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
-    let store = &core.parts.rights.store;
+    let store = &core.parts.authorizer.store;
     let updated = |sessions: Vec<edge::ApiSession>| {
         let body = edge::ApiSessionUpdated { api_sessions: sessions }.encode_to_vec();
         vec![Builder::new(content::API_SESSION_UPDATED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, "").body(&body)]
@@ -245,7 +245,7 @@ async fn send_full_state(core: &Arc<Core>, connection: &Arc<RouterConnection>, n
 /// Encodes all API sessions; stops early if nobody receives them.
 fn read_full_state(core: &Core, sender: &mpsc::Sender<Frame>) -> Result<()> {
     let (id, mut sequence, mut part) = (core.sync.id(), 0, Vec::with_capacity(CHUNK));
-    core.parts.rights.store.read(|tx| {
+    core.parts.authorizer.store.read(|tx| {
         tx.each_readable::<ApiSession>(|session| {
             if sender.is_closed() || tx.find_readable(&session.id)?.is_none() {
                 return Ok(());
@@ -267,9 +267,9 @@ fn read_full_state(core: &Core, sender: &mpsc::Sender<Frame>) -> Result<()> {
 /// Marks API sessions in use at a router as active, and reports those that have ended.
 pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(report) = body::<edge::ApiSessionHeartbeat>(connection, frame) else { return };
-    let rights = &core.parts.rights;
-    let now = rights.clock.now();
-    let is_unknown = |token: &String| match rights.sessions.resolve(&rights.store, token, now) {
+    let authorizer = &core.parts.authorizer;
+    let now = authorizer.clock.now();
+    let is_unknown = |token: &String| match authorizer.sessions.resolve(&authorizer.store, token, now) {
         Ok(Some(caller)) => {
             connection.presence.seen(&caller.session.id, &caller.identity.id, core.online());
             false
@@ -286,7 +286,7 @@ pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: 
 /// Takes a report of the identities whose SDKs are connected. Those that may not use the router are ignored.
 pub(crate) fn connect_events(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(report) = body::<edge::ConnectEvents>(connection, frame) else { return };
-    let identities = core.parts.rights.access.ask(|engine| {
+    let identities = core.parts.authorizer.access.ask(|engine| {
         let may = |event: &edge::ConnectEvent| engine.edge_routers_of_identity(&event.identity_id).contains(&connection.router);
         let events = report.events.into_iter().filter(|event| !event.is_connected || may(event));
         events.map(|event| (event.identity_id, event.is_connected)).collect()

@@ -23,7 +23,7 @@ use crate::{
     built_in_router::{Failure, Reason, unreadable},
     change::{Change, Lifecycle},
     entity::{
-        ApiSession, ConfigType, EdgeRouter, EnvInfo, TypedLookup, Id, Identity, PolicyType, Precedence, Record, SdkInfo, Service, Session,
+        ApiSession, ConfigType, EdgeRouter, EnvInfo, Id, Identity, PolicyType, Precedence, Record, SdkInfo, Service, Session, TypedLookup,
     },
     error::{Error, Result},
     frame::{Builder, Frame},
@@ -73,7 +73,7 @@ pub(crate) fn open(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
     let (at, of) = (core.clone(), connection.clone());
     answer(core, connection, frame, content::TUNNEL_API_SESSION_RESPONSE, async move {
         let (identity, api_session) = session_of_router(&at, &of, &asked).await?;
-        let config_types = at.parts.rights.store.read(|tx| {
+        let config_types = at.parts.authorizer.store.read(|tx| {
             let wanted = asked.config_types.iter().take(MAX_CONFIG_TYPES);
             let found = wanted.map(|name| Ok(tx.find_named::<ConfigType>(name)?.map(|found| found.id)));
             Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
@@ -91,9 +91,9 @@ async fn session_of_router(
     connection: &RouterConnection,
     asked: &tunnel::CreateApiSession,
 ) -> Answer<(Record<Identity>, Record<ApiSession>)> {
-    let (rights, router) = (&core.parts.rights, connection.router.as_str());
-    let (id, now) = (Id::<Identity>::from_text(router), rights.clock.now());
-    let found = rights.store.read(|tx| {
+    let (authorizer, router) = (&core.parts.authorizer, connection.router.as_str());
+    let (id, now) = (Id::<Identity>::from_text(router), authorizer.clock.now());
+    let found = authorizer.store.read(|tx| {
         let is_enabled = tx.find(&Id::<EdgeRouter>::from_text(router))?.is_some_and(|router| router.spec.is_tunneler_enabled);
         let sessions = tx.linked::<ApiSession>("identity", router)?.into_iter().filter(|session| session.spec.authenticator_id.is_empty());
         Ok((is_enabled, sessions.max_by_key(|session| session.created_at)))
@@ -103,12 +103,13 @@ async fn session_of_router(
         let text = "tunneling not enabled: set isTunnelerEnabled of the edge router";
         return Err(Failure { code: NOT_ENABLED, ..Failure::internal(text) });
     }
-    let known = known.map(|session| rights.sessions.resolve(&rights.store, &session.spec.token, now)).transpose().map_err(unreadable)?;
+    let known =
+        known.map(|session| authorizer.sessions.resolve(&authorizer.store, &session.spec.token, now)).transpose().map_err(unreadable)?;
     if let Some(caller) = known.flatten() {
         return Ok((caller.identity.clone(), caller.session.clone()));
     }
     let refused = |error: Error| Failure::internal(format!("no API session can be opened: {error}"));
-    let place = rights.sessions.admit(&id).map_err(refused)?;
+    let place = authorizer.sessions.admit(&id).map_err(refused)?;
     let cut = |text: &str| text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect::<String>();
     let info = ClientInfo {
         env_info: asked.env_info.as_ref().map(|info| EnvInfo {
@@ -142,7 +143,7 @@ fn opened(core: &Core, identity: &Record<Identity>, session: &Record<ApiSession>
         session_id: session.id.to_string(),
         token: session.spec.token.clone(),
         // A little earlier than the session ends.
-        refresh_interval_seconds: u32::try_from(core.parts.rights.sessions.timeout().as_secs().saturating_sub(10)).unwrap_or(u32::MAX),
+        refresh_interval_seconds: u32::try_from(core.parts.authorizer.sessions.timeout().as_secs().saturating_sub(10)).unwrap_or(u32::MAX),
         identity_id: identity.id.to_string(),
         identity_name: name.clone(),
         default_hosting_precedence: number(*default_hosting_precedence),
@@ -216,8 +217,9 @@ pub(crate) fn take_ended(core: &Core, connection: &RouterConnection) -> bool {
 }
 
 fn is_valid(core: &Core, connection: &RouterConnection, tunneler: &Tunneler) -> bool {
-    let rights = &core.parts.rights;
-    let is_valid = matches!(rights.sessions.resolve(&rights.store, &tunneler.api_session.spec.token, rights.clock.now()), Ok(Some(_)));
+    let authorizer = &core.parts.authorizer;
+    let is_valid =
+        matches!(authorizer.sessions.resolve(&authorizer.store, &tunneler.api_session.spec.token, authorizer.clock.now()), Ok(Some(_)));
     if is_valid {
         connection.presence.seen(&tunneler.api_session.id, &tunneler.identity, core.online());
     }
@@ -230,10 +232,10 @@ fn is_valid(core: &Core, connection: &RouterConnection, tunneler: &Tunneler) -> 
 /// The router has no right to the service.
 pub(crate) async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<Found> {
     let tunneler = connection.tunneler.lock().clone().ok_or_else(Failure::invalid_api_session)?;
-    let rights = &core.parts.rights;
+    let authorizer = &core.parts.authorizer;
     let api_session = tunneler.api_session.clone();
     let policy_type = if right == Right::Dial { PolicyType::Dial } else { PolicyType::Bind };
-    let found = rights.store.read(|tx| {
+    let found = authorizer.store.read(|tx| {
         let Some(service) = tx.find_by::<Service>("name", service)? else { return Ok(None) };
         let known = tx.find_by::<Session>("key", &Session::key(&api_session.id, &service.id, policy_type))?;
         Ok(Some((service, known)))
@@ -242,8 +244,8 @@ pub(crate) async fn session(core: &Core, connection: &RouterConnection, service:
     if let Some(session) = known {
         return Ok(Found { session, api_session });
     }
-    let identity = rights.store.read(|tx| tx.get(&tunneler.identity)).map_err(unreadable)?;
-    let permission = rights.posture.permission(&identity, &api_session.id, service.id.as_str(), right).map_err(unreadable)?;
+    let identity = authorizer.store.read(|tx| tx.get(&tunneler.identity)).map_err(unreadable)?;
+    let permission = authorizer.posture.permission(&identity, &api_session.id, service.id.as_str(), right).map_err(unreadable)?;
     let service_policies = match permission {
         Permission::Granted(policies) => policies,
         Permission::Missing | Permission::Blocked(..) => return Err(Failure::not_permitted(Reason::Policy)),
@@ -258,8 +260,8 @@ pub(crate) async fn session(core: &Core, connection: &RouterConnection, service:
         service_policies,
     };
     let refused = |error: Error| Failure::internal(format!("no session can be opened: {error}"));
-    session.token = core.parts.changes.session_token(&id, &session, rights.clock.now()).map_err(refused)?;
-    let place = rights.sessions.admit_service(&tunneler.identity).map_err(refused)?;
+    session.token = core.parts.changes.session_token(&id, &session, authorizer.clock.now()).map_err(refused)?;
+    let place = authorizer.sessions.admit_service(&tunneler.identity).map_err(refused)?;
     // The slot is released when the session counts itself.
     let open = move |change: &Change<'_, '_>| change.insert(Record::new(id, change.now(), session)).map(|record| (record, place));
     let (session, _) = core.parts.changes.run(open).await.map_err(refused)?;

@@ -10,14 +10,14 @@ use prost::Message;
 use super::{core::Core, message::tunnel, tunneler::Tunneler};
 use crate::{
     access::{PolicyEntityKind, Right},
-    entity::{Config, ConfigType, Document, TypedLookup, Id, Identity, Record, Service},
+    entity::{Config, ConfigType, Document, Id, Identity, Record, Service, TypedLookup},
     error::{Error, Result},
     store::Read,
 };
 
 /// The ids of the services that an identity may use, each with the names of its rights.
 pub(crate) fn held(core: &Core, identity: &str) -> Vec<(String, Vec<String>)> {
-    core.parts.rights.access.ask(|engine| {
+    core.parts.authorizer.access.ask(|engine| {
         let rights = engine.rights(identity);
         let held = |row: &u32| {
             let words = [(Right::Bind, "Bind"), (Right::Dial, "Dial")].into_iter().filter(|(right, _)| rights.to(*right).contains(*row));
@@ -32,9 +32,9 @@ pub(crate) fn held(core: &Core, identity: &str) -> Vec<(String, Vec<String>)> {
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn list(core: &Core, tunneler: &Tunneler) -> Result<tunnel::ServicesList> {
-    let rights = &core.parts.rights;
+    let authorizer = &core.parts.authorizer;
     let held = held(core, tunneler.identity.as_str());
-    let services = rights.store.read(|tx| {
+    let services = authorizer.store.read(|tx| {
         let configs = Configs::of(tx, tunneler)?;
         let mut services = Vec::with_capacity(held.len());
         for (id, permissions) in held {

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     access::Right,
     built_in_router::{Failure, unreadable},
-    entity::{TypedLookup, Id, Service},
+    entity::{Id, Service, TypedLookup},
     frame::{Builder, Frame},
 };
 
@@ -53,7 +53,7 @@ fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text
 }
 
 async fn create(core: &Core, connection: &RouterConnection, asked: &tunnel::CreateTerminatorV2) -> Result<(), Refusal> {
-    let service = core.parts.rights.store.read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
+    let service = core.parts.authorizer.store.read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
     let service = service.map_err(unreadable).and_then(|found| found.ok_or_else(Failure::no_service)).map_err(Refusal::of)?;
     let found = session(core, connection, &service.spec.name, Right::Bind).await.map_err(Refusal::of)?;
     let wanted = edge::CreateTerminator {

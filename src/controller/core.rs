@@ -135,7 +135,7 @@ impl Core {
     /// # Errors
     /// The file cannot be read, or no thread can be started.
     pub(super) fn start_control(&self) -> Result<Control, NotStarted> {
-        let rights = built_in_router::Rights {
+        let authorizer = built_in_router::SessionAuthorizer {
             store: self.store.clone(),
             access: self.followers.access.clone(),
             posture: self.followers.posture.clone(),
@@ -143,7 +143,7 @@ impl Core {
             clock: self.clock.clone(),
         };
         let parts = control_channel::Parts {
-            rights,
+            authorizer,
             changes: self.changes.clone(),
             refusals: self.refusals.clone(),
             keystore: self.keystore.clone(),

@@ -7,7 +7,7 @@ use crate::{
     built_in_router::{Parts, Peer, Router},
     config::{Address, Config},
     control_channel::Control,
-    entity::{EdgeRouter, TypedLookup, Id, Record, RouterInfo, VersionInfo},
+    entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
     listener::{RouterSide, Stream, Unauthenticated},
     store::{CommitFeed, OpenStore, Phase},

@@ -7,7 +7,7 @@ use crate::{
         Change, Lifecycle,
         authenticator::{self, NewAuthenticator},
     },
-    entity::{Ca, Credential, TypedLookup, Id, Identity, Record, Tags},
+    entity::{Ca, Credential, Id, Identity, Record, Tags, TypedLookup},
     error::{Error, Refusal, Result},
     pki::Certificate,
     store::Read,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     change::Change,
-    entity::{Enrollment, TypedLookup, Record},
+    entity::{Enrollment, Record, TypedLookup},
     error::Result,
 };
 

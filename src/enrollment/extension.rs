@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::context::{EnrollmentContext, client_certificate, parsed};
 use crate::{
     change::{Change, session_certificate},
-    entity::{ApiSession, Authenticator, Credential, Entity, TypedLookup, Id, Identity, Record, authenticator::Unverified, missing},
+    entity::{ApiSession, Authenticator, Credential, Entity, Id, Identity, Record, TypedLookup, authenticator::Unverified, missing},
     error::{Error, Refusal, Result},
     pki::Certificate,
     store::Read,
 };
 
 /// The caller who renews.
-pub(crate) struct Holder {
+pub(crate) struct CertificateOwner {
     pub identity: Id<Identity>,
     pub session: Id<ApiSession>,
 }
@@ -39,13 +39,13 @@ pub(crate) struct Extended {
 /// [`Refusal::CouldNotProcessCsr`].
 pub(crate) async fn extend(
     context: &EnrollmentContext<'_>,
-    holder: Holder,
+    owner: CertificateOwner,
     id: Id<Authenticator>,
     chain: &[Certificate],
     csr: &str,
 ) -> Result<Extended> {
     let leaf = chain.first().ok_or(stranger())?;
-    let current = context.store.read(|tx| own(tx, &id, &holder.identity, Some(&leaf.fingerprint())))?.0;
+    let current = context.store.read(|tx| own(tx, &id, &owner.identity, Some(&leaf.fingerprint())))?.0;
     if leaf.fingerprint() != current.fingerprint {
         return Err(stranger());
     }
@@ -55,7 +55,7 @@ pub(crate) async fn extend(
     let issued = client_certificate(context, &parsed(csr)?, leaf.names())?;
     let waiting = Unverified { fingerprint: issued.fingerprint(), pem: issued.pem() };
     let work = move |change: &Change<'_, '_>| {
-        let (now, mut record) = own(change, &id, &holder.identity, None)?;
+        let (now, mut record) = own(change, &id, &owner.identity, None)?;
         if now.fingerprint != current.fingerprint {
             return Err(stranger());
         }
@@ -66,24 +66,24 @@ pub(crate) async fn extend(
     Ok(Extended { ca: context.keystore.bundle_pem(context.now.seconds()), client_cert: context.keystore.chain_pem(&issued) })
 }
 
-/// Replaces the current certificate by the one that waits, after its holder has shown that it arrived.
+/// Replaces the current certificate by the one that waits, after its owner has shown that it arrived.
 ///
 /// # Errors
 /// [`Error::NotFound`] for an unknown authenticator and for that of another identity ([`Error::Unauthorized`] if its
 /// certificate is shown), [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for
 /// another certificate.
-pub(crate) async fn confirm(context: &EnrollmentContext<'_>, holder: Holder, id: Id<Authenticator>, shown: String) -> Result<()> {
+pub(crate) async fn confirm(context: &EnrollmentContext<'_>, owner: CertificateOwner, id: Id<Authenticator>, shown: String) -> Result<()> {
     let work = move |change: &Change<'_, '_>| {
         let shown = Certificate::first(&shown).ok();
         let fingerprint = shown.as_ref().map(Certificate::fingerprint);
-        let (old, mut record) = own(change, &id, &holder.identity, fingerprint.as_deref())?;
+        let (old, mut record) = own(change, &id, &owner.identity, fingerprint.as_deref())?;
         let waiting = old.unverified.ok_or(Error::Refused(Refusal::CannotUpdateAuthenticator))?;
         let shown = shown.filter(|shown| shown.fingerprint() == waiting.fingerprint);
         let shown = shown.ok_or(Error::Refused(Refusal::InvalidClientCert))?;
         record.spec.credential = Credential::certificate(&shown);
         change.put(record)?;
         session_certificate::withdraw(change, &old.fingerprint)?;
-        session_certificate::add(change, &holder.session, &shown).map(|_| ())
+        session_certificate::add(change, &owner.session, &shown).map(|_| ())
     };
     context.changes.run(work).await
 }

@@ -7,7 +7,7 @@ use crate::{
         Change,
         authenticator::{self, NewAuthenticator},
     },
-    entity::{Ca, Credential, Enrollment, TypedLookup, Id, Record, Tags},
+    entity::{Ca, Credential, Enrollment, Id, Record, Tags, TypedLookup},
     error::{Error, Refusal, Result},
     pki::Certificate,
     store::Read,

@@ -4,7 +4,7 @@
 use super::context::{EnrollmentContext, EnrollmentRequest, Issued, YEARS, client_certificate, parsed, unissued, unprocessable};
 use crate::{
     change::Change,
-    entity::{EdgeRouter, Entity, TypedLookup, Id, Record, TransitRouter, edge_router::State},
+    entity::{EdgeRouter, Entity, Id, Record, TransitRouter, TypedLookup, edge_router::State},
     error::{Error, Refusal, Result},
     pki::{Certificate, Csr, Validity},
 };

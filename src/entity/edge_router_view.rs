@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Amount, EdgeRouter, Entity, Lookup, Field, Kind, Record, Roles, TransitRouter, VersionInfo,
+    Amount, EdgeRouter, Entity, Field, Kind, Lookup, Record, Roles, TransitRouter, VersionInfo,
     edge_router::{Common, State},
     router_enrollment::RouterEnrollment,
 };

@@ -5,10 +5,10 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     amount::Amount,
-    lookup::Lookup,
     field::Field,
     kind::{Disk, Epoch, Kind, Stateful, Stored, unreadable},
     logged::Logged,
+    lookup::Lookup,
     record::Record,
     reference::Reference,
 };

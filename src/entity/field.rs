@@ -1,6 +1,6 @@
 //! Fields: their names, the value of each in a record, and how it is indexed. Which fields a list accepts in filters: `words.rs`.
 
-use super::{lookup::Lookup, kind::Stateful, record::Record};
+use super::{kind::Stateful, lookup::Lookup, record::Record};
 use crate::query::{Type, Value};
 
 /// How the store finds records by a field.

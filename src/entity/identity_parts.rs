@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Authenticator, Ca, Enrollment, EntityRef, Lookup, TypedLookup, Id, Record, authenticator::Credential, enrollment::Method};
+use super::{Authenticator, Ca, Enrollment, EntityRef, Id, Lookup, Record, TypedLookup, authenticator::Credential, enrollment::Method};
 use crate::{clock::Timestamp, error::Result};
 
 /// The credentials of an identity, at most one of each kind.

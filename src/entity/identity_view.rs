@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Amount, ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, EnvInfo, Lookup, TypedLookup, Field, Id, IdPath, Identity,
-    IdentityType, Kind, Logged, Mfa, OnDelete, Precedence, Record, Reference, Roles, SdkInfo, Service,
+    Amount, ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, EnvInfo, Field, Id, IdPath, Identity, IdentityType, Kind, Logged,
+    Lookup, Mfa, OnDelete, Precedence, Record, Reference, Roles, SdkInfo, Service, TypedLookup,
     endpoint_info::Filled,
     identity::DEFAULT_AUTH_POLICY,
     identity_parts::{Credentials, Outstanding},

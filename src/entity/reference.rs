@@ -2,8 +2,8 @@
 //! `reference_to.rs`.
 
 use super::{
-    lookup::Lookup,
     kind::{Kind, Stateful},
+    lookup::Lookup,
     record::Record,
 };
 use crate::{

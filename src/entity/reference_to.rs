@@ -4,9 +4,9 @@
 use super::{
     entity_trait::Entity,
     lookup::Lookup,
-    typed_lookup::TypedLookup,
     record::{Id, Record},
     reference::{IdPath, OnDelete, Reference},
+    typed_lookup::TypedLookup,
     words::{Seen, Words},
 };
 use crate::{

@@ -9,8 +9,8 @@ use super::{
     amount::Amount,
     entity_trait::Entity,
     lookup::Lookup,
-    typed_lookup::TypedLookup,
     record::{Id, Record},
+    typed_lookup::TypedLookup,
 };
 use crate::{
     error::{Error, Result},

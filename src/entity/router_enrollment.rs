@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Enrollment, Lookup, TypedLookup, Record};
+use super::{Enrollment, Lookup, Record, TypedLookup};
 use crate::{clock::Timestamp, error::Result};
 
 /// The enrollment of a router; empty once the router has enrolled.

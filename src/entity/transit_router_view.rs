@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{EdgeRouter, Entity, Lookup, Field, Kind, Record, TransitRouter, edge_router::State, router_enrollment::RouterEnrollment};
+use super::{EdgeRouter, Entity, Field, Kind, Lookup, Record, TransitRouter, edge_router::State, router_enrollment::RouterEnrollment};
 use crate::{
     error::{Error, Result},
     query::Type,

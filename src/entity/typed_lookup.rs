@@ -2,8 +2,8 @@
 
 use super::{
     entity_trait::Entity,
-    lookup::Lookup,
     kind::Kind,
+    lookup::Lookup,
     record::{Id, Record},
     tombstone,
 };

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use super::{
     entity_trait::Entity,
-    lookup::Lookup,
     field::{Field, FieldAccess},
+    lookup::Lookup,
     record::Record,
 };
 use crate::query::{FilterTarget, Symbol, Type, Value, Vocabulary};

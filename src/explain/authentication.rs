@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, Enrollment, Lookup, TypedLookup, Identity, Record},
+    entity::{ApiSession, Enrollment, Identity, Lookup, Record, TypedLookup},
     error::Result,
     store::Read,
 };

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     access::{Engine, PolicyEntityKind},
-    entity::{TypedLookup, Id, Record, Semantic, ServicePolicy},
+    entity::{Id, Record, Semantic, ServicePolicy, TypedLookup},
     error::Result,
     posture::EvaluatedCheck,
     store::Read,

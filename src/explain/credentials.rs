@@ -11,7 +11,7 @@ use crate::{
     authentication::trust::{self, ChainPolicy},
     clock::Timestamp,
     entity::{
-        AuthPolicy, Authenticator, Ca, ExternalJwtSigner, Lookup, TypedLookup, Id, Identity, Record,
+        AuthPolicy, Authenticator, Ca, ExternalJwtSigner, Id, Identity, Lookup, Record, TypedLookup,
         auth_policy::{ExtJwt, Primary},
         authenticator,
     },

@@ -39,7 +39,7 @@ use crate::{
     access::{Access, NearMiss, Right},
     authentication::mfa,
     clock::CalendarTime,
-    entity::{Entity, Lookup, TypedLookup, Id, Record, ServicePolicy},
+    entity::{Entity, Id, Lookup, Record, ServicePolicy, TypedLookup},
     error::{Error, Result},
     posture::{Decision, Evidence, Posture, PostureEvaluator},
     store::Read,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, Lookup, TypedLookup, Id, TransitRouter},
+    entity::{EdgeRouter, Id, Lookup, TransitRouter, TypedLookup},
     error::Result,
     store::Read,
 };

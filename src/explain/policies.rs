@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::case::{Case, Named};
 use crate::{
     access::{GrantReason, NearMiss, PolicyEntityKind, Reason},
-    entity::{TypedLookup, Id, Record, ServicePolicy},
+    entity::{Id, Record, ServicePolicy, TypedLookup},
     error::Result,
     posture::{CheckFailure, Evidence, PostureEvaluator},
     store::Read,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     access::{PolicyEntityKind, PolicyKind},
-    entity::{EdgeRouter, EdgeRouterPolicy, Lookup, TypedLookup, Id, ServiceEdgeRouterPolicy, TransitRouter},
+    entity::{EdgeRouter, EdgeRouterPolicy, Id, Lookup, ServiceEdgeRouterPolicy, TransitRouter, TypedLookup},
     error::Result,
     store::Read,
 };

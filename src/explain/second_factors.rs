@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     authentication::mfa,
-    entity::{AuthPolicy, ExternalJwtSigner, TypedLookup, Identity, Record},
+    entity::{AuthPolicy, ExternalJwtSigner, Identity, Record, TypedLookup},
     error::Result,
     store::Read,
 };

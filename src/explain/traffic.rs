@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     access::Right,
-    entity::{EdgeRouter, Lookup, TypedLookup, Id, Identity, Record, Terminator, TransitRouter},
+    entity::{EdgeRouter, Id, Identity, Lookup, Record, Terminator, TransitRouter, TypedLookup},
     error::Result,
     store::Read,
 };

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     access::{self, Access, Engine, PolicyEntityKind, Semantic},
     change::{Change, Lifecycle},
-    entity::{Entity, TypedLookup, Id, Words, filterable},
+    entity::{Entity, Id, TypedLookup, Words, filterable},
     error::{Error, Result},
     store::{Plan, Read, Scope},
 };

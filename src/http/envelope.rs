@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{Entity, Lookup, Id, Links, Record, Tags},
+    entity::{Entity, Id, Links, Lookup, Record, Tags},
     error::Result,
     query::Window,
 };

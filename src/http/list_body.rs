@@ -22,7 +22,7 @@ use super::{
     state::AppState,
 };
 use crate::{
-    entity::{Entity, TypedLookup, Id, Record, Words, filterable},
+    entity::{Entity, Id, Record, TypedLookup, Words, filterable},
     error::{Error, Result},
     store::{Ids, Plan, Read, Scope},
 };

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     authentication::{Caller, administrators},
-    entity::{ApiSession, Author, TypedLookup, Id, Identity, Record},
+    entity::{ApiSession, Author, Id, Identity, Record, TypedLookup},
     error::{Error, Refusal, Result},
 };
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     access::{Difference, PolicyEntityKind},
     change::Change,
-    entity::{EdgeRouter, Entity, EntityRef, TypedLookup, Id, Identity, PostureCheck, Record, Service},
+    entity::{EdgeRouter, Entity, EntityRef, Id, Identity, PostureCheck, Record, Service, TypedLookup},
     error::{Error, Result},
     store::{Event, Read},
 };

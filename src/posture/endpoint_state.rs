@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     access::{Access, PolicyEntityKind, PolicyKind},
-    entity::{TypedLookup, Id, PostureCheck, PostureKind, PostureRequirement, Record, Service},
+    entity::{Id, PostureCheck, PostureKind, PostureRequirement, Record, Service, TypedLookup},
     error::Result,
     store::Read,
 };

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     clock::{CalendarTime, Timestamp},
     entity::{
-        ApiSession, TypedLookup, Id, OperatingSystem, OsType, PolicyType, PostureCheck, PostureRequirement, Record, Semantic, Service,
-        ServicePolicy,
+        ApiSession, Id, OperatingSystem, OsType, PolicyType, PostureCheck, PostureRequirement, Record, Semantic, Service, ServicePolicy,
+        TypedLookup,
         posture_requirement::{Process as Wanted, ProcessMulti},
     },
     error::{Error, Result},

@@ -41,7 +41,7 @@ use crate::{
     access::{Access, PolicyGrant, Right},
     clock::{Clock, Timestamp},
     config,
-    entity::{ApiSession, Entity, TypedLookup, Id, Identity, Mfa, PostureCheck, Record},
+    entity::{ApiSession, Entity, Id, Identity, Mfa, PostureCheck, Record, TypedLookup},
     error::Result,
     store::{Cache, Event, OpenStore, Phase, Reader},
 };

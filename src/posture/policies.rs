@@ -10,8 +10,8 @@ use crate::{
     access::{Access, PolicyGrant, Right},
     clock::Timestamp,
     entity::{
-        Entity, Lookup, TypedLookup, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, PostureRequirement, Record,
-        ServicePolicy, service::ProcessRef,
+        Entity, Id, Links, Lookup, PolicyType, PostureCheck, PostureQueries, PostureQuery, PostureRequirement, Record, ServicePolicy,
+        TypedLookup, service::ProcessRef,
     },
     error::Result,
     store::{Cache, CommitNumber, Dependency},

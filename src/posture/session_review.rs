@@ -6,7 +6,7 @@ use super::{Posture, PostureEvaluator, trigger::Trigger};
 use crate::{
     access::Right,
     change::Change,
-    entity::{Entity, Lookup, Id, Identity, Record, Session},
+    entity::{Entity, Id, Identity, Lookup, Record, Session},
     error::Result,
     store::Read,
 };

@@ -8,7 +8,7 @@ use std::{
 use super::index;
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Epoch, Lookup, Kind, RouterInfo},
+    entity::{AnyRecord, Epoch, Kind, Lookup, RouterInfo},
     error::Result,
 };
 

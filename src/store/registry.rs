@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Epoch, Lookup, Index, Kind, OnDelete, Reference, tombstone},
+    entity::{AnyRecord, Entity, Epoch, Index, Kind, Lookup, OnDelete, Reference, tombstone},
     error::{Error, Result},
 };
 

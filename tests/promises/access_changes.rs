@@ -8,8 +8,8 @@ use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{
-        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, TypedLookup, HistoryRow, Id, Identity, PairCount, Pairs, Record,
-        Service, ServiceEdgeRouterPolicy, ServicePolicy, builtin, history::Who,
+        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, HistoryRow, Id, Identity, PairCount, Pairs, Record, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, TypedLookup, builtin, history::Who,
     },
     error::{Error, Result},
     store::{OpenStore, Retention, Store, Tx},

@@ -15,7 +15,7 @@ use std::{
 };
 
 use overkeep::testing::{
-    entity::{Entity, Lookup, TypedLookup, Id, Record},
+    entity::{Entity, Id, Lookup, Record, TypedLookup},
     error::Error,
     store::Store,
 };

@@ -18,7 +18,7 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     config::{Config, Span},
     controller,
-    entity::{ApiSession, ConfigType, Enrollment, Entity, TypedLookup, Id, Identity, Record, Service, SessionCertificate},
+    entity::{ApiSession, ConfigType, Enrollment, Entity, Id, Identity, Record, Service, SessionCertificate, TypedLookup},
     error::{Error, Result},
     store::{OpenError, OpenStore, Options, Progress, Read, Store, encode},
 };

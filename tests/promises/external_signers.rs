@@ -10,7 +10,7 @@ use std::{
 use overkeep::testing::{
     clock::Clock,
     config::Span,
-    entity::{ExternalJwtSigner, TypedLookup, Id, Record},
+    entity::{ExternalJwtSigner, Id, Record, TypedLookup},
     error::Error,
 };
 use serde_json::{Value as Json, json};

@@ -7,7 +7,7 @@ use overkeep::testing::{
     admin_socket::{Command, Outcome, socket},
     cli::{self, Failure},
     clock::{Clock, Timestamp},
-    entity::{Action, Author, TypedLookup, HistoryRow, Id, history::Who},
+    entity::{Action, Author, HistoryRow, Id, TypedLookup, history::Who},
     error::Error,
     query::{Query, Window},
     store::{Anchor, Options, Progress, Retention, Store},

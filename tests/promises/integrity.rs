@@ -14,7 +14,7 @@ use std::{
 use overkeep::testing::{
     change::SealedKeys,
     clock::{Clock, Timestamp},
-    entity::{Action, Entity, Lookup, TypedLookup, Field, Id, Kind, OnDelete, Record, Reference, Stateful},
+    entity::{Action, Entity, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup},
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,

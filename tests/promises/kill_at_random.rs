@@ -15,7 +15,7 @@ use std::{
 
 use overkeep::testing::{
     change::KINDS,
-    entity::{TypedLookup, Id, Identity, Service, ServicePolicy},
+    entity::{Id, Identity, Service, ServicePolicy, TypedLookup},
     store::{Progress, Store},
 };
 use serde_json::{Value as Json, json};

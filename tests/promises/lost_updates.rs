@@ -12,7 +12,7 @@ use overkeep::testing::{
     change::{ChangeContext, Changes, Draft, Lifecycle},
     clock::Timestamp,
     config::Config,
-    entity::{AmountLimit, Entity, Lookup, TypedLookup, Field, Id, Kind, Record, Stateful, Tags},
+    entity::{AmountLimit, Entity, Field, Id, Kind, Lookup, Record, Stateful, Tags, TypedLookup},
     error::Result,
     http::{Header, Row},
     pki::{AlternativeNames, Keystore, Material},

@@ -16,8 +16,8 @@ use overkeep::testing::{
     config::{self, Config, Span},
     controller::{self, Controller},
     entity::{
-        AnyRecord, ApiSession, Ca, Entity, Epoch, Lookup, TypedLookup, Id, Identity, Kind, PolicyType, Record, RouterInfo, Service, Session,
-        SessionCertificate, api_session::State, builtin,
+        AnyRecord, ApiSession, Ca, Entity, Epoch, Id, Identity, Kind, Lookup, PolicyType, Record, RouterInfo, Service, Session,
+        SessionCertificate, TypedLookup, api_session::State, builtin,
     },
     error::Result,
     pki::Certificate,

@@ -11,8 +11,8 @@ use overkeep::testing::{
     clock::{CalendarTime, Clock, Timestamp},
     config::Config,
     entity::{
-        ApiSession, Entity, TypedLookup, Id, Identity, Mfa, PolicyType, PostureCheck, PostureRequirement, Record, Service, ServicePolicy,
-        Session, builtin,
+        ApiSession, Entity, Id, Identity, Mfa, PolicyType, PostureCheck, PostureRequirement, Record, Service, ServicePolicy, Session,
+        TypedLookup, builtin,
     },
     error::{Error, Result},
     posture::{

@@ -19,8 +19,8 @@ use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{
-        AuthPolicy, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Lookup, TypedLookup, Id, Identity, Record, Service,
-        ServicePolicy, builtin,
+        AuthPolicy, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Lookup, Record, Service, ServicePolicy,
+        TypedLookup, builtin,
     },
     error::{Error, Result},
     store::{OpenError, OpenStore, Options, Progress, Read, Store, Tx, Unreadable, encode},

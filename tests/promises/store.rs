@@ -15,7 +15,7 @@ use std::{
 
 use overkeep::testing::{
     clock::{Clock, Timestamp},
-    entity::{Disk, Entity, Lookup, TypedLookup, Field, HistoryRow, Id, Kind, OnDelete, Record, Reference, Roles, Stateful, Stored, Words},
+    entity::{Disk, Entity, Field, HistoryRow, Id, Kind, Lookup, OnDelete, Record, Reference, Roles, Stateful, Stored, TypedLookup, Words},
     error::{Error, Result},
     query::{Query, Type, Value, Window},
     store::{

@@ -18,10 +18,10 @@ use crate::{
         dial::dial as dial_host,
         message::{Failure, key, kind},
         remote_routers::Answer,
-        rights::Grant,
         send_queue::SendQueue,
+        session_authorizer::Grant,
     },
-    entity::{TypedLookup, Id, Identity, Record, Service},
+    entity::{Id, Identity, Record, Service, TypedLookup},
     error::Result as StoreResult,
     frame::{Builder, Frame},
 };

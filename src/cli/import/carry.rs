@@ -17,7 +17,7 @@ use crate::{
         carried::{self, CarriedState, Issuers},
     },
     cli::failure::Failure,
-    entity::{TypedLookup, Id, Identity, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
+    entity::{Id, Identity, TypedLookup, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
     error::{Error, Result},
     http::{DeclaredKind, DeclaredKinds},
 };

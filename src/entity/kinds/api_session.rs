@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Lookup, TypedLookup, Field, Id, Identity,
-    Kind, Logged, OnDelete, Record, Reference, Stateful, Stored, auth_policy::Secondary, kind::unreadable,
+    Action, AuthPolicy, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Field, Id, Identity, Kind, Logged,
+    Lookup, OnDelete, Record, Reference, Stateful, Stored, TypedLookup, auth_policy::Secondary, kind::unreadable,
 };
 use crate::{
     clock::Timestamp,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Entity, EntityRef, Lookup, TypedLookup, Field, Id, IdPath, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
+    Amount, Entity, EntityRef, Field, Id, IdPath, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup,
 };
 use crate::{
     clock::Timestamp,

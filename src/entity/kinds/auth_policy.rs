@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, ExternalJwtSigner, Lookup, TypedLookup, Field, Id, Kind, OnDelete, Record, Reference, Stateful};
+use crate::entity::{Entity, ExternalJwtSigner, Field, Id, Kind, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup};
 use crate::{
     error::{Error, Result},
     query::Type,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Ca, Entity, EntityRef, Lookup, TypedLookup, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
+    Ca, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup,
     value::other_certificate,
 };
 use crate::{

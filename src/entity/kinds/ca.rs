@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Entity, ExternalIdClaim, Lookup, Field, Id, Kind, Logged, Record, Roles, Stateful,
+    Amount, Entity, ExternalIdClaim, Field, Id, Kind, Logged, Lookup, Record, Roles, Stateful,
     external_id_claim::{ClaimLocation, ClaimMatcher},
     value::other_certificate,
 };

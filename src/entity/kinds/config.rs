@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::entity::{
-    ConfigType, Document, Entity, EntityRef, Lookup, TypedLookup, Field, Id, IdPath, Kind, OnDelete, Record, Reference, Stateful,
+    ConfigType, Document, Entity, EntityRef, Field, Id, IdPath, Kind, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup,
 };
 use crate::{
     error::{Error, Result},

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Document, Entity, Lookup, Field, Kind, Record, Stateful};
+use crate::entity::{Document, Entity, Field, Kind, Lookup, Record, Stateful};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Lookup, Field, Kind, Record, Stateful, value::other_certificate};
+use crate::entity::{Entity, Field, Kind, Lookup, Record, Stateful, value::other_certificate};
 use crate::{
     clock::Timestamp,
     error::Result,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, Lookup, Field, IdPath, Identity, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Stateful,
+    EdgeRouter, Entity, Field, IdPath, Identity, Kind, Lookup, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Stateful,
 };
 use crate::{
     error::{Error, Result},

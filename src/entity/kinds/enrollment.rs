@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Ca, EdgeRouter, Entity, EntityRef, Lookup, TypedLookup, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
-    TransitRouter, authenticator::check_username,
+    Ca, EdgeRouter, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, TransitRouter,
+    TypedLookup, authenticator::check_username,
 };
 use crate::{clock::Timestamp, error::Result, query::Type};
 

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Lookup, Field, Kind, Record, Stateful, Stored, kind::unreadable, value::other_certificate};
+use crate::entity::{Entity, Field, Kind, Lookup, Record, Stateful, Stored, kind::unreadable, value::other_certificate};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},

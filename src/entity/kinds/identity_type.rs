@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Lookup, Field, Kind, Record, Stateful};
+use crate::entity::{Entity, Field, Kind, Lookup, Record, Stateful};
 use crate::error::Result;
 
 /// A type of identity.

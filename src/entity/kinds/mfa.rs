@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    ApiSession, Entity, Lookup, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful, Stored, kind::unreadable,
+    ApiSession, Entity, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, Stored, kind::unreadable,
 };
 use crate::{error::Result, query::Type};
 

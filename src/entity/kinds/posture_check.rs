@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use crate::entity::posture_requirement::PostureRequirement;
-use crate::entity::{Amount, Disk, Entity, Lookup, Field, Kind, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
+use crate::entity::{Amount, Disk, Entity, Field, Kind, Lookup, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},

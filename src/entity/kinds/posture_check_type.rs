@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Lookup, Field, Kind, OperatingSystem, Record, Stateful};
+use crate::entity::{Entity, Field, Kind, Lookup, OperatingSystem, Record, Stateful};
 use crate::error::Result;
 
 /// A type of requirement on endpoints.

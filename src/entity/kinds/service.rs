@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Config, Entity, Lookup, TypedLookup, Field, Id, Kind, Links, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles,
-    Stateful, Tags,
+    Amount, Config, Entity, Field, Id, Kind, Links, Lookup, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles, Stateful,
+    Tags, TypedLookup,
 };
 use crate::{
     clock::Timestamp,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, Lookup, Field, IdPath, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service, Stateful,
+    EdgeRouter, Entity, Field, IdPath, Kind, Lookup, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service, Stateful,
 };
 use crate::{
     error::{Error, Result},

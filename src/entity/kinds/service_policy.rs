@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Entity, Lookup, Field, IdPath, Identity, Kind, NamedRole, OnDelete, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
+    Entity, Field, IdPath, Identity, Kind, Lookup, NamedRole, OnDelete, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
     Service, Stateful,
 };
 use crate::{

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    ApiSession, Entity, EntityRef, Lookup, TypedLookup, Field, Id, Identity, Kind, Logged, OnDelete, PolicyType, Record, Reference, Service,
-    ServicePolicy, Stateful,
+    ApiSession, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, PolicyType, Record, Reference, Service,
+    ServicePolicy, Stateful, TypedLookup,
 };
 use crate::{error::Result, pki::jwt::claimed_id, query::Type};
 

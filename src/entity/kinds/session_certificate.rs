@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{ApiSession, Entity, Lookup, Field, Id, Kind, Logged, OnDelete, Record, Reference, Stateful, value::other_certificate};
+use crate::entity::{ApiSession, Entity, Field, Id, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, value::other_certificate};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
 /// A certificate that was issued to the holder of an API session. Requests do not write it directly.

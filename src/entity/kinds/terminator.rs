@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    EdgeRouter, Entity, EntityRef, Lookup, TypedLookup, Field, Id, Kind, Logged, OnDelete, Precedence, Record, Reference, Service, Stateful,
-    TransitRouter,
+    EdgeRouter, Entity, EntityRef, Field, Id, Kind, Logged, Lookup, OnDelete, Precedence, Record, Reference, Service, Stateful,
+    TransitRouter, TypedLookup,
 };
 use crate::{
     error::{Error, Result},

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    entity::{Config, Entity, TypedLookup, Id, Record, Service},
+    entity::{Config, Entity, Id, Record, Service, TypedLookup},
     error::{Error, Result},
     http::{
         envelope::{Detail, detail},

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::json_cache::CachedJson;
 use crate::{
-    entity::{EdgeRouter, Entity, Lookup, TypedLookup, Id, Record, edge_router::Common},
+    entity::{EdgeRouter, Entity, Id, Lookup, Record, TypedLookup, edge_router::Common},
     error::Result,
     store::{Cache, CommitNumber, Dependency, OpenStore, Read},
 };

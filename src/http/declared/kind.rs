@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::{
     change::{Change, Draft, Lifecycle},
-    entity::{Entity, TypedLookup, Id, IdPath, Index, Kind, Record},
+    entity::{Entity, Id, IdPath, Index, Kind, Record, TypedLookup},
     error::{Error, Result},
     store::Read,
 };

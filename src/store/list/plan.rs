@@ -21,7 +21,7 @@ use crate::store::tx::{
     tables::{ALL, Table},
 };
 use crate::{
-    entity::{Entity, Lookup, Index, Record, Seen, field_of, is_id, tombstone},
+    entity::{Entity, Index, Lookup, Record, Seen, field_of, is_id, tombstone},
     error::Result,
     query::{IndexableCondition, MAX_SORT, Predicate, Query, Sort, Type, Window},
 };

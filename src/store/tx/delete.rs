@@ -10,7 +10,7 @@ use super::{
 };
 use crate::store::registry::DeleteRule;
 use crate::{
-    entity::{Entity, Lookup, Id, Kind, Record, missing},
+    entity::{Entity, Id, Kind, Lookup, Record, missing},
     error::{Error, Result},
 };
 

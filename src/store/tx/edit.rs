@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    entity::{Entity, Lookup, Field, HistoryEntry, Index, Kind, Record},
+    entity::{Entity, Field, HistoryEntry, Index, Kind, Lookup, Record},
     error::{Error, Result},
     query::Value,
     store::{

@@ -9,7 +9,7 @@ use super::tables::{ALL, Keys, Rows, Table, Visit};
 use crate::store::{codec, context::Context, index, list::scan_limit::ScanPermit};
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Epoch, Lookup, TypedLookup, Id, Kind, Record, RouterInfo, tombstone},
+    entity::{AnyRecord, Entity, Epoch, Id, Kind, Lookup, Record, RouterInfo, TypedLookup, tombstone},
     error::{Error, Result},
     online::Online,
 };

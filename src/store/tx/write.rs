@@ -18,7 +18,7 @@ use crate::store::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Epoch, Lookup, TypedLookup, Id, Identity, Kind, Record, RouterInfo, history::Who, missing},
+    entity::{AnyRecord, Author, Entity, Epoch, Id, Identity, Kind, Lookup, Record, RouterInfo, TypedLookup, history::Who, missing},
     error::{Error, Result},
 };
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::service::visible;
 use crate::{
     access,
-    entity::{EdgeRouter, Entity, TypedLookup, Id, Identity, Service, Words, edge_router::Common},
+    entity::{EdgeRouter, Entity, Id, Identity, Service, TypedLookup, Words, edge_router::Common},
     error::{Error, Result},
     http::{
         call::Call,

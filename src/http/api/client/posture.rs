@@ -7,7 +7,7 @@ use super::service::visible;
 use crate::{
     access::Right,
     authentication::Caller,
-    entity::{TypedLookup, Id, PolicyType, Record, Service, ServicePolicy},
+    entity::{Id, PolicyType, Record, Service, ServicePolicy, TypedLookup},
     error::{Error, FailedCheck, Result},
     http::{
         body::{self, Incoming},

@@ -7,7 +7,7 @@ use super::service_list::{self, ServiceListRequest};
 use crate::{
     authentication::Caller,
     clock::Timestamp,
-    entity::{Entity, TypedLookup, Id, Record, Service, Words, missing},
+    entity::{Entity, Id, Record, Service, TypedLookup, Words, missing},
     error::Result,
     http::{
         answer::{Data, Tagged},

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::posture::allowed;
 use crate::{
     change::{Change, Lifecycle},
-    entity::{Amount, TypedLookup, Id, PolicyType, Record, Service, Session, Tags},
+    entity::{Amount, Id, PolicyType, Record, Service, Session, Tags, TypedLookup},
     error::{Error, Refusal, Result},
     http::{
         answer::CreatedData,

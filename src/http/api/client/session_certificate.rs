@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     change::{Change, session_certificate},
     enrollment::unissued,
-    entity::{ApiSession, Entity, TypedLookup, Id, Record, SessionCertificate, Words, missing},
+    entity::{ApiSession, Entity, Id, Record, SessionCertificate, TypedLookup, Words, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{CreatedData, NoData, Tagged},

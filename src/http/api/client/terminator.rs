@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::service::visible;
 use crate::{
-    entity::{EntityRef, TypedLookup, Id, Record, Service, Terminator, Words},
+    entity::{EntityRef, Id, Record, Service, Terminator, TypedLookup, Words},
     error::Result,
     http::{
         call::Call,

@@ -9,8 +9,8 @@ use crate::{
         Change,
         authenticator::{self, Edit},
     },
-    enrollment::extension::{self, Extended, Holder},
-    entity::{Amount, Authenticator, Credential, Entity, TypedLookup, Id, Links, Record, Tags, Words, missing},
+    enrollment::extension::{self, CertificateOwner, Extended},
+    entity::{Amount, Authenticator, Credential, Entity, Id, Links, Record, Tags, TypedLookup, Words, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Data, NoData, Tagged},
@@ -143,9 +143,9 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
     call.changes.run(set).await.map(|()| NoData)
 }
 
-fn holder(call: &Call) -> Result<Holder> {
+fn certificate_owner(call: &Call) -> Result<CertificateOwner> {
     let caller = call.caller()?;
-    Ok(Holder { identity: caller.identity.id.clone(), session: caller.session.id.clone() })
+    Ok(CertificateOwner { identity: caller.identity.id.clone(), session: caller.session.id.clone() })
 }
 
 /// A certificate request for a new key.
@@ -162,7 +162,7 @@ pub(crate) async fn extend(
     id: Id<Authenticator>,
     Body(asked): Body<IdentityExtendEnrollmentRequest>,
 ) -> Result<Data<Extended>> {
-    extension::extend(&call.context(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Data)
+    extension::extend(&call.context(), certificate_owner(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Data)
 }
 
 /// The renewed certificate, to confirm that it arrived.
@@ -179,5 +179,5 @@ pub(crate) async fn confirm(
     id: Id<Authenticator>,
     Body(shown): Body<IdentityExtendValidateEnrollmentRequest>,
 ) -> Result<NoData> {
-    extension::confirm(&call.context(), holder(&call)?, id, shown.client_cert).await.map(|()| NoData)
+    extension::confirm(&call.context(), certificate_owner(&call)?, id, shown.client_cert).await.map(|()| NoData)
 }

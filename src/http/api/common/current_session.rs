@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     authentication::{Caller, session_end},
     clock::Timestamp,
-    entity::{ApiSession, Authenticator, Entity, TypedLookup, Id, Identity, Links, api_session::View},
+    entity::{ApiSession, Authenticator, Entity, Id, Identity, Links, TypedLookup, api_session::View},
     error::Result,
     http::{
         answer::{Data, NoData},

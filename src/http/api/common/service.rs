@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    access::{Access, PolicyEntityKind, PolicyGrant, Right, Rights},
-    entity::{Config, ConfigType, Document, Entity, TypedLookup, Id, Identity, PolicyType, PostureQueries, Record, Service},
+    access::{Access, PolicyEntityKind, PolicyGrant, Right, ServiceRights},
+    entity::{Config, ConfigType, Document, Entity, Id, Identity, PolicyType, PostureQueries, Record, Service, TypedLookup},
     error::{Error, Result},
     http::{
         cache::json_cache::{CachedJson, JsonCache, Present, SOME, Text},
@@ -70,7 +70,7 @@ struct Held {
 }
 
 impl HeldRights {
-    fn of(rights: &Rights, row: u32) -> Self {
+    fn of(rights: &ServiceRights, row: u32) -> Self {
         Self { bind: rights.to(Right::Bind).contains(row), dial: rights.to(Right::Dial).contains(row) }
     }
 

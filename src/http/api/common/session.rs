@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::http::cache::{json_cache::CachedJson, routers::SessionRouter};
 use crate::{
     change::Change,
-    entity::{Entity, EntityRef, Lookup, TypedLookup, Id, Identity, Record, Service, ServicePolicy, Session, Words, missing},
+    entity::{Entity, EntityRef, Id, Identity, Lookup, Record, Service, ServicePolicy, Session, TypedLookup, Words, missing},
     error::Result,
     http::{
         answer::{Data, NoData, Tagged},

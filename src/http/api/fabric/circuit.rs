@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     built_in_router::CircuitInfo,
-    entity::{Entity, EntityRef, Lookup, TypedLookup, Id, Links, Service, Tags, Terminator},
+    entity::{Entity, EntityRef, Id, Links, Lookup, Service, Tags, Terminator, TypedLookup},
     error::{Error, Result},
     http::{
         answer::{Data, NoData},

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     built_in_router::{LinkInfo, UNMEASURED},
     control_channel::Control,
-    entity::{EntityRef, Lookup, Id, Links},
+    entity::{EntityRef, Id, Links, Lookup},
     error::{Error, Result},
     http::{
         answer::{Data, NoData},

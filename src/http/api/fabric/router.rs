@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, Entity, EntityRef, Lookup, TypedLookup, Id, Links, Record, TransitRouter, VersionInfo, missing},
+    entity::{EdgeRouter, Entity, EntityRef, Id, Links, Lookup, Record, TransitRouter, TypedLookup, VersionInfo, missing},
     error::{Error, Result},
     http::{
         answer::Data, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::Joined, listing::Listing,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{TypedLookup, Id, Links, Record, Service, Words},
+    entity::{Id, Links, Record, Service, TypedLookup, Words},
     error::Result,
     http::{
         answer::Data,

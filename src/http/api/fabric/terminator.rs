@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{Entity, EntityRef, Lookup, TypedLookup, Id, Links, Precedence, Record, Service, Terminator, TransitRouter, Words},
+    entity::{Entity, EntityRef, Id, Links, Lookup, Precedence, Record, Service, Terminator, TransitRouter, TypedLookup, Words},
     error::Result,
     http::{
         answer::Data,

@@ -2,7 +2,7 @@
 
 use crate::{
     authentication::Sessions,
-    entity::{ApiSession, Entity, TypedLookup, Id, Record, Words},
+    entity::{ApiSession, Entity, Id, Record, TypedLookup, Words},
     error::Result,
     http::{
         answer::Tagged,

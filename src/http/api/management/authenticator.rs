@@ -10,7 +10,7 @@ use crate::{
         authenticator::{self, Edit, NewAuthenticator},
     },
     clock::Timestamp,
-    entity::{Authenticator, Ca, Credential, TypedLookup, Id, Identity, Record, Tags, authenticator::check_username},
+    entity::{Authenticator, Ca, Credential, Id, Identity, Record, Tags, TypedLookup, authenticator::check_username},
     error::{Error, Refusal, Result},
     http::{
         answer::{CreatedLocation, NoData},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     change::ca,
-    entity::{Ca, TypedLookup, Id},
+    entity::{Ca, Id, TypedLookup},
     error::{Error, Result},
     http::{
         answer::{NoData, Token},

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::{
     change::{Change, enrollment},
     clock::Timestamp,
-    entity::{Ca, Enrollment, TypedLookup, Id, Identity, Tags, enrollment::Method},
+    entity::{Ca, Enrollment, Id, Identity, Tags, TypedLookup, enrollment::Method},
     error::{Error, Result},
     http::{
         answer::{CreatedLocation, Data},

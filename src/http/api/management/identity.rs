@@ -9,7 +9,7 @@ use crate::{
     access::Right,
     authentication::mfa,
     change::{self, Change, Draft, Lifecycle, enrollment},
-    entity::{Config, EdgeRouter, Enrollment, EntityRef, TypedLookup, Id, Identity, Service, Tags, enrollment::Method, identity::Override},
+    entity::{Config, EdgeRouter, Enrollment, EntityRef, Id, Identity, Service, Tags, TypedLookup, enrollment::Method, identity::Override},
     error::{Error, Result},
     http::{
         answer::{CreatedLocation, NoData},

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     clock::{CalendarTime, Timestamp},
-    entity::{ApiSession, TypedLookup, Id, Identity, SdkInfo, endpoint_info::Filled},
+    entity::{ApiSession, Id, Identity, SdkInfo, TypedLookup, endpoint_info::Filled},
     error::Result,
     http::{answer::Data, call::Call},
     posture::{Answered, FailedRequest, IdentityPosture, Process, SessionMfaState},

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{self, PolicyEntityKind, Right},
     entity::{
-        Config, Document, EdgeRouter, Entity, TypedLookup, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, Words,
+        Config, Document, EdgeRouter, Entity, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service, ServiceEdgeRouterPolicy,
+        ServicePolicy, TypedLookup, Words,
     },
     error::Result,
     http::{

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    entity::{TypedLookup, Id, Identity},
+    entity::{Id, Identity, TypedLookup},
     error::{Error, Result},
     http::{answer::Data, call::Call, extractor::Body},
 };

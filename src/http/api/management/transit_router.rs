@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, Entity, TypedLookup, Id, TransitRouter, Words, filterable, missing, transit_router_view::View},
+    entity::{EdgeRouter, Entity, Id, TransitRouter, TypedLookup, Words, filterable, missing, transit_router_view::View},
     error::{Error, Refusal, Result},
     http::{
         answer::{NoData, Tagged},

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     authentication::ApiTokens,
     change::{Change, Lifecycle},
-    entity::{ApiToken, TypedLookup, Id, Record},
+    entity::{ApiToken, Id, Record, TypedLookup},
     error::Result,
     http::{
         answer::{CreatedData, NoData},

@@ -44,7 +44,7 @@ pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks
     // The thread holds the permit: it goes on if the caller is dropped.
     let found = spawn_blocking(move || {
         let mut found = doctor::findings(&config);
-        if let Some((lookup, authorities, _permit)) = with_network {
+        if let Some((facts, authorities, _permit)) = with_network {
             found.extend(network::address_findings(&config, Some(&authorities)));
             found.extend(network::record_findings(&config, facts.as_ref().map_err(String::as_str)));
         }

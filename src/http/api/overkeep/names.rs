@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, TypedLookup, Id, Identity, SdkInfo, Service, TransitRouter},
+    entity::{EdgeRouter, Id, Identity, SdkInfo, Service, TransitRouter, TypedLookup},
     error::Result,
     store::Read,
 };

@@ -8,7 +8,7 @@ use crate::{
     built_in_router::ChannelInfo,
     clock::Timestamp,
     control_channel::Control,
-    entity::{EdgeRouter, TypedLookup, Id, RouterInfo, TransitRouter},
+    entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup},
     error::Result,
     http::{
         api::common::in_memory_list::{self, Entry, Name},

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{
     config::Address,
-    entity::{EdgeRouter, Entity, Lookup, TypedLookup, Id, Record, RouterInfo, missing},
+    entity::{EdgeRouter, Entity, Id, Lookup, Record, RouterInfo, TypedLookup, missing},
     error::{Error, Result},
     http::{answer::Data, call::Call, extractor::Query},
     pki::AlternativeNames,

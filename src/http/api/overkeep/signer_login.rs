@@ -8,7 +8,7 @@ use crate::{
         Refused, Returned,
         login::{self, ClientInfo},
     },
-    entity::{ExternalJwtSigner, TypedLookup, Id, LoginBasis},
+    entity::{ExternalJwtSigner, Id, LoginBasis, TypedLookup},
     error::{Error, Result},
     http::{
         answer::{Data, NewSessionAnswer},

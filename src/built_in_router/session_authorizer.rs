@@ -1,19 +1,19 @@
-//! Whether a session grants its right at a router now, for the built-in router and for routers with a control channel.
+//! Decides whether a session grants its right at a router now, for the built-in router and for routers with a control channel.
 
 use super::message::{Failure, Reason};
 use crate::{
     access::{Access, Right},
     authentication::Sessions,
     clock::Clock,
-    entity::{ApiSession, TypedLookup, Id, Identity, Record, Service, Session},
+    entity::{ApiSession, Id, Identity, Record, Service, Session, TypedLookup},
     error::{Error, Result},
     posture::{Permission, Posture},
     store::Store,
 };
 
-/// The sources from which rights are looked up. Cheap to clone.
+/// Decides whether a session grants its right. Cheap to clone.
 #[derive(Clone)]
-pub struct Rights {
+pub struct SessionAuthorizer {
     pub store: Store,
     pub access: Access,
     pub posture: Posture,
@@ -23,7 +23,7 @@ pub struct Rights {
 
 /// The API session of the caller that presents a session.
 #[derive(Clone, Copy)]
-pub struct Holder<'h> {
+pub struct PresentedSession<'h> {
     pub api_session: &'h Id<ApiSession>,
     pub token: &'h str,
 }
@@ -34,19 +34,19 @@ pub struct Grant {
     pub service: Record<Service>,
 }
 
-impl Rights {
+impl SessionAuthorizer {
     /// Whether a session grants its right at a router now. The inner error says why not.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn judge(
+    pub fn authorize(
         &self,
-        holder: Holder<'_>,
+        presented: PresentedSession<'_>,
         session: &Record<Session>,
         right: Right,
         router: &str,
     ) -> Result<std::result::Result<Grant, Failure>> {
-        let Some(caller) = self.sessions.resolve(&self.store, holder.token, self.clock.now())? else {
+        let Some(caller) = self.sessions.resolve(&self.store, presented.token, self.clock.now())? else {
             return Ok(Err(Failure::invalid_api_session()));
         };
         // A token of an external signer is not required here: REST requests carry it, and it was required for the creation of the session.
@@ -54,7 +54,7 @@ impl Rights {
             return Ok(Err(Failure::invalid_api_session()));
         }
         let spec = &session.spec;
-        if spec.api_session_id != *holder.api_session {
+        if spec.api_session_id != *presented.api_session {
             return Ok(Err(Failure::invalid_session()));
         }
         if Right::from(spec.policy_type) != right {
@@ -66,7 +66,7 @@ impl Rights {
         }
         let Some(service) = service else { return Ok(Err(Failure::no_service())) };
         let identity = caller.identity.id.as_str();
-        let permission = self.posture.permission(&caller.identity, holder.api_session, service.id.as_str(), right)?;
+        let permission = self.posture.permission(&caller.identity, presented.api_session, service.id.as_str(), right)?;
         match permission {
             Permission::Granted(_) => {}
             Permission::Missing => return Ok(Err(Failure::not_permitted(Reason::Policy))),
