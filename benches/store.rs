@@ -23,7 +23,7 @@ use std::{
 
 use overkeep::testing::{
     clock::Timestamp,
-    entity::{Entity, Field, Id, Kind, Logged, Lookup, Record, Roles, Stateful, TypedLookup, Words},
+    entity::{Entity, Field, FilterNames, Id, Kind, Logged, Lookup, Record, Roles, Stateful, TypedLookup},
     error::Result,
     query::{Query, Type, Window},
     store::{KindEntry, Plan, Progress, Scope, Store, encode},
@@ -196,7 +196,7 @@ fn reads(directory: &Path) {
         10.0,
     );
     let list = |text: &str| {
-        let query = Query::parse(text, Words::<Row>::ALL).expect("a query");
+        let query = Query::parse(text, FilterNames::<Row>::ALL).expect("a query");
         let window = Window::new(&query, None, None);
         let list = || store.read(|tx| Plan::<Row>::of(query.clone(), window, Scope::All).page(tx)).expect("a page");
         assert!(list().total > 0);

@@ -27,7 +27,7 @@
 //!
 //! # How unusual kinds fit
 //!
-//! * **Polymorphic** (posture checks): one struct with a flattened, tagged enum; `Disk::Text` keeps it as JSON; the derived schema is a `oneOf`.
+//! * **Polymorphic** (posture checks): one struct with a flattened, tagged enum; `SpecEncoding::Text` keeps it as JSON; the derived schema is a `oneOf`.
 //! * **Two shapes that no request writes** (authenticators): an ordinary enum in the record, no `JsonSchema`, rows and bodies of its own.
 //! * **Client and management views**: `Entity::view` shows what does not depend on the caller; `http/` adds what does.
 //! * **Partly authenticated callers**: a session with open `AuthQuery`s; rows with the permission `Partial` accept such sessions.

@@ -28,7 +28,7 @@ pub mod clock {
     pub use crate::clock::{CalendarTime, Clock, Timestamp};
 }
 pub mod config {
-    pub use crate::config::{Address, Codes, Config, Format, KeySets, Log, Members, Passwords, Sessions, Snapshots, Span, Tokens};
+    pub use crate::config::{Address, Codes, Config, Format, KeySets, Log, MemberLimits, Passwords, Sessions, Snapshots, Span, Tokens};
 }
 pub mod control_channel {
     pub use crate::control_channel::message;
@@ -39,11 +39,11 @@ pub mod controller {
 pub mod entity {
     pub use crate::entity::{
         AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, ApiToken, AuthPolicy, Authenticator, Author, Ca, Config,
-        ConfigType, Controller, Counted, Credential, Disk, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch,
-        ExternalIdClaim, ExternalJwtSigner, Field, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Lookup, Mfa, OnDelete, PairCount,
-        Pairs, PolicyType, PostureCheck, PostureRequirement, Record, Reference, Roles, RouterInfo, Seen, Semantic, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, Stateful, Stored, Tags, Terminator, TransitRouter,
-        TypedLookup, Words, builtin, external_id_claim, history,
+        ConfigType, Controller, Counted, Credential, Document, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch, ExternalIdClaim,
+        ExternalJwtSigner, Field, FilterNames, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Lookup, Mfa, OnDelete, PairCount, Pairs,
+        PolicyType, PostureCheck, PostureRequirement, Record, RecordTarget, Reference, Roles, RouterInfo, Semantic, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, SpecEncoding, Stateful, Stored, Tags, Terminator,
+        TransitRouter, TypedLookup, builtin, external_id_claim, history,
     };
     pub mod api_session {
         pub use crate::entity::api_session::State;

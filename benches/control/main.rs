@@ -91,7 +91,7 @@ fn median(mut of: Vec<f64>) -> f64 {
 }
 
 /// The cost of circuits.
-struct Opened {
+struct OpeningCost {
     per_second: f64,
     /// In milliseconds.
     cpu: f64,
@@ -99,7 +99,7 @@ struct Opened {
 }
 
 /// Opens so many circuits, which stay open, over so many routers.
-fn opened(runtime: &Runtime, directory: &Path, routers: usize, circuits: usize) -> Opened {
+fn opened(runtime: &Runtime, directory: &Path, routers: usize, circuits: usize) -> OpeningCost {
     let network = Arc::new(Network::new(runtime, directory, routers, |_, connect| connect()));
     let (single, next) = (circuits / SINGLE, Arc::<AtomicUsize>::default());
     let at_once = circuits - single;
@@ -133,7 +133,7 @@ fn opened(runtime: &Runtime, directory: &Path, routers: usize, circuits: usize) 
         }
         times
     });
-    Opened { per_second: at_once as f64 / seconds, cpu: cpu * 1e3 / at_once as f64, median: median(times) }
+    OpeningCost { per_second: at_once as f64 / seconds, cpu: cpu * 1e3 / at_once as f64, median: median(times) }
 }
 
 /// The memory of a controller, in KiB, after its allocator has returned what it had kept.

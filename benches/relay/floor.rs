@@ -37,7 +37,7 @@ pub struct Plain {
 }
 
 type Accepted = server::TlsStream<TcpStream>;
-type Opened = client::TlsStream<TcpStream>;
+type TlsConnection = client::TlsStream<TcpStream>;
 
 /// Runs the relay until it is killed.
 pub fn relay() {
@@ -94,7 +94,7 @@ impl Plain {
         Self { process, at }
     }
 
-    async fn open(&self, first: u8) -> Opened {
+    async fn open(&self, first: u8) -> TlsConnection {
         let tcp = TcpStream::connect(self.at).await.unwrap();
         tcp.set_nodelay(true).unwrap();
         let tls = Arc::new(trusting().with_no_client_auth());
@@ -141,7 +141,7 @@ impl Plain {
     }
 
     /// A client and the host that the relay connects it to.
-    async fn pair(&self) -> (Opened, Opened) {
+    async fn pair(&self) -> (TlsConnection, TlsConnection) {
         let host = self.open(HOST).await;
         // The relay must know the host before a client asks for one.
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -163,7 +163,7 @@ impl Drop for Plain {
     }
 }
 
-async fn write(mut to: Opened, bytes: usize) -> Opened {
+async fn write(mut to: TlsConnection, bytes: usize) -> TlsConnection {
     let chunk = vec![7; CHUNK];
     for _ in 0..bytes / CHUNK {
         to.write_all(&chunk).await.unwrap();
@@ -172,7 +172,7 @@ async fn write(mut to: Opened, bytes: usize) -> Opened {
     to
 }
 
-async fn round_trips(over: &mut Opened, count: usize) -> Vec<f64> {
+async fn round_trips(over: &mut TlsConnection, count: usize) -> Vec<f64> {
     let (mut times, mut byte) = (Vec::with_capacity(count), [1]);
     for _ in 0..count {
         let start = Instant::now();
@@ -184,7 +184,7 @@ async fn round_trips(over: &mut Opened, count: usize) -> Vec<f64> {
     times
 }
 
-async fn read(mut from: Opened, bytes: usize) {
+async fn read(mut from: TlsConnection, bytes: usize) {
     let (mut left, mut buffer) = (bytes, vec![0; 64 << 10]);
     while left > 0 {
         left -= from.read(&mut buffer).await.unwrap();

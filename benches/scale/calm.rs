@@ -21,14 +21,14 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// A round is calm if a fixed work takes no longer than this, relative to its best time in the run so far.
 const CALM: f64 = 1.15;
 
-struct Seen {
+struct MachineState {
     /// The best time of the fixed work, in microseconds.
     best: f64,
     /// The median time of the fixed work around the rounds that counted, for each measurement since this was last read.
     counted: Vec<f64>,
 }
 
-static SEEN: Mutex<Seen> = Mutex::new(Seen { best: f64::INFINITY, counted: Vec::new() });
+static STATE: Mutex<MachineState> = Mutex::new(MachineState { best: f64::INFINITY, counted: Vec::new() });
 
 /// Five rounds: the first calm ones, or the calmest of ten. The selection does not depend on what a round measures,
 /// only on how long a fixed work takes right before and after it, and on the processor time that others took meanwhile.
@@ -45,7 +45,7 @@ pub fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
     all.sort_by(|one, other| one.0.total_cmp(&other.0));
     all.truncate(ROUNDS);
     let took = part(&mut all.iter().map(|(took, _)| *took).collect::<Vec<_>>(), 0.5);
-    SEEN.lock().expect("no panic").counted.push(took);
+    STATE.lock().expect("no panic").counted.push(took);
     all.into_iter().map(|(_, measured)| measured).collect()
 }
 
@@ -57,12 +57,12 @@ pub fn median(round: impl FnMut() -> f64) -> f64 {
 /// The time of the fixed work in microseconds around the rounds that counted, in the least calm measurement since this
 /// was last called.
 pub fn lately() -> Option<f64> {
-    std::mem::take(&mut SEEN.lock().expect("no panic").counted).into_iter().reduce(f64::max)
+    std::mem::take(&mut STATE.lock().expect("no panic").counted).into_iter().reduce(f64::max)
 }
 
 /// The ratio of a time of the fixed work to its best in the run so far.
 pub fn times(took: f64) -> f64 {
-    took / SEEN.lock().expect("no panic").best
+    took / STATE.lock().expect("no panic").best
 }
 
 fn is_calm(took: f64) -> bool {
@@ -92,7 +92,7 @@ fn same_work() -> f64 {
         let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
         threads.into_iter().map(|thread| thread.join().expect("work")).fold(0.0, f64::max)
     });
-    let mut seen = SEEN.lock().expect("no panic");
+    let mut seen = STATE.lock().expect("no panic");
     seen.best = seen.best.min(slowest);
     slowest
 }

@@ -18,9 +18,9 @@ use super::{
     circuit_side::CircuitSide,
     counters::Counters,
     fair_queues::QueueBounds,
+    id_generator::IdGenerator,
     links::{by_circuit::ByCircuit, endpoint::Endpoint, link::Links, transit::Transit},
     message::{self, Failure},
-    numbers::Numbers,
     registry::Registry,
     remote_routers::RemoteRouters,
     requests::Requests,
@@ -111,7 +111,7 @@ pub(crate) struct Core {
     pub is_stopping: AtomicBool,
     /// Notified when a circuit or a channel has ended.
     pub ended: Notify,
-    pub numbers: Numbers,
+    pub ids: IdGenerator,
     /// The links to routers elsewhere, the ends of circuits over them, and the circuits from one to another.
     pub links: Links,
     pub endpoints: ByCircuit<Endpoint>,
@@ -139,7 +139,7 @@ impl Core {
             is_disabled: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             ended: Notify::new(),
-            numbers: Numbers::default(),
+            ids: IdGenerator::default(),
             links: Links::default(),
             endpoints: ByCircuit::default(),
             transits: ByCircuit::default(),
@@ -154,12 +154,12 @@ impl Core {
 
     /// A number that is unique within this process.
     pub(crate) fn number(&self) -> u64 {
-        self.numbers.next()
+        self.ids.next()
     }
 
     /// A random number.
     pub(crate) fn random(&self) -> u64 {
-        self.numbers.random()
+        self.ids.random()
     }
 
     /// Why nothing new is started: the router stops or is disabled. `None` otherwise.

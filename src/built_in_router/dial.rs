@@ -58,7 +58,7 @@ pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     };
     let queue = channel.outbox.open();
     let client = End { channel: channel.clone(), connection, queue };
-    let circuit = Arc::new(Circuit::new(core.numbers.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
+    let circuit = Arc::new(Circuit::new(core.ids.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
     if !channel.enter(connection, Entry::End(circuit.clone(), CircuitSide::Client)) {
         channel.outbox.discard(queue);
         return refuse(Failure::internal(format!("connection id {connection} is in use")));

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::{core::Core, message::Failure, registry::Affected as Members};
+use super::{core::Core, message::Failure, registry::Affected};
 
 /// The interval of rate measurements.
 const MEASURE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(crate) async fn run(core: Arc<Core>) {
 }
 
 /// Marks API sessions with an open channel as active, even without REST requests.
-pub(crate) fn keep_active(core: &Core, open: &Members) {
+pub(crate) fn keep_active(core: &Core, open: &Affected) {
     open.channels.iter().for_each(|channel| core.parts.sessions.mark_active(&channel.api_session));
 }
 

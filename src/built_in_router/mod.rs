@@ -10,8 +10,8 @@
 //!
 //! Invariant: both identities of an open circuit have the right to it at present.
 
+mod authorizing_record;
 mod backpressure;
-mod basis;
 mod bind;
 mod binding;
 mod budget;
@@ -25,10 +25,11 @@ mod dynamic_cost;
 mod fair_queues;
 mod hello;
 mod housekeeping;
+mod id_generator;
+mod identity_quota;
 mod info;
 mod links;
 mod message;
-mod numbers;
 mod pending_dial;
 mod permission;
 mod read;
@@ -41,7 +42,6 @@ mod review_triggers;
 mod select;
 mod send_queue;
 mod session_authorizer;
-mod shares;
 mod terminator_records;
 mod terminators;
 mod trace;
@@ -64,24 +64,24 @@ use tokio::{
     task::JoinHandle,
 };
 
-pub(crate) use self::basis::{Basis, BasisIndex};
+pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
 use self::core::Core;
 pub(crate) use self::core::{Parts, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
 pub use self::hello::Peer;
+pub(crate) use self::id_generator::IdGenerator;
+pub(crate) use self::identity_quota::IdentityQuota;
 pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED};
 pub use self::links::message as link_message;
 pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
 pub(crate) use self::message::{Failure, Reason, Retry};
 pub use self::message::{key, kind};
-pub(crate) use self::numbers::Numbers;
 pub(crate) use self::read::{Stop, hello as read_hello, whole as read_message};
 pub(crate) use self::remote_routers::{Answer, RemoteDial, RemoteRouters};
 pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger};
 pub(crate) use self::select::{Strategy, Weight, choose};
 pub(crate) use self::session_authorizer::{Grant, PresentedSession, SessionAuthorizer, unreadable};
-pub(crate) use self::shares::Shares;
 pub(crate) use self::terminator_records::{EDGE, NewTerminator, TerminatorRecords};
 use crate::{
     entity::{ApiSession, Id, Identity, Session, TypedLookup},

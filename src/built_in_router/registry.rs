@@ -7,12 +7,12 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 
 use super::{
-    basis::{Basis, BasisIndex},
+    authorizing_record::{AuthorizingIndex, AuthorizingRecord},
     binding::Binding,
     channel::Channel,
     circuit::{Circuit, HostEnd},
+    identity_quota::IdentityQuota,
     message::Failure,
-    shares::Shares,
 };
 use crate::config;
 
@@ -29,11 +29,11 @@ struct Open {
     bindings: HashMap<Arc<str>, Arc<Binding>>,
     /// By service and terminator id. A dial finds its hosts here, at a cost that does not depend on the number of circuits.
     hosts: HashMap<String, HashMap<Arc<str>, Arc<Binding>>>,
-    channels_by_identity: Shares,
+    channels_by_identity: IdentityQuota,
     /// By the identity that dials.
-    circuits_by_identity: Shares,
-    bindings_by_identity: Shares,
-    by_basis: BasisIndex<Member>,
+    circuits_by_identity: IdentityQuota,
+    bindings_by_identity: IdentityQuota,
+    by_authorizing_record: AuthorizingIndex<Member>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -54,9 +54,9 @@ pub(crate) struct Affected {
 impl Registry {
     pub(crate) fn new(config: &config::Router) -> Self {
         let open = Open {
-            channels_by_identity: Shares::new(config.max_channels_per_identity),
-            circuits_by_identity: Shares::new(config.max_circuits_per_identity),
-            bindings_by_identity: Shares::new(config.max_binds),
+            channels_by_identity: IdentityQuota::new(config.max_channels_per_identity),
+            circuits_by_identity: IdentityQuota::new(config.max_circuits_per_identity),
+            bindings_by_identity: IdentityQuota::new(config.max_binds),
             ..Open::default()
         };
         Self { max_circuits: config.max_circuits, open: Mutex::new(open) }
@@ -69,7 +69,7 @@ impl Registry {
             return false;
         }
         open.channels.insert(channel.number, channel.clone());
-        open.by_basis.add(Member::Channel(channel.number), bases_of_channel(channel));
+        open.by_authorizing_record.add(Member::Channel(channel.number), bases_of_channel(channel));
         true
     }
 
@@ -78,7 +78,7 @@ impl Registry {
         let mut open = self.open.lock();
         let was_open = open.channels.remove(&channel.number).is_some();
         if was_open {
-            open.by_basis.remove(&Member::Channel(channel.number), bases_of_channel(channel));
+            open.by_authorizing_record.remove(&Member::Channel(channel.number), bases_of_channel(channel));
             open.channels_by_identity.give_back(channel.identity.as_str(), 1);
         }
         was_open
@@ -103,7 +103,7 @@ impl Registry {
             return Err(Failure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
         }
         open.circuits.insert(circuit.id.clone(), circuit.clone());
-        open.by_basis.add(Member::Circuit(circuit.id.clone()), bases_of_client(circuit));
+        open.by_authorizing_record.add(Member::Circuit(circuit.id.clone()), bases_of_client(circuit));
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl Registry {
             return Err(Box::new(host));
         }
         circuit.establish(host, answer).map_err(Box::new)?;
-        open.by_basis.add(Member::Circuit(circuit.id.clone()), bases);
+        open.by_authorizing_record.add(Member::Circuit(circuit.id.clone()), bases);
         Ok(())
     }
 
@@ -125,9 +125,9 @@ impl Registry {
         if open.circuits.remove(&circuit.id).is_some() {
             open.circuits_by_identity.give_back(circuit.client.channel.identity.as_str(), 1);
         }
-        open.by_basis.remove(&member, bases_of_client(circuit));
+        open.by_authorizing_record.remove(&member, bases_of_client(circuit));
         if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
-            open.by_basis.remove(&member, bases_of_binding(binding));
+            open.by_authorizing_record.remove(&member, bases_of_binding(binding));
         }
     }
 
@@ -146,7 +146,7 @@ impl Registry {
         let id: Arc<str> = binding.id.as_str().into();
         open.bindings.insert(id.clone(), binding.clone());
         open.hosts.entry(binding.service.to_string()).or_default().insert(id.clone(), binding.clone());
-        open.by_basis.add(Member::Binding(id), bases_of_binding(binding));
+        open.by_authorizing_record.add(Member::Binding(id), bases_of_binding(binding));
         Ok(())
     }
 
@@ -162,7 +162,7 @@ impl Registry {
                     open.hosts.remove(binding.service.as_str());
                 }
             }
-            open.by_basis.remove(&Member::Binding(id), bases_of_binding(binding));
+            open.by_authorizing_record.remove(&Member::Binding(id), bases_of_binding(binding));
             open.bindings_by_identity.give_back(binding.channel.identity.as_str(), 1);
         }
     }
@@ -200,10 +200,10 @@ impl Registry {
     }
 
     /// The items that depend on a record.
-    pub(crate) fn depending_on(&self, basis: &Basis) -> Affected {
+    pub(crate) fn depending_on(&self, record: &AuthorizingRecord) -> Affected {
         let open = self.open.lock();
         let mut some = Affected::default();
-        for member in open.by_basis.of(basis) {
+        for member in open.by_authorizing_record.of(record) {
             match member {
                 Member::Channel(number) => some.channels.extend(open.channels.get(number).cloned()),
                 Member::Circuit(id) => some.circuits.extend(open.circuits.get(id).cloned()),
@@ -223,17 +223,17 @@ impl Registry {
     }
 }
 
-fn bases_of_channel(channel: &Channel) -> Vec<Basis> {
-    vec![Basis::ApiSession(channel.api_session.to_string()), Basis::Identity(channel.identity.to_string())]
+fn bases_of_channel(channel: &Channel) -> Vec<AuthorizingRecord> {
+    vec![AuthorizingRecord::ApiSession(channel.api_session.to_string()), AuthorizingRecord::Identity(channel.identity.to_string())]
 }
 
-fn bases_of_client(circuit: &Circuit) -> Vec<Basis> {
+fn bases_of_client(circuit: &Circuit) -> Vec<AuthorizingRecord> {
     let Some(basis) = circuit.basis() else { return Vec::new() };
-    let identity = Basis::Identity(circuit.client.channel.identity.to_string());
-    vec![Basis::Session(basis.session.to_string()), Basis::Service(basis.service.to_string()), identity]
+    let identity = AuthorizingRecord::Identity(circuit.client.channel.identity.to_string());
+    vec![AuthorizingRecord::Session(basis.session.to_string()), AuthorizingRecord::Service(basis.service.to_string()), identity]
 }
 
-fn bases_of_binding(binding: &Binding) -> Vec<Basis> {
-    let identity = Basis::Identity(binding.channel.identity.to_string());
-    vec![Basis::Session(binding.session.to_string()), Basis::Service(binding.service.to_string()), identity]
+fn bases_of_binding(binding: &Binding) -> Vec<AuthorizingRecord> {
+    let identity = AuthorizingRecord::Identity(binding.channel.identity.to_string());
+    vec![AuthorizingRecord::Session(binding.session.to_string()), AuthorizingRecord::Service(binding.service.to_string()), identity]
 }

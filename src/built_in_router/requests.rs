@@ -8,7 +8,7 @@ use std::sync::{
 
 use parking_lot::Mutex;
 
-use super::{channel::Channel, shares::Shares};
+use super::{channel::Channel, identity_quota::IdentityQuota};
 use crate::frame::Frame;
 
 /// The maximum number on one channel.
@@ -24,7 +24,7 @@ const OVERHEAD: usize = 512;
 pub(crate) struct Requests {
     max_bytes: usize,
     bytes: AtomicUsize,
-    by_identity: Mutex<Shares>,
+    by_identity: Mutex<IdentityQuota>,
 }
 
 /// A request in progress, counted until this is dropped.
@@ -38,7 +38,7 @@ impl Requests {
     /// For a router that may queue this many bytes.
     pub(crate) fn new(max_queued: usize) -> Self {
         let max_bytes = max_queued / PART;
-        Self { max_bytes, bytes: AtomicUsize::new(0), by_identity: Mutex::new(Shares::new(max_bytes / IDENTITY_PART)) }
+        Self { max_bytes, bytes: AtomicUsize::new(0), by_identity: Mutex::new(IdentityQuota::new(max_bytes / IDENTITY_PART)) }
     }
 
     /// Counts a request of a channel; `None` at a limit.

@@ -15,7 +15,7 @@ use super::{
     channel::Channel,
     core::Core,
     message::Failure,
-    registry::Affected as Members,
+    registry::Affected,
     review_triggers::{PendingReviews, PendingSet, ReviewTrigger},
     terminators,
 };
@@ -73,7 +73,7 @@ struct Review<'c> {
 }
 
 impl Review<'_> {
-    fn review(&mut self, members: &Members) -> Result<()> {
+    fn review(&mut self, members: &Affected) -> Result<()> {
         let core = self.core;
         for channel in &members.channels {
             if core.is_disabled.load(Ordering::Acquire) {

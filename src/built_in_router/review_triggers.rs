@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::basis::Basis;
+use super::authorizing_record::AuthorizingRecord;
 use crate::{
     entity::{
         ApiSession, AuthPolicy, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Mfa, PostureCheck, Service, ServiceEdgeRouterPolicy,
@@ -28,7 +28,7 @@ pub(crate) struct PendingReviews {
 pub(crate) struct PendingSet {
     /// Review everything, whatever else is recorded.
     pub everything: bool,
-    pub some: HashSet<Basis>,
+    pub some: HashSet<AuthorizingRecord>,
 }
 
 impl PendingReviews {
@@ -36,7 +36,7 @@ impl PendingReviews {
     pub(crate) fn record(&self, trigger: ReviewTrigger) {
         let mut pending = self.pending.lock();
         match trigger {
-            ReviewTrigger::Of(basis) if pending.some.len() < MAX_NOTES => drop(pending.some.insert(basis)),
+            ReviewTrigger::Of(record) if pending.some.len() < MAX_NOTES => drop(pending.some.insert(record)),
             _ => pending.everything = true,
         }
         drop(pending);
@@ -65,7 +65,7 @@ impl PendingReviews {
 /// What to review after a change.
 pub(crate) enum ReviewTrigger {
     Everything,
-    Of(Basis),
+    Of(AuthorizingRecord),
 }
 
 fn trigger(event: &Event, is_ours: impl Fn(&str) -> bool) -> Option<ReviewTrigger> {
@@ -75,22 +75,22 @@ fn trigger(event: &Event, is_ours: impl Fn(&str) -> bool) -> Option<ReviewTrigge
     if event.tombstone.is_some() {
         return (is(Session::KIND) || is(ApiSession::KIND)).then_some(ReviewTrigger::Everything);
     }
-    let of = |basis: fn(String) -> Basis| Some(ReviewTrigger::Of(basis(event.id.clone())));
+    let of = |record: fn(String) -> AuthorizingRecord| Some(ReviewTrigger::Of(record(event.id.clone())));
     if is(Session::KIND) && has_old {
-        return of(Basis::Session);
+        return of(AuthorizingRecord::Session);
     }
     if let Some((Some(old), new)) = event.of::<ApiSession>() {
         let stays = new.is_some_and(|new| new.spec.is_mfa_complete == old.spec.is_mfa_complete && new.spec.token == old.spec.token);
-        return if stays { None } else { of(Basis::ApiSession) };
+        return if stays { None } else { of(AuthorizingRecord::ApiSession) };
     }
     if is(Identity::KIND) && has_old {
-        return of(Basis::Identity);
+        return of(AuthorizingRecord::Identity);
     }
     if let Some((old, new)) = event.of::<Mfa>() {
-        return Some(ReviewTrigger::Of(Basis::Identity(new.or(old)?.spec.identity_id.to_string())));
+        return Some(ReviewTrigger::Of(AuthorizingRecord::Identity(new.or(old)?.spec.identity_id.to_string())));
     }
     if is(Service::KIND) && has_old {
-        return of(Basis::Service);
+        return of(AuthorizingRecord::Service);
     }
     let policies = [ServicePolicy::KIND, EdgeRouterPolicy::KIND, ServiceEdgeRouterPolicy::KIND, PostureCheck::KIND, AuthPolicy::KIND];
     let is_of_router = is(EdgeRouter::KIND) && is_ours(&event.id);

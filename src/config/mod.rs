@@ -44,7 +44,7 @@ pub struct Config {
     pub tls: Tls,
     pub log: Log,
     pub http: Http,
-    pub members: Members,
+    pub members: MemberLimits,
     pub sessions: Sessions,
     pub enrollment: Enrollment,
     pub passwords: Passwords,
@@ -115,7 +115,7 @@ pub struct Http {
 /// The bounds of one free-form member of a request: `tags`, `appData`, `roleAttributes`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Members {
+pub struct MemberLimits {
     pub entries: usize,
     pub bytes: usize,
     /// For records written over the client API.
@@ -296,7 +296,7 @@ impl Default for Config {
                 max_open_body_bytes: 65_536,
                 workers: 0,
             },
-            members: Members { entries: 1000, bytes: 65_536, client_entries: 64, client_bytes: 4096 },
+            members: MemberLimits { entries: 1000, bytes: 65_536, client_entries: 64, client_bytes: 4096 },
             sessions: Sessions {
                 timeout: Span::minutes(30),
                 per_identity: 25_000,

@@ -14,9 +14,9 @@ use super::{
     answers::body,
     candidates,
     circuit::Circuit,
-    connection::{Opened, RouterConnection, RouterKind},
+    connection::{ConnectionParameters, RouterConnection, RouterKind},
     core::Core,
-    dial::{self, DialRequest, Opened as OpenedCircuit},
+    dial::{self, DialAnswer, DialRequest},
     fault, link_reports,
     message::{
         NumberedBytes, content,
@@ -50,8 +50,8 @@ pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &ru
         ..fabric::Listener::default()
     };
     let version = VersionInfo { version: concat!("v", env!("CARGO_PKG_VERSION")).into(), ..VersionInfo::default() };
-    let connection = Arc::new(RouterConnection::new(Opened {
-        number: core.numbers.next(),
+    let connection = Arc::new(RouterConnection::new(ConnectionParameters {
+        number: core.ids.next(),
         router: EdgeRouter::BUILT_IN.into(),
         kind: RouterKind::BuiltIn,
         address: None,
@@ -225,7 +225,7 @@ async fn establish(core: &Arc<Core>, router: &str, dial: RemoteDial) -> std::res
     let sticky = dial.sticky.map(|terminator| (key::STICKINESS, terminator));
     let peer_data = dial.peer_data.into_iter().chain(sticky).map(|(key, value)| NumberedBytes::new(key, value)).collect();
     let opened: Mutex<Answer> = Mutex::default();
-    let answer = |_: &Circuit, of_circuit: &OpenedCircuit<'_>| *opened.lock() = of_circuit.peer_data.to_vec();
+    let answer = |_: &Circuit, of_circuit: &DialAnswer<'_>| *opened.lock() = of_circuit.peer_data.to_vec();
     let request = DialRequest { router, circuit: Some(dial.circuit), instance: &dial.instance, peer_data, answer: &answer };
     dial::dial(core, Found { session: dial.session, api_session }, &request).await?;
     let mut answer = opened.into_inner();

@@ -93,7 +93,7 @@ pub(crate) fn choose(
     let weights: Vec<_> = candidates.iter().map(|candidate| candidate.weight).collect();
     let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == wanted.sticky);
     let strategy = Strategy::named(&grant.service.spec.terminator_strategy);
-    Ok(match choose_by_weight(strategy, &weights, sticky, core.numbers.random()) {
+    Ok(match choose_by_weight(strategy, &weights, sticky, core.ids.random()) {
         Some(chosen) => Ok(candidates.swap_remove(chosen)),
         None => {
             let unreachable = unreachable.unwrap_or_default();

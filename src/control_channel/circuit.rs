@@ -8,9 +8,9 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::{hosted_terminator::HostedTerminator, members::Members, paths::Path};
+use super::{hosted_terminator::HostedTerminator, owner_index::OwnerIndex, paths::Path};
 use crate::{
-    built_in_router::{Basis, BasisIndex, CircuitInfo, EndInfo, Failure, SentInfo, Shares},
+    built_in_router::{AuthorizingIndex, AuthorizingRecord, CircuitInfo, EndInfo, Failure, IdentityQuota, SentInfo},
     clock::Timestamp,
     config,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
@@ -177,22 +177,22 @@ impl Circuit {
         state.end.as_ref()?.host.clone()
     }
 
-    fn bases(&self) -> Vec<Basis> {
+    fn bases(&self) -> Vec<AuthorizingRecord> {
         vec![
-            Basis::Session(self.session.id.to_string()),
-            Basis::ApiSession(self.api_session.to_string()),
-            Basis::Identity(self.client.to_string()),
-            Basis::Service(self.service.to_string()),
+            AuthorizingRecord::Session(self.session.id.to_string()),
+            AuthorizingRecord::ApiSession(self.api_session.to_string()),
+            AuthorizingRecord::Identity(self.client.to_string()),
+            AuthorizingRecord::Service(self.service.to_string()),
         ]
     }
 }
 
 /// What a circuit depends on at its host's end.
-fn bases_of_host(host: &HostedTerminator) -> Vec<Basis> {
+fn bases_of_host(host: &HostedTerminator) -> Vec<AuthorizingRecord> {
     vec![
-        Basis::Session(host.session.to_string()),
-        Basis::ApiSession(host.api_session.to_string()),
-        Basis::Identity(host.identity.to_string()),
+        AuthorizingRecord::Session(host.session.to_string()),
+        AuthorizingRecord::ApiSession(host.api_session.to_string()),
+        AuthorizingRecord::Identity(host.identity.to_string()),
     ]
 }
 
@@ -205,18 +205,18 @@ pub(crate) struct Circuits {
 #[derive(Default)]
 struct Open {
     /// By the identity that dials.
-    by_identity: Shares,
+    by_identity: IdentityQuota,
     by_id: HashMap<String, Arc<Circuit>>,
-    by_basis: BasisIndex<String>,
-    by_router: Members,
-    by_link: Members,
+    by_authorizing_record: AuthorizingIndex<String>,
+    by_router: OwnerIndex,
+    by_link: OwnerIndex,
     /// Circuits that ended while their router was not connected, by router.
     ended: HashMap<String, Vec<String>>,
 }
 
 impl Circuits {
     pub(crate) fn new(config: &config::Router) -> Self {
-        let open = Open { by_identity: Shares::new(config.max_circuits_per_identity), ..Open::default() };
+        let open = Open { by_identity: IdentityQuota::new(config.max_circuits_per_identity), ..Open::default() };
         Self { max: config.max_circuits, open: Mutex::new(open) }
     }
 
@@ -264,7 +264,7 @@ impl Circuits {
             return Err(Failure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
         }
         open.by_id.insert(circuit.id.clone(), circuit.clone());
-        open.by_basis.add(circuit.id.clone(), circuit.bases());
+        open.by_authorizing_record.add(circuit.id.clone(), circuit.bases());
         Ok(())
     }
 
@@ -277,7 +277,7 @@ impl Circuits {
             return false;
         }
         if let Some(host) = &end.host {
-            open.by_basis.add(circuit.id.clone(), bases_of_host(host));
+            open.by_authorizing_record.add(circuit.id.clone(), bases_of_host(host));
         }
         circuit.state.lock().end = Some(end);
         answer();
@@ -291,12 +291,12 @@ impl Circuits {
             return false;
         }
         open.by_identity.give_back(circuit.client.as_str(), 1);
-        open.by_basis.remove(&circuit.id, circuit.bases());
+        open.by_authorizing_record.remove(&circuit.id, circuit.bases());
         let state = circuit.state.lock();
         open.by_router.remove(&state.path.routers, &circuit.id);
         open.by_link.remove(&state.path.links, &circuit.id);
         if let Some(host) = state.end.as_ref().and_then(|end| end.host.as_ref()) {
-            open.by_basis.remove(&circuit.id, bases_of_host(host));
+            open.by_authorizing_record.remove(&circuit.id, bases_of_host(host));
         }
         true
     }
@@ -310,9 +310,9 @@ impl Circuits {
         open.by_router.of(router, &open.by_id).collect()
     }
 
-    pub(crate) fn depending_on(&self, basis: &Basis) -> Vec<Arc<Circuit>> {
+    pub(crate) fn depending_on(&self, record: &AuthorizingRecord) -> Vec<Arc<Circuit>> {
         let open = self.open.lock();
-        open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
+        open.by_authorizing_record.of(record).filter_map(|id| open.by_id.get(id).cloned()).collect()
     }
 
     /// The number of established circuits.

@@ -82,7 +82,7 @@ pub(crate) struct RouterConnection {
 }
 
 /// The properties of a connection when it opens.
-pub(crate) struct Opened {
+pub(crate) struct ConnectionParameters {
     pub number: u64,
     pub router: String,
     pub kind: RouterKind,
@@ -95,8 +95,8 @@ pub(crate) struct Opened {
 }
 
 impl RouterConnection {
-    pub(crate) fn new(opened: Opened) -> Self {
-        let Opened { number, router, kind, address, link, listeners, weight } = opened;
+    pub(crate) fn new(parameters: ConnectionParameters) -> Self {
+        let ConnectionParameters { number, router, kind, address, link, listeners, weight } = parameters;
         Self {
             number,
             router,

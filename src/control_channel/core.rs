@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     authentication::{Passwords, Refusals},
-    built_in_router::{Numbers, Router, SessionAuthorizer, TerminatorRecords},
+    built_in_router::{IdGenerator, Router, SessionAuthorizer, TerminatorRecords},
     change::Changes,
     config,
     enrollment::Reserved,
@@ -104,7 +104,7 @@ pub(crate) struct Core {
     pub paths: Paths,
     pub measurements: Measurements,
     pub records: TerminatorRecords,
-    pub numbers: Numbers,
+    pub ids: IdGenerator,
     /// Notified when the data models of routers may have changed.
     pub models_changed: Notify,
     /// Set when the built-in router has become a member of the network.
@@ -125,7 +125,7 @@ impl Core {
             links: Links::new(parts.authorizer.store.online().clone()),
             paths: Paths::default(),
             measurements: Measurements::default(),
-            numbers: Numbers::default(),
+            ids: IdGenerator::default(),
             models_changed: Notify::new(),
             built_in: OnceLock::new(),
             parts,

@@ -46,11 +46,11 @@ pub(crate) struct DialRequest<'f> {
     pub instance: &'f str,
     pub peer_data: Vec<NumberedBytes>,
     /// Sends the answer.
-    pub answer: &'f (dyn Fn(&Circuit, &Opened<'_>) + Sync),
+    pub answer: &'f (dyn Fn(&Circuit, &DialAnswer<'_>) + Sync),
 }
 
 /// The contents of the answer to a dial.
-pub(crate) struct Opened<'o> {
+pub(crate) struct DialAnswer<'o> {
     /// The address of the client's end at its router.
     pub address: &'o str,
     pub peer_data: &'o [(u32, Vec<u8>)],
@@ -114,7 +114,7 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
     let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
     let found = core.session_of(&credentials)?;
     connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
-    let answer = |circuit: &Circuit, opened: &Opened<'_>| connection.send(answer(frame, circuit, opened));
+    let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| connection.send(answer(frame, circuit, opened));
     let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
     dial(core, found, &request).await
 }
@@ -130,7 +130,7 @@ pub(crate) async fn dial(core: &Arc<Core>, found: Found, request: &DialRequest<'
         return Err(Failure::new(1, Retry::Never, text));
     }
     let circuit = Arc::new(Circuit::new(NewCircuit {
-        id: request.circuit.clone().unwrap_or_else(|| core.numbers.circuit_id().to_string()),
+        id: request.circuit.clone().unwrap_or_else(|| core.ids.circuit_id().to_string()),
         router: request.router.to_owned(),
         api_session: found.api_session.id.clone(),
         token: found.api_session.spec.token.clone(),
@@ -245,7 +245,7 @@ fn accept(
         peer_data.push((key::STICKINESS, candidate.record.id.as_str().into()));
     }
     let host = candidate.host.as_deref();
-    let opened = Opened { address, peer_data: &peer_data, tags: tags(circuit, host) };
+    let opened = DialAnswer { address, peer_data: &peer_data, tags: tags(circuit, host) };
     let (since, terminator) = (core.parts.authorizer.clock.now(), candidate.record.id.clone());
     let end = circuit::Established { since, terminator, host: candidate.host.clone() };
     if !core.circuits.establish(circuit, end, || (request.answer)(circuit, &opened)) {
@@ -271,7 +271,7 @@ fn tags(circuit: &Circuit, host: Option<&HostedTerminator>) -> [(&'static str, S
     [("serviceId", circuit.service.to_string()), ("clientId", circuit.client.to_string()), ("hostId", host)]
 }
 
-fn answer(to: &Frame, circuit: &Circuit, opened: &Opened<'_>) -> Frame {
+fn answer(to: &Frame, circuit: &Circuit, opened: &DialAnswer<'_>) -> Frame {
     Builder::reply(content::CREATE_CIRCUIT_RESPONSE, to)
         .text(key::CIRCUIT_ID, &circuit.id)
         .text(key::INGRESS_ADDRESS, opened.address)

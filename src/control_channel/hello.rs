@@ -12,7 +12,7 @@ use super::{
     answers::unroute,
     bind::{VALIDATION_CHUNK, validation},
     certificates,
-    connection::{Opened, RouterConnection, RouterKind},
+    connection::{ConnectionParameters, RouterConnection, RouterKind},
     core::Core,
     data_model,
     message::{content, edge, fabric, key},
@@ -123,8 +123,8 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
     }
     let version = hello.text(common_key::VERSION).map(version).ok_or("a hello must carry the version of the router")?;
     let listeners = listeners(hello);
-    let opened = Opened {
-        number: core.numbers.next(),
+    let parameters = ConnectionParameters {
+        number: core.ids.next(),
         router: known.id.clone(),
         kind: known.kind,
         address: peer.address,
@@ -132,7 +132,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
         listeners,
         weight: known.weight,
     };
-    let connection = Arc::new(RouterConnection::new(opened));
+    let connection = Arc::new(RouterConnection::new(parameters));
     let is_reconnect = hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && !is_grouped;
     core.registry.add(&connection, is_reconnect, core.online())?;
     core.paths.changed();

@@ -10,9 +10,9 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{members::Members, message::NumberedBytes};
+use super::{message::NumberedBytes, owner_index::OwnerIndex};
 use crate::{
-    built_in_router::{Basis, BasisIndex, DynamicCost, Weight},
+    built_in_router::{AuthorizingIndex, AuthorizingRecord, DynamicCost, Weight},
     entity::{ApiSession, Id, Identity, Precedence, Service, Session, Terminator},
 };
 
@@ -59,12 +59,12 @@ impl HostedTerminator {
         self.is_listed.load(Ordering::SeqCst)
     }
 
-    fn bases(&self) -> Vec<Basis> {
+    fn bases(&self) -> Vec<AuthorizingRecord> {
         vec![
-            Basis::Session(self.session.to_string()),
-            Basis::ApiSession(self.api_session.to_string()),
-            Basis::Identity(self.identity.to_string()),
-            Basis::Service(self.service.to_string()),
+            AuthorizingRecord::Session(self.session.to_string()),
+            AuthorizingRecord::ApiSession(self.api_session.to_string()),
+            AuthorizingRecord::Identity(self.identity.to_string()),
+            AuthorizingRecord::Service(self.service.to_string()),
         ]
     }
 }
@@ -76,8 +76,8 @@ pub(crate) struct HostedTerminators(Mutex<Open>);
 #[derive(Default)]
 struct Open {
     by_id: HashMap<String, Arc<HostedTerminator>>,
-    by_basis: BasisIndex<String>,
-    by_router: Members,
+    by_authorizing_record: AuthorizingIndex<String>,
+    by_router: OwnerIndex,
 }
 
 impl HostedTerminators {
@@ -94,7 +94,7 @@ impl HostedTerminators {
         }
         open.by_id.insert(id.clone(), hosted.clone());
         open.by_router.add(std::slice::from_ref(&hosted.router), &id);
-        open.by_basis.add(id, hosted.bases());
+        open.by_authorizing_record.add(id, hosted.bases());
         true
     }
 
@@ -106,7 +106,7 @@ impl HostedTerminators {
         if is_there {
             open.by_id.remove(&id);
             open.by_router.remove(std::slice::from_ref(&hosted.router), &id);
-            open.by_basis.remove(&id, hosted.bases());
+            open.by_authorizing_record.remove(&id, hosted.bases());
         }
         is_there
     }
@@ -122,9 +122,9 @@ impl HostedTerminators {
         self.0.lock().by_router.count(router)
     }
 
-    pub(crate) fn depending_on(&self, basis: &Basis) -> Vec<Arc<HostedTerminator>> {
+    pub(crate) fn depending_on(&self, record: &AuthorizingRecord) -> Vec<Arc<HostedTerminator>> {
         let open = self.0.lock();
-        open.by_basis.of(basis).filter_map(|id| open.by_id.get(id).cloned()).collect()
+        open.by_authorizing_record.of(record).filter_map(|id| open.by_id.get(id).cloned()).collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<HostedTerminator>> {

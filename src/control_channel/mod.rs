@@ -32,10 +32,10 @@ mod inspect;
 mod link_reports;
 mod links;
 mod measurements;
-mod members;
 pub mod message;
 mod metrics_reports;
 mod outbox;
+mod owner_index;
 mod paths;
 mod presence;
 mod public_keys;
@@ -70,7 +70,7 @@ use self::core::Times;
 pub(crate) use self::measurements::RouterTraffic;
 use self::{circuit::Circuit, core::Core, inspect::Inspection};
 use crate::{
-    built_in_router::{Basis, CircuitInfo, LinkInfo, PendingReviews, Router},
+    built_in_router::{AuthorizingRecord, CircuitInfo, LinkInfo, PendingReviews, Router},
     entity::EdgeRouter,
     store::CommitFeed,
 };
@@ -142,7 +142,7 @@ impl Control {
 
     /// The ids of the routers of a circuit that a session dialled; none if it has no circuit over these routers.
     pub(crate) fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
-        let circuits = self.0.core.circuits.depending_on(&Basis::Session(session.to_owned()));
+        let circuits = self.0.core.circuits.depending_on(&AuthorizingRecord::Session(session.to_owned()));
         let dialled = circuits.into_iter().find(|circuit| circuit.session.id.as_str() == session);
         dialled.map(|circuit| circuit.path().routers.clone())
     }

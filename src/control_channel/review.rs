@@ -106,8 +106,8 @@ fn review(core: &Core, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
     } else {
         let some = || pending.some.iter();
         (
-            some().flat_map(|basis| core.hosted.depending_on(basis)).collect(),
-            some().flat_map(|basis| core.circuits.depending_on(basis)).collect(),
+            some().flat_map(|record| core.hosted.depending_on(record)).collect(),
+            some().flat_map(|record| core.circuits.depending_on(record)).collect(),
         )
     };
     let (mut pass, mut soon) = (Review { core, known: HashMap::new() }, Vec::new());

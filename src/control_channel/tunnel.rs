@@ -11,7 +11,7 @@ use super::{
     circuit::Circuit,
     connection::RouterConnection,
     core::Core,
-    dial::{self, DialRequest, Opened},
+    dial::{self, DialAnswer, DialRequest},
     message::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
     sessions::Found,
     tunnel_services,
@@ -359,7 +359,7 @@ async fn circuit(
     form: DialForm,
 ) -> Answer<()> {
     let session = session_response(&found.session);
-    let answer = |circuit: &Circuit, opened: &Opened<'_>| {
+    let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| {
         let (circuit_id, address) = (circuit.id.clone(), opened.address.to_owned());
         let peer_data = opened.peer_data.iter().map(|(key, value)| NumberedBytes::new(*key, value.clone())).collect();
         let tags = opened.tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect();

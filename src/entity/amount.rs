@@ -1,7 +1,7 @@
 //! The size of members that requests fill freely: tags, application data, role attributes.
 
 use crate::{
-    config::Members,
+    config::MemberLimits,
     error::{Error, Result},
 };
 
@@ -48,12 +48,12 @@ pub struct AmountLimit {
 
 impl AmountLimit {
     /// The limits for administrators.
-    pub fn of(&Members { entries, bytes, .. }: &Members) -> Self {
+    pub fn of(&MemberLimits { entries, bytes, .. }: &MemberLimits) -> Self {
         Self { amount: Amount { entries, bytes }, entries_key: "members.entries", bytes_key: "members.bytes" }
     }
 
     /// The limits for clients of the client interface.
-    pub fn of_clients(&Members { client_entries: entries, client_bytes: bytes, .. }: &Members) -> Self {
+    pub fn of_clients(&MemberLimits { client_entries: entries, client_bytes: bytes, .. }: &MemberLimits) -> Self {
         Self { amount: Amount { entries, bytes }, entries_key: "members.client-entries", bytes_key: "members.client-bytes" }
     }
 }

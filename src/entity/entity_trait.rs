@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     amount::Amount,
     field::Field,
-    kind::{Disk, Epoch, Kind, Stateful, Stored, unreadable},
+    kind::{Epoch, Kind, SpecEncoding, Stateful, Stored, unreadable},
     logged::Logged,
     lookup::Lookup,
     record::Record,
@@ -48,7 +48,7 @@ pub trait Entity: Stateful + Serialize + DeserializeOwned + Clone + Send + Sync 
     /// are much lower then.
     const MADE_BY_CLIENTS: bool = false;
     /// How the spec is stored.
-    const DISK: Disk = Disk::Binary;
+    const ENCODING: SpecEncoding = SpecEncoding::Binary;
     /// What the history logs of the kind's records.
     const LOGGED: Logged = Logged::Changes { secret: &[], quiet: &[] };
     /// The version of the stored shape. A change of `Self` or `State` needs the next version; the old structs are kept

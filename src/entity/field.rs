@@ -1,4 +1,4 @@
-//! Fields: their names, the value of each in a record, and how it is indexed. Which fields a list accepts in filters: `words.rs`.
+//! Fields: their names, the value of each in a record, and how it is indexed. Which fields a list accepts in filters: `filter_names.rs`.
 
 use super::{kind::Stateful, lookup::Lookup, record::Record};
 use crate::query::{Type, Value};

@@ -282,7 +282,7 @@ impl HistoryRow {
 type Word = (&'static str, Type, for<'r> fn(&'r HistoryRow) -> Value<'r>);
 
 /// The names that a filter over the history may use.
-const WORDS: [Word; 28] = [
+const FILTER_NAMES: [Word; 28] = [
     ("sequence", Type::Number, |row| number(row.sequence)),
     ("at", Type::Date, |row| Value::Date(row.at.millis())),
     ("by.who", Type::Text, |row| row.by.who.as_str().into()),
@@ -327,7 +327,7 @@ pub struct HistoryWords;
 impl HistoryWords {
     /// Every name.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        WORDS.iter().map(|(name, ..)| *name)
+        FILTER_NAMES.iter().map(|(name, ..)| *name)
     }
 
     /// Whether a symbol is the sequence, the only sort key of the history.
@@ -338,8 +338,8 @@ impl HistoryWords {
 
 impl Vocabulary for HistoryWords {
     fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
-        let field = WORDS.iter().position(|(known, ..)| *known == name)?;
-        WORDS.get(field).map(|(_, of, _)| (Symbol { field, path: None }, *of))
+        let field = FILTER_NAMES.iter().position(|(known, ..)| *known == name)?;
+        FILTER_NAMES.get(field).map(|(_, of, _)| (Symbol { field, path: None }, *of))
     }
 
     fn linked(&self, _: &Symbol) -> Option<&dyn Vocabulary> {
@@ -349,7 +349,7 @@ impl Vocabulary for HistoryWords {
 
 impl FilterTarget for HistoryRow {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
-        WORDS.get(symbol.field).map_or(Value::Null, |(_, _, value)| value(self))
+        FILTER_NAMES.get(symbol.field).map_or(Value::Null, |(_, _, value)| value(self))
     }
 
     fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn FilterTarget)) {}

@@ -32,7 +32,7 @@ impl Kind {
 
 /// How a kind's `spec` is encoded inside its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disk {
+pub enum SpecEncoding {
     /// bincode.
     Binary,
     /// JSON text, for shapes that bincode cannot decode (`tag`, `flatten`).
@@ -59,7 +59,7 @@ pub trait Stored {
     ///
     /// # Errors
     /// The bytes do not decode as these structs.
-    fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: Disk) -> Result<(S, T)>;
+    fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: SpecEncoding) -> Result<(S, T)>;
 }
 
 /// A record whose kind is known only at run time; always a `Record<E>` of the kind requested.

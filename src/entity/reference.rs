@@ -41,7 +41,7 @@ pub struct Reference<E: Stateful> {
     pub(crate) on_delete: OnDelete<E>,
     /// The paths of the ids in requests; `None` for the member with the name of the field. Empty if only code writes them.
     pub(super) paths: Option<&'static [IdPath]>,
-    pub(super) words: fn() -> &'static dyn Vocabulary,
+    pub(super) names: fn() -> &'static dyn Vocabulary,
     pub(super) visit: Visit,
     /// Whether a referenced record is not under a tombstone.
     pub stands: fn(&dyn Lookup, &str) -> Result<bool>,

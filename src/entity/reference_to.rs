@@ -3,11 +3,11 @@
 
 use super::{
     entity_trait::Entity,
+    filter_names::{FilterNames, RecordTarget},
     lookup::Lookup,
     record::{Id, Record},
     reference::{IdPath, OnDelete, Reference},
     typed_lookup::TypedLookup,
-    words::{Seen, Words},
 };
 use crate::{
     error::Result,
@@ -17,7 +17,7 @@ use crate::{
 impl<E: Entity> Reference<E> {
     /// Ids of kind `T`.
     pub const fn to<T: Entity>(field: &'static str, ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>, on_delete: OnDelete<E>) -> Self {
-        Self { field, kind: T::KIND, ids, on_delete, paths: None, words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+        Self { field, kind: T::KIND, ids, on_delete, paths: None, names: names::<T>, visit: visit::<T>, stands: stands::<T> }
     }
 
     /// A reference to records of kind `T` whose ids requests write in these paths.
@@ -27,7 +27,7 @@ impl<E: Entity> Reference<E> {
         ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
         on_delete: OnDelete<E>,
     ) -> Self {
-        Self { field, kind: T::KIND, ids, on_delete, paths: Some(paths), words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+        Self { field, kind: T::KIND, ids, on_delete, paths: Some(paths), names: names::<T>, visit: visit::<T>, stands: stands::<T> }
     }
 
     /// Where requests write the ids.
@@ -40,12 +40,12 @@ fn stands<T: Entity>(lookup: &dyn Lookup, id: &str) -> Result<bool> {
     Ok(T::ENDS_BY.is_empty() || lookup.find::<T>(&Id::from_text(id))?.is_some())
 }
 
-fn words<T: Entity>() -> &'static dyn Vocabulary {
-    Words::<T>::ALL
+fn names<T: Entity>() -> &'static dyn Vocabulary {
+    FilterNames::<T>::ALL
 }
 
 fn visit<T: Entity>(lookup: &dyn Lookup, id: &str, see: &mut dyn FnMut(&dyn FilterTarget)) {
     if let Ok(Some(record)) = lookup.find::<T>(&Id::from_text(id)) {
-        see(&Seen { record: &record, lookup });
+        see(&RecordTarget { record: &record, lookup });
     }
 }

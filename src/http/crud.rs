@@ -18,7 +18,7 @@ use super::{
 use crate::{
     access::{self, Access, Engine, PolicyEntityKind, Semantic},
     change::{Change, Lifecycle},
-    entity::{Entity, Id, TypedLookup, Words, filterable},
+    entity::{Entity, FilterNames, Id, TypedLookup, filterable},
     error::{Error, Result},
     store::{Plan, Read, Scope},
 };
@@ -85,7 +85,7 @@ pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<Ro
 /// The listed records, of all or of the given ids, as their kind shows them.
 async fn list_records<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
-    let (query, window) = listing.query(Words::<E>::of_whole(is_admin))?;
+    let (query, window) = listing.query(FilterNames::<E>::of_whole(is_admin))?;
     let plan = Plan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
     let (brief, texts) = (plan.is_short(), call.texts.clone());
     let find = move |tx: &Read<'_>| plan.ids(tx).map(|(ids, total)| (ids, Pagination::of(window, total)));
@@ -176,7 +176,7 @@ pub(crate) async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(li
             (None, None) => Scope::Ids(Vec::new()),
         })
     };
-    list_body::listed(&call, listing, Words::ALL, wanted, |tx, record| seen::<C>(record, tx)).await
+    list_body::listed(&call, listing, FilterNames::ALL, wanted, |tx, record| seen::<C>(record, tx)).await
 }
 
 /// GET /{parents}/{id}/{children}: the children that policies connect with the parent.
@@ -186,5 +186,5 @@ pub(crate) async fn related<P: Entity, C: Entity>(
     Query(listing): Query<Listing>,
 ) -> Result<Joined<Detail<C::View>>> {
     let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
-    list_body::listed(&call, listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
+    list_body::listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
 }

@@ -22,7 +22,7 @@ use super::{
     state::AppState,
 };
 use crate::{
-    entity::{Entity, Id, Record, TypedLookup, Words, filterable},
+    entity::{Entity, FilterNames, Id, Record, TypedLookup, filterable},
     error::{Error, Result},
     store::{Ids, Plan, Read, Scope},
 };
@@ -178,28 +178,28 @@ pub(crate) async fn joined<T>(
     Ok(Joined { text, rest, pagination, fields, of: std::marker::PhantomData })
 }
 
-/// The listed records of a scope; `words` are the filterable names.
+/// The listed records of a scope; `names` are the filterable names.
 ///
 /// # Errors
 /// The filter or the sort is invalid, or a record cannot be read.
-pub(crate) fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, words: &Words<E>, scope: Scope) -> Result<(Ids, Pagination)> {
-    let (query, window) = listing.query(words)?;
+pub(crate) fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, names: &FilterNames<E>, scope: Scope) -> Result<(Ids, Pagination)> {
+    let (query, window) = listing.query(names)?;
     let (ids, total) = Plan::<E>::of(query, window, scope).ids(tx)?;
     Ok((ids, Pagination::of(window, total)))
 }
 
-/// Answers the listed records among those wanted, each shown by `view`; `words` are the filterable names of the view.
+/// Answers the listed records among those wanted, each shown by `view`; `names` are the filterable names of the view.
 ///
 /// # Errors
 /// Those of [`joined`].
 pub(crate) async fn listed<E: Entity, V: Serialize>(
     call: &Call,
     listing: Listing,
-    words: &'static Words<E>,
+    names: &'static FilterNames<E>,
     scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<Joined<V>> {
-    listed_with(call, listing, words, filterable::<E>().collect(), scope, view).await
+    listed_with(call, listing, names, filterable::<E>().collect(), scope, view).await
 }
 
 /// Like [`listed`], with the names that the answer lists as filterable.
@@ -209,12 +209,12 @@ pub(crate) async fn listed<E: Entity, V: Serialize>(
 pub(crate) async fn listed_with<E: Entity, V: Serialize>(
     call: &Call,
     listing: Listing,
-    words: &'static Words<E>,
+    names: &'static FilterNames<E>,
     fields: Vec<&'static str>,
     scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<Joined<V>> {
-    let find = move |tx: &Read<'_>| found(tx, &listing, words, scope(tx)?);
+    let find = move |tx: &Read<'_>| found(tx, &listing, names, scope(tx)?);
     joined(call, false, fields, find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
 }
 

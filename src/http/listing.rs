@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    entity::{Entity, Words},
+    entity::{Entity, FilterNames},
     error::{Error, Result},
     query::{self, Vocabulary, Window},
 };
@@ -36,9 +36,9 @@ impl Listing {
     /// The query over records of kind `E`, and the window of its answer.
     ///
     /// # Errors
-    /// The filter or the sort is malformed, or uses a name that is not in `words`.
-    pub(crate) fn query<E: Entity>(&self, words: &Words<E>) -> Result<(query::Query, Window)> {
-        let (query, window) = self.over(words)?;
+    /// The filter or the sort is malformed, or uses a name that is not in `names`.
+    pub(crate) fn query<E: Entity>(&self, names: &FilterNames<E>) -> Result<(query::Query, Window)> {
+        let (query, window) = self.over(names)?;
         // Clients expect that a sorted list with `limit=-1` is empty for an offset above 0. `limit none` in a filter returns the rest.
         let is_whole = query.limit.is_none() && window.limit.is_none();
         let is_empty = is_whole && !query.sort.is_empty() && window.offset > 0;
@@ -49,13 +49,13 @@ impl Listing {
     ///
     /// # Errors
     /// Those of [`Listing::query`].
-    pub(crate) fn over(&self, words: &dyn Vocabulary) -> Result<(query::Query, Window)> {
+    pub(crate) fn over(&self, names: &dyn Vocabulary) -> Result<(query::Query, Window)> {
         let text = self.filter.as_deref().unwrap_or_default();
-        let mut query = query::Query::parse(text, words).map_err(|fault| Error::Filter(fault.to_string()))?;
+        let mut query = query::Query::parse(text, names).map_err(|fault| Error::Filter(fault.to_string()))?;
         if query.sort.is_empty()
             && let Some(sort) = self.sort.as_deref().filter(|sort| !sort.trim().is_empty())
         {
-            query.sort = query::parse_sort(sort, words).map_err(|fault| Error::Sort(fault.to_string()))?;
+            query.sort = query::parse_sort(sort, names).map_err(|fault| Error::Sort(fault.to_string()))?;
         }
         let window = Window::new(&query, self.limit, self.offset);
         Ok((query, window))

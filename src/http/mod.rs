@@ -67,7 +67,7 @@ pub use route::{Found, Interface};
 pub use row::Row;
 pub(crate) use state::AppState;
 
-use self::{api::overkeep::api_tokens, openapi::descriptions::Description, token_scope::ScopeWords};
+use self::{api::overkeep::api_tokens, openapi::descriptions::Description, token_scope::ScopeNames};
 use crate::error::Result;
 
 /// Every interface of the controller.
@@ -101,7 +101,7 @@ impl Interfaces {
         let (client, fabric) = (api::client::routes().finish()?, api::fabric::routes().finish()?);
         let overkeep = api::overkeep::routes(declared_in(&management));
         let others = [&management, &client, &fabric].into_iter().flat_map(Interface::rows);
-        let words = ScopeWords::of(others.chain(overkeep.rows()));
+        let words = ScopeNames::of(others.chain(overkeep.rows()));
         let overkeep = overkeep.mount(|routes| api_tokens::creation(routes, &words)).finish()?;
         Ok(Self { management, client, overkeep, fabric })
     }

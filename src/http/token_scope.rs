@@ -36,12 +36,12 @@ const ROUTERS: &str = "edge-routers";
 const OWN: &str = "/current-api-session";
 
 /// The words that scopes can have.
-pub(crate) struct ScopeWords {
+pub(crate) struct ScopeNames {
     pub kinds: BTreeSet<String>,
     pub actions: BTreeSet<String>,
 }
 
-impl ScopeWords {
+impl ScopeNames {
     /// The kinds and actions of these rows.
     pub(crate) fn of<'r>(rows: impl Iterator<Item = &'r Row>) -> Self {
         let mut words = Self { kinds: BTreeSet::new(), actions: BTreeSet::new() };

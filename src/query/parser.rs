@@ -7,7 +7,7 @@ use std::mem;
 use super::{
     Fault, Limit, MAX_SORT, Parameter, Query, Sort, Symbol, Type, Value, Vocabulary,
     check::{Check, Relation},
-    predicate::{Join, Members, Operand, Predicate, Step, Test},
+    predicate::{Join, Operand, Predicate, SetMembers, Step, Test},
     token::{Lexeme, Lexer, Token, Word},
     typing::{self, Operator},
 };
@@ -239,9 +239,9 @@ impl<'t> Parser<'t> {
     }
 
     /// `set` or `from set where query`
-    fn members(&mut self) -> Result<Members, Fault> {
+    fn members(&mut self) -> Result<SetMembers, Fault> {
         if !self.skip(&Lexeme::Word(Word::From))? {
-            return Ok(Members { set: self.set()?, matching: None });
+            return Ok(SetMembers { set: self.set()?, matching: None });
         }
         let name = self.ahead.clone();
         let set = self.set()?;
@@ -252,7 +252,7 @@ impl<'t> Parser<'t> {
         let outer = mem::replace(&mut self.words, linked);
         let query = self.nested(Self::query)?;
         self.words = outer;
-        Ok(Members { set, matching: Some(Box::new(query)) })
+        Ok(SetMembers { set, matching: Some(Box::new(query)) })
     }
 
     fn nested<T>(&mut self, rule: fn(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {

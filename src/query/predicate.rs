@@ -46,7 +46,7 @@ pub(crate) enum Join {
 pub(crate) enum Test {
     Constant(bool),
     Compare(Operand, Check),
-    IsEmpty(Members),
+    IsEmpty(SetMembers),
     Not(Box<Test>),
     Group(Predicate),
 }
@@ -57,12 +57,12 @@ pub(crate) enum Operand {
     Value(Symbol, Type),
     AnyOf(Symbol),
     AllOf(Symbol),
-    Count(Members),
+    Count(SetMembers),
 }
 
 /// The members of a set, or those whose record matches a query.
 #[derive(Clone, Debug)]
-pub(crate) struct Members {
+pub(crate) struct SetMembers {
     pub set: Symbol,
     pub matching: Option<Box<Query>>,
 }
@@ -204,7 +204,7 @@ fn members<'a>(subject: &'a dyn FilterTarget, set: &Symbol) -> impl Iterator<Ite
     members.into_iter().map(Value::Text)
 }
 
-impl Members {
+impl SetMembers {
     fn count(&self, subject: &dyn FilterTarget) -> usize {
         let Some(query) = &self.matching else { return members(subject, &self.set).count() };
         let mut found = 0_usize;

@@ -52,7 +52,7 @@ pub(crate) enum Word {
     None,
 }
 
-const WORDS: [(&str, Lexeme<'static>); 23] = [
+const FILTER_NAMES: [(&str, Lexeme<'static>); 23] = [
     ("and", Lexeme::Word(Word::And)),
     ("or", Lexeme::Word(Word::Or)),
     ("not", Lexeme::Word(Word::Not)),
@@ -130,7 +130,7 @@ impl<'t> Lexer<'t> {
         if name == "datetime" && self.rest().starts_with('(') {
             return self.date();
         }
-        let word = WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(name));
+        let word = FILTER_NAMES.iter().find(|(word, _)| word.eq_ignore_ascii_case(name));
         Ok(word.map_or(Lexeme::Name(name), |(_, lexeme)| lexeme.clone()))
     }
 

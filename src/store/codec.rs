@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     clock::Timestamp,
-    entity::{Disk, Entity, Id, Record, Stored, Tags},
+    entity::{Entity, Id, Record, SpecEncoding, Stored, Tags},
     error::{Error, Result},
 };
 
@@ -32,9 +32,9 @@ fn format() -> impl Config {
 pub fn encode<E: Entity>(record: &Record<E>) -> Result<Vec<u8>> {
     let mut bytes = vec![E::VERSION, 0, 0, 0, 0];
     append(&mut bytes, &(record.created_at, record.updated_at, record.is_system, &record.tags))?;
-    match E::DISK {
-        Disk::Binary => append(&mut bytes, &record.spec)?,
-        Disk::Text => {
+    match E::ENCODING {
+        SpecEncoding::Binary => append(&mut bytes, &record.spec)?,
+        SpecEncoding::Text => {
             let text = serde_json::to_string(&record.spec).map_err(|e| Error::Internal(format!("a {}: {e}", E::KIND.name)))?;
             append(&mut bytes, &text)?;
         }
@@ -69,7 +69,7 @@ fn read<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>, String> {
     }
     let mut rest = Rest(payload);
     let (created_at, updated_at, is_system, tags): (Timestamp, Timestamp, bool, Tags) = rest.next()?;
-    let parts = if *version == E::VERSION { Stored::read(&mut rest, E::DISK) } else { E::upgrade(*version, &mut rest) };
+    let parts = if *version == E::VERSION { Stored::read(&mut rest, E::ENCODING) } else { E::upgrade(*version, &mut rest) };
     let (spec, state) = parts.map_err(|e| e.to_string())?;
     if !rest.0.is_empty() {
         return Err(format!("{} bytes too many", rest.0.len()));
@@ -89,11 +89,11 @@ impl Rest<'_> {
 }
 
 impl Stored for Rest<'_> {
-    fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: Disk) -> Result<(S, T)> {
+    fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: SpecEncoding) -> Result<(S, T)> {
         let mut parts = || -> Result<(S, T), String> {
             let spec = match spec {
-                Disk::Binary => self.next()?,
-                Disk::Text => serde_json::from_str(&self.next::<String>()?).map_err(|e| e.to_string())?,
+                SpecEncoding::Binary => self.next()?,
+                SpecEncoding::Text => serde_json::from_str(&self.next::<String>()?).map_err(|e| e.to_string())?,
             };
             Ok((spec, self.next()?))
         };

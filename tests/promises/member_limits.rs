@@ -1,12 +1,12 @@
 //! Members of records that requests fill freely are bounded in entries and bytes; the error names the member and the configuration key.
 //! What clients may write is bounded more tightly, so that one identity cannot grow the file.
 
-use overkeep::testing::{clock::Clock, config::Members, entity::Amount, entity::AmountLimit};
+use overkeep::testing::{clock::Clock, config::MemberLimits, entity::Amount, entity::AmountLimit};
 use serde_json::{Map, Value as Json, json};
 
 use crate::harness::{Answer, Base, Key, PASSWORD, TestServer, fresh, shared};
 
-const SMALL: Members = Members { entries: 64, bytes: 4096, client_entries: 8, client_bytes: 512 };
+const SMALL: MemberLimits = MemberLimits { entries: 64, bytes: 4096, client_entries: 8, client_bytes: 512 };
 
 fn small() -> TestServer {
     TestServer::with(Clock::system(), |config| config.members = SMALL)

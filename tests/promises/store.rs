@@ -15,7 +15,10 @@ use std::{
 
 use overkeep::testing::{
     clock::{Clock, Timestamp},
-    entity::{Disk, Entity, Field, HistoryRow, Id, Kind, Lookup, OnDelete, Record, Reference, Roles, Stateful, Stored, TypedLookup, Words},
+    entity::{
+        Entity, Field, FilterNames, HistoryRow, Id, Kind, Lookup, OnDelete, Record, Reference, Roles, SpecEncoding, Stateful, Stored,
+        TypedLookup,
+    },
     error::{Error, Result},
     query::{Query, Type, Value, Window},
     store::{
@@ -465,7 +468,7 @@ fn step(tx: &Tx<'_>, rng: &mut Rng) -> String {
         _ => tx.delete(&one.id),
     };
     let listed = |query: &str, limit| {
-        let query = Query::parse(query, Words::<Task>::ALL).unwrap();
+        let query = Query::parse(query, FilterNames::<Task>::ALL).unwrap();
         let page = Plan::<Task>::of(query, Window { limit, offset: 0 }, Scope::All).page(tx).unwrap();
         (page.total, page.records)
     };
@@ -643,7 +646,7 @@ macro_rules! team_of_version {
             const KIND: Kind = Kind { name: "team", path: "teams", noun: "team" };
             const FIELDS: &'static [Field<Self>] = &[];
             const VERSION: u8 = $version;
-            const DISK: Disk = if $version == 1 { Disk::Binary } else { Disk::Text };
+            const ENCODING: SpecEncoding = if $version == 1 { SpecEncoding::Binary } else { SpecEncoding::Text };
             type View = ();
             fn view(_: &Record<Self>, _: &dyn Lookup) -> Result<()> {
                 Ok(())
@@ -660,7 +663,7 @@ team_of_version!(
         if version != 1 {
             return Err(Error::Internal("unknown version".into()));
         }
-        let (OldTeam { number }, state) = old.read(Disk::Binary)?;
+        let (OldTeam { number }, state) = old.read(SpecEncoding::Binary)?;
         Ok((Self { name: format!("team {number}") }, state))
     }
 );
@@ -751,13 +754,13 @@ proptest! {
             task.spec.roles.extend([role.clone()]);
             task
         }).collect();
-        let query = Query::parse(&format!("{filter}{sort}"), Words::<Task>::ALL).unwrap();
+        let query = Query::parse(&format!("{filter}{sort}"), FilterNames::<Task>::ALL).unwrap();
         let store = with_tasks(tasks.clone());
         let listed = ["02", "03", "05", "20", "77"];
         let naive_scope = |task: &&Record<Task>| match scope { 0 => true, 1 => listed.contains(&task.id.as_str()), _ => task.spec.roles.entries().contains("y") };
         let scope = match scope { 0 => Scope::All, 1 => Scope::Ids(listed.map(str::to_owned).to_vec()), _ => Scope::Having { field: "roles", value: "y".into() } };
         store.read(|tx| {
-            let seen = |record| overkeep::testing::entity::Seen { record, lookup: tx };
+            let seen = |record| overkeep::testing::entity::RecordTarget { record, lookup: tx };
             let mut naive: Vec<&Record<Task>> = tasks.iter().filter(naive_scope).filter(|task| query.predicate.matches(&seen(task))).collect();
             naive.sort_by(|a, b| crate::query::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
             let expected: Vec<_> = naive.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).map(|task| task.id.clone()).collect();
@@ -880,7 +883,7 @@ async fn surplus_scans_are_refused_first() {
     let options = Options { scans: 1, scan_queue: 0, ..Options::default() };
     let store = stores::of(KINDS).with(options).start(&directory.path().join("data"));
     let list = |text: &str| {
-        let query = Query::parse(text, Words::<Task>::ALL).unwrap();
+        let query = Query::parse(text, FilterNames::<Task>::ALL).unwrap();
         store.scan(move |tx| list_of::<Task>(query).page(tx).map(|page| page.total))
     };
     let reading = "weight = 0";
@@ -904,7 +907,7 @@ async fn surplus_scans_are_refused_first() {
     }
     assert_eq!(list("id = \"0001\"").await, Ok(1), "a read of few records is not limited");
     for text in ["name contains \"0\"", "id contains \"0\""] {
-        let query = Query::parse(text, Words::<Team>::ALL).unwrap();
+        let query = Query::parse(text, FilterNames::<Team>::ALL).unwrap();
         let few = store.scan(move |tx| list_of::<Team>(query).page(tx).map(|page| page.total));
         assert!(few.await.is_ok_and(|total| total > 0), "{text}: nor is a read of all records of a small kind");
     }
@@ -920,7 +923,7 @@ fn list_of<E: Entity>(query: Query) -> Plan<E> {
 
 #[test]
 fn indexed_filters_do_not_scan() {
-    let plan = |text: &str| list_of::<Task>(Query::parse(text, Words::<Task>::ALL).unwrap()).candidates();
+    let plan = |text: &str| list_of::<Task>(Query::parse(text, FilterNames::<Task>::ALL).unwrap()).candidates();
     assert_eq!(plan("name = \"x\""), Candidates::Field("name"));
     assert_eq!(plan("anyOf(roles) = \"x\" and name in [\"x\", \"y\"]"), Candidates::Field("name"));
     assert_eq!(plan("anyOf(roles) = \"x\" or anyOf(roles) = \"y\""), Candidates::Field("roles"));
@@ -936,7 +939,7 @@ fn indexed_filters_do_not_scan() {
     damage(&directory, &["a", "c"]);
     let store = open(&directory);
     let list = |text: &str| {
-        let query = Query::parse(text, Words::<Task>::ALL).unwrap();
+        let query = Query::parse(text, FilterNames::<Task>::ALL).unwrap();
         store.read(|tx| list_of::<Task>(query).page(tx)).map(|page| page.total)
     };
     assert_eq!(list("name = \"task b\" and weight = 0"), Ok(1));

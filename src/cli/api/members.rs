@@ -28,7 +28,7 @@ pub(crate) struct Member {
 /// The value type of a flag.
 enum Shape {
     Text,
-    Words(Vec<String>),
+    FilterNames(Vec<String>),
     Integer,
     Number,
     Bool,
@@ -102,7 +102,7 @@ fn flag(path: &[String]) -> String {
 fn shape(schema: &Json) -> Shape {
     let words = words_of(schema);
     if !words.is_empty() {
-        return Shape::Words(words);
+        return Shape::FilterNames(words);
     }
     let kind = schema.get("type");
     let one = kind.and_then(Json::as_str).or_else(|| kind?.as_array()?.iter().filter_map(Json::as_str).find(|kind| *kind != "null"));
@@ -129,7 +129,7 @@ pub(crate) fn argument(id: String, flag: &str, schema: &Json) -> Arg {
     let arg = arg.visible_aliases(aliases.iter().copied());
     match shape(schema) {
         Shape::Text => arg.value_name("TEXT").value_parser(text_parser()),
-        Shape::Words(words) => arg.value_name("WORD").value_parser(PossibleValuesParser::new(words).map(Json::String)),
+        Shape::FilterNames(words) => arg.value_name("WORD").value_parser(PossibleValuesParser::new(words).map(Json::String)),
         Shape::Integer => arg.value_name("N").allow_negative_numbers(true).value_parser(RangedI64ValueParser::<i64>::new().map(Json::from)),
         Shape::Number => arg
             .value_name("N")
@@ -216,7 +216,7 @@ pub(crate) fn default_value(member: &Member) -> Option<Json> {
     match shape(&member.schema) {
         Shape::Bool => Some(known.filter(Json::is_boolean).unwrap_or(Json::Bool(false))),
         Shape::List(_) => Some(Json::Array(Vec::new())),
-        Shape::Words(_) => known.filter(fits),
+        Shape::FilterNames(_) => known.filter(fits),
         _ => None,
     }
 }

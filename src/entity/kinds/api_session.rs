@@ -264,8 +264,8 @@ impl Entity for ApiSession {
     /// Version 1 had no state.
     fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
         match version {
-            1 => old.read::<Self, ()>(Self::DISK).map(|(spec, ())| (spec, State::default())),
-            2 => old.read::<Self, StateBeforeEpochs>(Self::DISK).map(|(spec, state)| (spec, state.into())),
+            1 => old.read::<Self, ()>(Self::ENCODING).map(|(spec, ())| (spec, State::default())),
+            2 => old.read::<Self, StateBeforeEpochs>(Self::ENCODING).map(|(spec, state)| (spec, state.into())),
             _ => Err(unreadable(version)),
         }
     }

@@ -185,7 +185,7 @@ impl Entity for ExternalJwtSigner {
     /// Version 1 had no client id, scopes and target token.
     fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
         match version {
-            1 => old.read::<SpecBeforeClients, State>(Self::DISK).map(|(spec, state)| (spec.into(), state)),
+            1 => old.read::<SpecBeforeClients, State>(Self::ENCODING).map(|(spec, state)| (spec.into(), state)),
             _ => Err(unreadable(version)),
         }
     }

@@ -120,7 +120,7 @@ impl Entity for Mfa {
         if version != 1 {
             return Err(unreadable(version));
         }
-        old.read::<Self, StateOfEntries>(Self::DISK).map(|(spec, state)| (spec, state.into()))
+        old.read::<Self, StateOfEntries>(Self::ENCODING).map(|(spec, state)| (spec, state.into()))
     }
 
     /// The secrets are left out; a caller with the key adds them.

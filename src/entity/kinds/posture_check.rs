@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use crate::entity::posture_requirement::PostureRequirement;
-use crate::entity::{Amount, Disk, Entity, Field, Kind, Lookup, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
+use crate::entity::{Amount, Entity, Field, Kind, Lookup, Record, Roles, SpecEncoding, Stateful, Stored, VersionRange, kind::unreadable};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},
@@ -53,7 +53,7 @@ impl Entity for PostureCheck {
         }),
         Field::inner("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
     ];
-    const DISK: Disk = Disk::Text;
+    const ENCODING: SpecEncoding = SpecEncoding::Text;
     const VERSION: u8 = 2;
     type View = View;
 
@@ -66,7 +66,7 @@ impl Entity for PostureCheck {
         if version != 1 {
             return Err(unreadable(version));
         }
-        let (mut spec, state) = old.read::<Self, ()>(Self::DISK)?;
+        let (mut spec, state) = old.read::<Self, ()>(Self::ENCODING)?;
         spec.tidy();
         Ok((spec, state))
     }

@@ -27,7 +27,7 @@ pub(crate) fn explain(schema: &mut Json) {
 
 /// Adds what is missing to the schema of one member, if its name is in the glossary.
 pub(crate) fn add(name: &str, schema: &mut Map<String, Json>) {
-    let Some(Word(_, meaning, example)) = WORDS.iter().find(|word| word.0 == name) else { return };
+    let Some(Word(_, meaning, example)) = FILTER_NAMES.iter().find(|word| word.0 == name) else { return };
     if !meaning.is_empty() && !schema.contains_key("description") {
         schema.insert("description".into(), (*meaning).into());
     }
@@ -66,7 +66,7 @@ const SHA512: &str = concat!(
 );
 
 /// The words in alphabetical order.
-const WORDS: &[Word] = &[
+const FILTER_NAMES: &[Word] = &[
     Word("actualValue", "What the endpoint reported.", ""),
     Word("address", "The address.", r#""tcp:localhost:5432""#),
     Word("addresses", "The MAC addresses of the endpoint.", r#"["0242ac110002"]"#),

@@ -21,7 +21,7 @@ use crate::store::tx::{
     tables::{ALL, Table},
 };
 use crate::{
-    entity::{Entity, Index, Lookup, Record, Seen, field_of, is_id, tombstone},
+    entity::{Entity, Index, Lookup, Record, RecordTarget, field_of, is_id, tombstone},
     error::Result,
     query::{IndexableCondition, MAX_SORT, Predicate, Query, Sort, Type, Window},
 };
@@ -142,7 +142,7 @@ impl<E: Entity> Plan<E> {
     /// Like [`Plan::ids`], for records that the caller passes, whether or not they are stored.
     pub(crate) fn ids_from(self, read: &Read<'_>, records: Vec<Record<E>>) -> (Ids, u64) {
         let key = |record: &Record<E>| {
-            let seen = Seen { record, lookup: read };
+            let seen = RecordTarget { record, lookup: read };
             self.predicate.matches(&seen).then(|| SortKey::new(&seen, &self.sort, record.id.as_str()))
         };
         let mut keys: Vec<SortKey> = records.iter().filter_map(key).collect();
@@ -213,7 +213,7 @@ impl<E: Entity> Plan<E> {
 
     fn matching(&self, read: &Read<'_>, visit: &mut dyn FnMut(Record<E>) -> Result<()>) -> Result<()> {
         let mut see = |record: Record<E>| {
-            if self.predicate.matches(&Seen { record: &record, lookup: read }) && tombstone::stands(&record, read)? {
+            if self.predicate.matches(&RecordTarget { record: &record, lookup: read }) && tombstone::stands(&record, read)? {
                 visit(record)?;
             }
             Ok(())
@@ -236,7 +236,7 @@ impl<E: Entity> Plan<E> {
         let mut total = 0;
         self.matching(read, &mut |record| {
             total += 1;
-            let seen = Seen { record: &record, lookup: read };
+            let seen = RecordTarget { record: &record, lookup: read };
             if first.len() < max_collected {
                 first.push(SortKey::new(&seen, &self.sort, record.id.as_str()));
             } else if let Some(mut last) = first.peek_mut()

@@ -100,9 +100,9 @@ fn definition(names: &Names, table: Table) -> Result<TableDefinition<'_, Bytes, 
 }
 
 /// Each table, opened on first use: opening costs half as much as a point read.
-struct Opened<T>(Vec<OnceCell<Box<T>>>);
+struct LazyTables<T>(Vec<OnceCell<Box<T>>>);
 
-impl<T> Opened<T> {
+impl<T> LazyTables<T> {
     fn new(names: &Names) -> Self {
         Self(names.iter().map(|_| OnceCell::new()).collect())
     }
@@ -123,12 +123,12 @@ impl<T> Opened<T> {
 pub(crate) struct Reading<'n> {
     transaction: ReadTransaction,
     names: &'n Names,
-    opened: Opened<ReadOnlyTable<Bytes, Bytes>>,
+    opened: LazyTables<ReadOnlyTable<Bytes, Bytes>>,
 }
 
 impl<'n> Reading<'n> {
     pub(crate) fn new(transaction: ReadTransaction, names: &'n Names) -> Self {
-        Self { transaction, names, opened: Opened::new(names) }
+        Self { transaction, names, opened: LazyTables::new(names) }
     }
 
     fn table(&self, table: Table) -> Result<&ReadOnlyTable<Bytes, Bytes>> {
@@ -184,7 +184,7 @@ type Writable<'t> = RefCell<RedbTable<'t, Bytes, Bytes>>;
 pub(crate) struct Writing<'t> {
     transaction: &'t WriteTransaction,
     names: &'t Names,
-    opened: Opened<Writable<'t>>,
+    opened: LazyTables<Writable<'t>>,
     log: RefCell<Vec<Undo>>,
     incomplete: Cell<bool>,
 }
@@ -197,7 +197,7 @@ struct Undo {
 
 impl<'t> Writing<'t> {
     pub(crate) fn new(transaction: &'t WriteTransaction, names: &'t Names) -> Self {
-        Self { transaction, names, opened: Opened::new(names), log: RefCell::default(), incomplete: Cell::new(false) }
+        Self { transaction, names, opened: LazyTables::new(names), log: RefCell::default(), incomplete: Cell::new(false) }
     }
 
     /// Whether a change failed in the middle, so that the whole transaction must be aborted.

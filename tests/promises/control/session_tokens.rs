@@ -6,7 +6,7 @@ use overkeep::testing::{
         content,
         model::{ChangeSet, KeyUsage, Model, PublicKey},
     },
-    entity::{Session, Words},
+    entity::{FilterNames, Session},
     pki::{Certificate, jwt::Verifier},
     query::{Query, Window},
     store::{Candidates, Plan, Scope},
@@ -71,7 +71,7 @@ fn a_token_leads_to_its_session() {
     assert_eq!(sessions(&format!("token != \"{dial}\"")).total(), 1);
     assert_eq!(sessions("token = \"00000000-0000-0000-0000-000000000000\"").total(), 0);
     let plan = |filter: &str| {
-        let query = Query::parse(filter, Words::<Session>::ALL).unwrap();
+        let query = Query::parse(filter, FilterNames::<Session>::ALL).unwrap();
         let window = Window::new(&query, None, None);
         Plan::<Session>::of(query, window, Scope::All).candidates()
     };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::service::visible;
 use crate::{
     access,
-    entity::{EdgeRouter, Entity, Id, Identity, Service, TypedLookup, Words, edge_router::Common},
+    entity::{EdgeRouter, Entity, FilterNames, Id, Identity, Service, TypedLookup, edge_router::Common},
     error::{Error, Result},
     http::{
         call::Call,
@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// The filterable names of a router.
-const WORDS: Words<EdgeRouter> =
-    Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
+const FILTER_NAMES: FilterNames<EdgeRouter> =
+    FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
 /// The filterable names of a router below a service; the list is ordered by id.
-const BELOW_SERVICE: Words<EdgeRouter> = Words::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
+const BELOW_SERVICE: FilterNames<EdgeRouter> = FilterNames::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
 
 /// GET /current-identity/edge-routers; without routers that are not enrolled yet.
 pub(crate) async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<Common>>> {
@@ -44,7 +44,7 @@ pub(crate) async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Res
         }
         Ok(Scope::Ids(enrolled))
     };
-    listed(&call, listing, &WORDS, wanted, |tx, router| Ok(Detail::new(router, Common::of(router, tx)))).await
+    listed(&call, listing, &FILTER_NAMES, wanted, |tx, router| Ok(Detail::new(router, Common::of(router, tx)))).await
 }
 
 /// The token of a service session.

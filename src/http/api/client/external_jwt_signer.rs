@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{ExternalJwtSigner, Record, Words, external_jwt_signer::TargetToken},
+    entity::{ExternalJwtSigner, FilterNames, Record, external_jwt_signer::TargetToken},
     error::Result,
     http::{
         call::Call,
@@ -34,7 +34,7 @@ pub(crate) struct View {
 }
 
 /// The filterable names; the operation is public.
-const WORDS: Words<ExternalJwtSigner> = Words::only(&["id", "createdAt", "updatedAt", "name"]);
+const FILTER_NAMES: FilterNames<ExternalJwtSigner> = FilterNames::only(&["id", "createdAt", "updatedAt", "name"]);
 
 /// GET /external-jwt-signers: the enabled ones.
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
@@ -46,7 +46,7 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
         })?;
         Ok(Scope::Ids(enabled))
     };
-    listed_with(&call, listing, &WORDS, WORDS.names().collect(), wanted, |_, record| Ok(render(record))).await
+    listed_with(&call, listing, &FILTER_NAMES, FILTER_NAMES.names().collect(), wanted, |_, record| Ok(render(record))).await
 }
 
 /// Without tags, which are notes of administrators.

@@ -7,7 +7,7 @@ use super::service_list::{self, ServiceListRequest};
 use crate::{
     authentication::Caller,
     clock::Timestamp,
-    entity::{Entity, Id, Record, Service, TypedLookup, Words, missing},
+    entity::{Entity, FilterNames, Id, Record, Service, TypedLookup, missing},
     error::Result,
     http::{
         answer::{Data, Tagged},
@@ -35,14 +35,15 @@ pub(crate) struct ServiceListing {
 }
 
 /// The filterable names. `configs` filters by the id of a config. The data in `config` is not filterable.
-const WORDS: Words<Service> =
-    Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
+const FILTER_NAMES: FilterNames<Service> =
+    FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
 
 /// GET /services
 pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
     let ServiceListing { listing, roles, config_types } = wanted;
     let types = if config_types.is_empty() { call.caller()?.config_types() } else { config_types };
-    service_list::list(&call, ServiceListRequest { listing, roles, words: &WORDS, types, as_identity: None, hides_usage: false }).await
+    service_list::list(&call, ServiceListRequest { listing, roles, names: &FILTER_NAMES, types, as_identity: None, hides_usage: false })
+        .await
 }
 
 /// A service that the caller may see.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     access::{Access, PolicyEntityKind},
-    entity::{Identity, Record, Service, Words, filterable},
+    entity::{FilterNames, Identity, Record, Service, filterable},
     error::{Error, Result},
     http::{
         api::common::service::{ViewPlan, Viewer},
@@ -24,7 +24,7 @@ pub(crate) struct ServiceListRequest {
     pub listing: Listing,
     pub roles: RoleFilter,
     /// The filterable names.
-    pub words: &'static Words<Service>,
+    pub names: &'static FilterNames<Service>,
     /// The config types to show, by id or name; `all` for every type.
     pub(crate) types: Vec<String>,
     /// The identity whose view is shown, by id or name; empty or absent for that of the caller.
@@ -42,7 +42,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<J
     let planned = Arc::new(OnceLock::new());
     let (texts, plan, engine) = (call.texts.clone(), planned.clone(), access.clone());
     let find = move |tx: &Read<'_>| {
-        let ServiceListRequest { listing, roles, words, types, as_identity, hides_usage } = wanted;
+        let ServiceListRequest { listing, roles, names, types, as_identity, hides_usage } = wanted;
         let other = as_identity.filter(|name| !name.is_empty()).map(|name| named(tx, &name)).transpose()?;
         let (identity, evidence) = match other {
             Some(other) => {
@@ -53,7 +53,7 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<J
         };
         let by_roles = roles.ids(&access, PolicyEntityKind::Service)?;
         let view = ViewPlan::new(tx, &access, evidence, identity, &types)?.hiding_usage(hides_usage);
-        let page = usable_services(tx, &access, &view, &listing, words, by_roles)?;
+        let page = usable_services(tx, &access, &view, &listing, names, by_roles)?;
         drop(planned.set(view));
         Ok(page)
     };
@@ -70,10 +70,10 @@ fn usable_services(
     access: &Access,
     view: &ViewPlan,
     listing: &Listing,
-    words: &Words<Service>,
+    names: &FilterNames<Service>,
     by_roles: Option<Vec<String>>,
 ) -> Result<(Ids, Pagination)> {
-    let (query, window) = listing.query(words)?;
+    let (query, window) = listing.query(names)?;
     if view.is_restricted() && by_roles.is_none() && listing.is_of_all() {
         let (ids, total) = view.some_usable(access, window);
         return Ok((ids, Pagination::of(window, total)));

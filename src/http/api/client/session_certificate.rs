@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     change::{Change, session_certificate},
     enrollment::unissued,
-    entity::{ApiSession, Entity, Id, Record, SessionCertificate, TypedLookup, Words, missing},
+    entity::{ApiSession, Entity, FilterNames, Id, Record, SessionCertificate, TypedLookup, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{CreatedData, NoData, Tagged},
@@ -20,10 +20,11 @@ use crate::{
     store::{Read, Scope},
 };
 
-type Seen = Detail<<SessionCertificate as Entity>::View>;
+type ShownCertificate = Detail<<SessionCertificate as Entity>::View>;
 
 /// The filterable names.
-const WORDS: Words<SessionCertificate> = Words::only(&["id", "createdAt", "updatedAt", "tags", "subject", "fingerprint"]);
+const FILTER_NAMES: FilterNames<SessionCertificate> =
+    FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "subject", "fingerprint"]);
 
 fn session(call: &Call) -> Result<&Id<ApiSession>> {
     Ok(&call.caller()?.session.id)
@@ -36,13 +37,13 @@ fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> 
 }
 
 /// GET /current-api-session/certificates
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<ShownCertificate>> {
     let wanted = Scope::Having { field: "apiSession", value: session(&call)?.to_string() };
-    listed(&call, listing, &WORDS, |_| Ok(wanted), |tx, record| seen(record, tx)).await
+    listed(&call, listing, &FILTER_NAMES, |_| Ok(wanted), |tx, record| seen(record, tx)).await
 }
 
 /// GET /current-api-session/certificates/{id}
-pub(crate) async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Tagged<Seen>> {
+pub(crate) async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Tagged<ShownCertificate>> {
     let session = session(&call)?;
     call.store.read(|tx| {
         let certificate = own(tx, &id, session)?;

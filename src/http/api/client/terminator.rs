@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::service::visible;
 use crate::{
-    entity::{EntityRef, Id, Record, Service, Terminator, TypedLookup, Words},
+    entity::{EntityRef, FilterNames, Id, Record, Service, Terminator, TypedLookup},
     error::Result,
     http::{
         call::Call,
@@ -30,8 +30,9 @@ pub(crate) struct View {
 }
 
 /// The filterable names. Clients also sort by address, which is not shown.
-const WORDS: Words<Terminator> =
-    Words::only(&["id", "createdAt", "updatedAt", "tags", "instanceId", "router", "service", "service.name"]).ordered_by(&["address"]);
+const FILTER_NAMES: FilterNames<Terminator> =
+    FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "instanceId", "router", "service", "service.name"])
+        .ordered_by(&["address"]);
 
 fn render(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
     let service = tx.get(&record.spec.service)?;
@@ -49,5 +50,5 @@ pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Quer
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let wanted = Scope::Having { field: "service", value: id.into_text() };
-    listed(&call, listing, &WORDS, |_| Ok(wanted), render).await
+    listed(&call, listing, &FILTER_NAMES, |_| Ok(wanted), render).await
 }

@@ -10,7 +10,7 @@ use crate::{
         authenticator::{self, Edit},
     },
     enrollment::extension::{self, CertificateOwner, Extended},
-    entity::{Amount, Authenticator, Credential, Entity, Id, Links, Record, Tags, TypedLookup, Words, missing},
+    entity::{Amount, Authenticator, Credential, Entity, FilterNames, Id, Links, Record, Tags, TypedLookup, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Data, NoData, Tagged},
@@ -44,7 +44,7 @@ fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
 /// GET /current-identity/authenticators
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<OwnAuthenticator>> {
     let wanted = Scope::Having { field: "identity", value: call.identity()?.id.to_string() };
-    listed(&call, listing, Words::WHOLE, |_| Ok(wanted), render).await
+    listed(&call, listing, FilterNames::WHOLE, |_| Ok(wanted), render).await
 }
 
 /// GET /current-identity/authenticators/{id}

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::http::cache::{json_cache::CachedJson, routers::SessionRouter};
 use crate::{
     change::Change,
-    entity::{Entity, EntityRef, Id, Identity, Lookup, Record, Service, ServicePolicy, Session, TypedLookup, Words, missing},
+    entity::{Entity, EntityRef, FilterNames, Id, Identity, Lookup, Record, Service, ServicePolicy, Session, TypedLookup, missing},
     error::Result,
     http::{
         answer::{Data, NoData, Tagged},
@@ -122,11 +122,11 @@ fn scope(call: &Call) -> Result<Option<String>> {
 /// GET /sessions
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<FullView>>> {
     let (state, own) = (call.state.clone(), scope(&call)?);
-    let words = Words::of_whole(own.is_none());
+    let names = FilterNames::of_whole(own.is_none());
     let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Scope::All, Scope::Ids));
     // The number must be taken before the transaction: a later one would keep outdated cache entries.
     let at = call.routers.now();
-    listed(&call, listing, words, wanted, move |tx, record| SessionViewer::new(&state, tx, at).render_full(record)).await
+    listed(&call, listing, names, wanted, move |tx, record| SessionViewer::new(&state, tx, at).render_full(record)).await
 }
 
 /// A session that the caller may see.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{Id, Links, Record, Service, TypedLookup, Words},
+    entity::{FilterNames, Id, Links, Record, Service, TypedLookup},
     error::Result,
     http::{
         answer::Data,
@@ -27,7 +27,7 @@ pub(crate) struct View {
 }
 
 /// The filterable names.
-const WORDS: Words<Service> = Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy"]);
+const FILTER_NAMES: FilterNames<Service> = FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy"]);
 
 /// The links of a service.
 pub(crate) fn links(id: &str) -> Links {
@@ -43,7 +43,7 @@ fn render(record: &Record<Service>) -> Detail<View> {
 
 /// GET /services
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    listed_with(&call, listing, &WORDS, WORDS.names().collect(), |_| Ok(Scope::All), |_, record| Ok(render(record))).await
+    listed_with(&call, listing, &FILTER_NAMES, FILTER_NAMES.names().collect(), |_| Ok(Scope::All), |_, record| Ok(render(record))).await
 }
 
 /// GET /services/{id}

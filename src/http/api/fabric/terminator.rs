@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{Entity, EntityRef, Id, Links, Lookup, Precedence, Record, Service, Terminator, TransitRouter, TypedLookup, Words},
+    entity::{Entity, EntityRef, FilterNames, Id, Links, Lookup, Precedence, Record, Service, Terminator, TransitRouter, TypedLookup},
     error::Result,
     http::{
         answer::Data,
@@ -62,7 +62,7 @@ fn render(record: &Record<Terminator>, lookup: &dyn Lookup) -> Result<Detail<Vie
 }
 
 async fn listed(call: Call, listing: Listing, wanted: Scope) -> Result<Joined<Detail<View>>> {
-    list_body::listed(&call, listing, Words::<Terminator>::ALL, |_| Ok(wanted), |tx, record| render(record, tx)).await
+    list_body::listed(&call, listing, FilterNames::<Terminator>::ALL, |_| Ok(wanted), |tx, record| render(record, tx)).await
 }
 
 /// GET /terminators

@@ -2,7 +2,7 @@
 
 use crate::{
     authentication::Sessions,
-    entity::{ApiSession, Entity, Id, Record, TypedLookup, Words},
+    entity::{ApiSession, Entity, FilterNames, Id, Record, TypedLookup},
     error::Result,
     http::{
         answer::Tagged,
@@ -15,22 +15,22 @@ use crate::{
     store::{Read, Scope},
 };
 
-type Seen = Detail<<ApiSession as Entity>::View>;
+type ShownSession = Detail<<ApiSession as Entity>::View>;
 
-fn render(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Result<Seen> {
+fn render(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Result<ShownSession> {
     let mut session = seen(record, tx)?;
     session.view.cached_last_activity_at = sessions.last_activity(record);
     Ok(session)
 }
 
 /// GET /api-sessions
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<ShownSession>> {
     let sessions = call.sessions.clone();
-    listed(&call, listing, Words::ALL, |_| Ok(Scope::All), move |tx, record| render(tx, &sessions, record)).await
+    listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::All), move |tx, record| render(tx, &sessions, record)).await
 }
 
 /// GET /api-sessions/{id}
-pub(crate) async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<Seen>> {
+pub(crate) async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<ShownSession>> {
     call.store.read(|tx| {
         let record = tx.get(&id)?;
         Ok(Tagged { data: render(tx, &call.sessions, &record)?, tag: entity_tag(&record)? })

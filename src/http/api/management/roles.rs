@@ -17,9 +17,9 @@ use crate::{
 /// The only name in these lists.
 struct Attribute<'a>(&'a str);
 
-struct Words;
+struct IdOnly;
 
-impl Vocabulary for Words {
+impl Vocabulary for IdOnly {
     fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
         (name == "id").then_some((Symbol { field: 0, path: None }, Type::Text))
     }
@@ -37,7 +37,7 @@ impl query::FilterTarget for Attribute<'_> {
 
 async fn attributes(call: &Call, subject: PolicyEntityKind, listing: &Listing) -> Result<Joined<String>> {
     let text = listing.filter.as_deref().unwrap_or_default();
-    let mut query = query::Query::parse(text, &Words).map_err(|fault| Error::Filter(fault.to_string()))?;
+    let mut query = query::Query::parse(text, &IdOnly).map_err(|fault| Error::Filter(fault.to_string()))?;
     // Only the parameter `filter` is used. Without a limit in the filter, all entries are listed.
     query.limit.get_or_insert(query::Limit::None);
     let window = Window::new(&query, None, None);

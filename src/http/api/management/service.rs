@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{self, PolicyEntityKind, Right},
     entity::{
-        Config, Document, EdgeRouter, Entity, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service, ServiceEdgeRouterPolicy,
-        ServicePolicy, TypedLookup, Words,
+        Config, Document, EdgeRouter, Entity, FilterNames, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, TypedLookup,
     },
     error::Result,
     http::{
@@ -55,7 +55,7 @@ pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Re
     };
     // Clients expect that a list filtered by roles lacks the members that depend on a viewer.
     let hides_usage = roles.is_some();
-    service_list::list(&call, ServiceListRequest { listing, roles, words: Words::ALL, types, as_identity, hides_usage }).await
+    service_list::list(&call, ServiceListRequest { listing, roles, names: FilterNames::ALL, types, as_identity, hides_usage }).await
 }
 
 /// GET /services/{id}
@@ -127,7 +127,7 @@ pub(crate) async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Que
         let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
         engine.subjects(PolicyEntityKind::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
     });
-    listed(&call, wanted.listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
+    listed(&call, wanted.listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /services/{id}/identities
@@ -143,18 +143,18 @@ pub(crate) async fn identities(
     });
     ids.sort_unstable();
     ids.dedup();
-    listed(&call, wanted.listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
+    listed(&call, wanted.listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
 }
 
 async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Joined<PlainService>> {
     let ids = access::related(&call.access, kind, &id, Service::KIND);
-    listed(&call, listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
+    listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /configs/{id}/services: the services that have the config. Empty for an unknown config.
 pub(crate) async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
     let wanted = Scope::Having { field: "configs", value: id.into_text() };
-    listed(&call, listing, Words::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await
+    listed(&call, listing, FilterNames::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await
 }
 
 /// GET /edge-routers/{id}/services

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, Entity, Id, TransitRouter, TypedLookup, Words, filterable, missing, transit_router_view::View},
+    entity::{EdgeRouter, Entity, FilterNames, Id, TransitRouter, TypedLookup, filterable, missing, transit_router_view::View},
     error::{Error, Refusal, Result},
     http::{
         answer::{NoData, Tagged},
@@ -78,7 +78,7 @@ pub(crate) async fn listed<V: Serialize + JsonSchema + Send + 'static>(
 /// The ids of the routers of both kinds on a page. All routers are sorted in memory. Each scanning thread does this for at most one request
 /// at a time, and a record holds only its tags (bounded by `members` in the configuration) and some short members.
 fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
-    let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
+    let (query, window) = listing.query(FilterNames::<TransitRouter>::ALL)?;
     let mut routers = Vec::new();
     tx.each::<TransitRouter>(|router| {
         routers.push(router);

@@ -15,12 +15,12 @@ use crate::{
         extractor::{Create, IfMatch},
         permission::Permission::Admin,
         route::Routes,
-        token_scope::ScopeWords,
+        token_scope::ScopeNames,
     },
 };
 
 /// Adds the row that creates API tokens, whose scopes have words of all other rows.
-pub(crate) fn creation(routes: Routes, words: &ScopeWords) -> Routes {
+pub(crate) fn creation(routes: Routes, words: &ScopeNames) -> Routes {
     routes
         .post("/api-tokens", Admin, create)
         .summary("Creates an API token with a scope. The answer holds its secret, which is not shown again.")

@@ -10,18 +10,18 @@ use std::{
 
 /// Generates numbers.
 #[derive(Debug)]
-pub(crate) struct Numbers {
+pub(crate) struct IdGenerator {
     next: AtomicU64,
     hasher: RandomState,
 }
 
-impl Default for Numbers {
+impl Default for IdGenerator {
     fn default() -> Self {
         Self { next: AtomicU64::new(1), hasher: RandomState::new() }
     }
 }
 
-impl Numbers {
+impl IdGenerator {
     /// A number that was not returned before.
     pub(crate) fn next(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)

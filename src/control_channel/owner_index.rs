@@ -7,9 +7,9 @@ use std::{
 
 /// The ids of the members by the id of their owner. An owner without members has no entry.
 #[derive(Default)]
-pub(crate) struct Members(HashMap<String, HashSet<String>>);
+pub(crate) struct OwnerIndex(HashMap<String, HashSet<String>>);
 
-impl Members {
+impl OwnerIndex {
     /// Adds a member to each of `owners`.
     pub(crate) fn add(&mut self, owners: &[String], member: &str) {
         for owner in owners {

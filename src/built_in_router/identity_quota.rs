@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 /// Counts items or bytes by identity.
 #[derive(Debug, Default)]
-pub(crate) struct Shares {
+pub(crate) struct IdentityQuota {
     /// For one identity.
     max: usize,
     /// By the id of the identity. Identities that use nothing are not in it.
     used: HashMap<String, usize>,
 }
 
-impl Shares {
+impl IdentityQuota {
     pub(crate) fn new(max: usize) -> Self {
         Self { max, used: HashMap::new() }
     }

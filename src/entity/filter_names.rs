@@ -33,7 +33,7 @@ pub(crate) fn filterable<E: Entity>() -> impl Iterator<Item = &'static str> {
 
 /// The vocabulary of one view of a kind: the names that filter and sort its lists. A filter reveals values, so a view accepts only the
 /// names of members that it shows.
-pub struct Words<E> {
+pub struct FilterNames<E> {
     shown: Shown,
     /// Names that sort a list but do not filter it.
     ordering: &'static [&'static str],
@@ -51,7 +51,7 @@ enum Shown {
     Only(&'static [&'static str]),
 }
 
-impl<E: Entity> Words<E> {
+impl<E: Entity> FilterNames<E> {
     /// All public names of the kind, for administrators.
     pub const ALL: &'static Self = &Self::new(Shown::All);
     /// The names of everything in [`Entity::View`], for other callers of lists that show that view.
@@ -104,7 +104,7 @@ impl<E: Entity> Words<E> {
     }
 }
 
-impl<E: Entity> Vocabulary for Words<E> {
+impl<E: Entity> Vocabulary for FilterNames<E> {
     fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
         if self.knows(name) { Self::find(name) } else { None }
     }
@@ -119,17 +119,17 @@ impl<E: Entity> Vocabulary for Words<E> {
             return None;
         }
         let name = field_of::<E>(set)?.name;
-        E::REFERENCES.iter().find(|r| r.field == name).map(|r| (r.words)())
+        E::REFERENCES.iter().find(|r| r.field == name).map(|r| (r.names)())
     }
 }
 
 /// A record as a subject of the query language.
-pub struct Seen<'r, E: Entity> {
+pub struct RecordTarget<'r, E: Entity> {
     pub record: &'r Record<E>,
     pub lookup: &'r dyn Lookup,
 }
 
-impl<E: Entity> FilterTarget for Seen<'_, E> {
+impl<E: Entity> FilterTarget for RecordTarget<'_, E> {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
         let record = self.record;
         match symbol.field {
