@@ -25,7 +25,7 @@ const MAX_LOST: usize = 100;
 pub struct Online(Arc<Inner>);
 
 /// Called with the id of an identity that opened its first channel or lost its last one.
-type Listener = Box<dyn Fn(&str) + Send + Sync>;
+type ConnectionHandler = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A link between two routers that was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ struct Inner {
     channels: RwLock<HashMap<String, usize>>,
     /// Dynamic cost by terminator id. A terminator without dynamic cost has no entry.
     costs: RwLock<HashMap<String, u16>>,
-    listeners: RwLock<Vec<Listener>>,
+    listeners: RwLock<Vec<ConnectionHandler>>,
 }
 
 #[derive(Default)]

@@ -97,7 +97,7 @@ pub mod query {
 }
 pub mod store {
     pub use crate::store::{
-        Anchor, Cache, Candidates, Code, DeleteRule, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, OpenStore, Options, Phase,
-        Plan, Progress, Read, Report, Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
+        Cache, Candidates, Code, DeleteRule, DependencyRecorder, Event, HistoryAnchor, KindEntry, NEWEST, OpenError, OpenStore, Options,
+        Phase, Plan, Progress, Read, Report, Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
     };
 }

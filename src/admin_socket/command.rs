@@ -5,7 +5,7 @@ use std::{fmt, net::IpAddr, path::PathBuf};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::{access::Right, store::Anchor};
+use crate::{access::Right, store::HistoryAnchor};
 
 /// A command of the host's owner.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub enum Command {
     Repair,
     /// Verifies the hash chain of the history, and compares a row noted elsewhere.
     VerifyHistory {
-        noted: Option<Anchor>,
+        noted: Option<HistoryAnchor>,
     },
 }
 

@@ -56,24 +56,24 @@ pub(crate) fn authority(
 
 /// The authority, among these, that issued a chain (leaf first).
 pub(crate) fn above(mut cas: Vec<Record<Ca>>, chain: &[Certificate], how: ChainPolicy) -> Option<Record<Ca>> {
-    let anchors: Vec<Anchor> = cas.iter().enumerate().flat_map(|(of, ca)| anchors_of(of, ca)).collect();
+    let anchors: Vec<AuthorityAnchor> = cas.iter().enumerate().flat_map(|(of, ca)| anchors_of(of, ca)).collect();
     let ChainPolicy { purpose, leaf_dates, now } = how;
     let verification = Verification { anchors: &anchors, intermediates: &[], now, purpose, leaf_dates };
     let of = verification.anchor_of(chain).ok()?.of;
     (of < cas.len()).then(|| cas.swap_remove(of))
 }
 
-fn anchors_of(of: usize, ca: &Record<Ca>) -> impl Iterator<Item = Anchor> + use<> {
-    ca.spec.certificates().into_iter().flatten().map(move |certificate| Anchor { of, certificate })
+fn anchors_of(of: usize, ca: &Record<Ca>) -> impl Iterator<Item = AuthorityAnchor> + use<> {
+    ca.spec.certificates().into_iter().flatten().map(move |certificate| AuthorityAnchor { of, certificate })
 }
 
 /// A certificate of an authority; `of` is the authority's index in a list.
-struct Anchor {
+struct AuthorityAnchor {
     of: usize,
     certificate: Certificate,
 }
 
-impl AsRef<Certificate> for Anchor {
+impl AsRef<Certificate> for AuthorityAnchor {
     fn as_ref(&self) -> &Certificate {
         &self.certificate
     }

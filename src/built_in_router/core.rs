@@ -19,7 +19,7 @@ use super::{
     counters::Counters,
     fair_queues::QueueBounds,
     id_generator::IdGenerator,
-    links::{by_circuit::ByCircuit, endpoint::Endpoint, link::Links, transit::Transit},
+    links::{by_circuit::ByCircuit, endpoint::LinkEndpoint, link::Links, transit::Transit},
     message::{self, Failure},
     registry::Registry,
     remote_routers::RemoteRouters,
@@ -44,7 +44,7 @@ use crate::{
 const PARTS: usize = 4;
 
 /// The components that a router uses.
-pub struct Parts {
+pub struct RouterContext {
     /// The id of its edge router record.
     pub id: Id<EdgeRouter>,
     pub store: Store,
@@ -57,7 +57,7 @@ pub struct Parts {
     pub config: config::Router,
 }
 
-impl Parts {
+impl RouterContext {
     fn authorizer(&self) -> SessionAuthorizer {
         let Self { store, access, posture, sessions, clock, .. } = self;
         SessionAuthorizer {
@@ -94,7 +94,7 @@ impl Default for Times {
 
 /// A running router.
 pub(crate) struct Core {
-    pub parts: Parts,
+    pub context: RouterContext,
     pub authorizer: SessionAuthorizer,
     pub times: Times,
     pub room: QueueBounds,
@@ -114,15 +114,15 @@ pub(crate) struct Core {
     pub ids: IdGenerator,
     /// The links to routers elsewhere, the ends of circuits over them, and the circuits from one to another.
     pub links: Links,
-    pub endpoints: ByCircuit<Endpoint>,
+    pub endpoints: ByCircuit<LinkEndpoint>,
     pub transits: ByCircuit<Transit>,
     /// The routers elsewhere; set when the built-in router joins their network.
     pub remote_routers: OnceLock<Box<dyn RemoteRouters>>,
 }
 
 impl Core {
-    pub(crate) fn new(parts: Parts, times: Times) -> Self {
-        let config = &parts.config;
+    pub(crate) fn new(context: RouterContext, times: Times) -> Self {
+        let config = &context.config;
         let room = QueueBounds { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
         let max_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS);
@@ -134,8 +134,8 @@ impl Core {
             budget,
             requests: Arc::new(Requests::new(config.max_total_mib << 20)),
             counters: Counters::default(),
-            records: TerminatorRecords::new(parts.changes.clone()),
-            authorizer: parts.authorizer(),
+            records: TerminatorRecords::new(context.changes.clone()),
+            authorizer: context.authorizer(),
             is_disabled: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             ended: Notify::new(),
@@ -144,12 +144,12 @@ impl Core {
             endpoints: ByCircuit::default(),
             transits: ByCircuit::default(),
             remote_routers: OnceLock::new(),
-            parts,
+            context,
         }
     }
 
     pub(crate) fn online(&self) -> &Online {
-        self.parts.store.online()
+        self.context.store.online()
     }
 
     /// A number that is unique within this process.

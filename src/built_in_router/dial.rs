@@ -58,7 +58,7 @@ pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     };
     let queue = channel.outbox.open();
     let client = End { channel: channel.clone(), connection, queue };
-    let circuit = Arc::new(Circuit::new(core.ids.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
+    let circuit = Arc::new(Circuit::new(core.ids.circuit_id(), core.context.clock.now(), client, frame.sequence()));
     if !channel.enter(connection, Entry::End(circuit.clone(), CircuitSide::Client)) {
         channel.outbox.discard(queue);
         return refuse(Failure::internal(format!("connection id {connection} is in use")));
@@ -297,7 +297,7 @@ fn request(
 
 /// Adds the headers that tell an SDK that both ends perform flow control.
 fn with_flow_control(builder: Builder, core: &Core, circuit: &Circuit) -> Builder {
-    let router = core.parts.id.as_str();
+    let router = core.context.id.as_str();
     builder.flag(key::SDK_FLOW_CONTROL, true).text(key::CONTROLLER, router).text(key::ADDRESS, &circuit.id)
 }
 

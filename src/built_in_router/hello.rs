@@ -85,7 +85,7 @@ fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Re
     if !core.registry.add_channel(&channel) {
         return Err("the identity has as many channels as router.max-channels-per-identity allows");
     }
-    channel.send(message::hello_accepted(hello, &channel.number.to_string(), &version, core.parts.id.as_str()));
+    channel.send(message::hello_accepted(hello, &channel.number.to_string(), &version, core.context.id.as_str()));
     core.counters.channels_opened.increment();
     core.online().channel_opened(channel.identity.as_str());
     // A session that ended between its lookup and its entry into the registry was not reported to this channel.
@@ -99,12 +99,12 @@ fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Re
 
 /// The values of the channel that a hello opens; the inner error says why it is rejected.
 fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std::result::Result<Login, &'static str>> {
-    let parts = &core.parts;
-    let Some(caller) = parts.sessions.resolve(&parts.store, token, parts.clock.now())? else { return Ok(Err("invalid API session")) };
+    let context = &core.context;
+    let Some(caller) = context.sessions.resolve(&context.store, token, context.clock.now())? else { return Ok(Err("invalid API session")) };
     let Some(leaf) = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()) else {
         return Ok(Err("a client certificate is needed"));
     };
-    if !parts.store.read(|tx| holds(tx, &caller.session, &leaf))? {
+    if !context.store.read(|tx| holds(tx, &caller.session, &leaf))? {
         return Ok(Err("the client certificate does not belong to the API session"));
     }
     Ok(Ok(Login {
@@ -114,7 +114,7 @@ fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std:
         token: token.to_owned(),
         address: peer.address,
         hello: String::from_utf8_lossy(hello.body()).chars().take(MAX_HELLO).collect(),
-        since: parts.clock.now(),
+        since: context.clock.now(),
     }))
 }
 

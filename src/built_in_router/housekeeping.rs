@@ -38,13 +38,13 @@ pub(crate) async fn run(core: Arc<Core>) {
 
 /// Marks API sessions with an open channel as active, even without REST requests.
 pub(crate) fn keep_active(core: &Core, open: &Affected) {
-    open.channels.iter().for_each(|channel| core.parts.sessions.mark_active(&channel.api_session));
+    open.channels.iter().for_each(|channel| core.context.sessions.mark_active(&channel.api_session));
 }
 
 /// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written.
 pub(crate) async fn drain(core: &Core) {
     core.is_stopping.store(true, Ordering::Release);
-    let end = Instant::now() + core.parts.config.drain_timeout.duration();
+    let end = Instant::now() + core.context.config.drain_timeout.duration();
     wait(core, end, || core.registry.count_circuits() == 0).await;
     let open = core.registry.everything();
     let failure = Failure::busy("the router is stopping");

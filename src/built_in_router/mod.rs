@@ -66,7 +66,7 @@ use tokio::{
 
 pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
 use self::core::Core;
-pub(crate) use self::core::{Parts, Times};
+pub(crate) use self::core::{RouterContext, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
 pub use self::hello::Peer;
@@ -119,21 +119,21 @@ impl Router {
     ///
     /// # Errors
     /// The store cannot be read or written, or the operating system cannot start threads.
-    pub fn start(parts: Parts, feed: &CommitFeed) -> crate::error::Result<Self> {
-        Self::start_with(parts, Times::default(), feed)
+    pub fn start(context: RouterContext, feed: &CommitFeed) -> crate::error::Result<Self> {
+        Self::start_with(context, Times::default(), feed)
     }
 
     /// Like [`Router::start`] with other time limits, for tests.
     ///
     /// # Errors
     /// As in [`Router::start`].
-    pub fn start_with(parts: Parts, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
-        let (core, triggers) = (Arc::new(Core::new(parts, times)), Arc::<PendingReviews>::default());
-        core.records.clear(core.parts.id.as_str())?;
+    pub fn start_with(context: RouterContext, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
+        let (core, triggers) = (Arc::new(Core::new(context, times)), Arc::<PendingReviews>::default());
+        core.records.clear(core.context.id.as_str())?;
         let pending = triggers.clone();
         feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
-        let own = &core.parts.id;
-        let is_disabled = core.parts.store.read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
+        let own = &core.context.id;
+        let is_disabled = core.context.store.read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
         core.is_disabled.store(is_disabled, Ordering::Release);
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
         let handle = runtime.handle().clone();
@@ -146,7 +146,7 @@ impl Router {
 
     /// The id of its edge router record; `None` if it is disabled.
     pub fn id(&self) -> Option<&str> {
-        self.core().map(|core| core.parts.id.as_str())
+        self.core().map(|core| core.context.id.as_str())
     }
 
     /// The runtime of its tasks; a stream that it is to serve should be created there. `None` if it is disabled.
@@ -241,7 +241,7 @@ impl Router {
     pub fn circuits(&self) -> Vec<CircuitInfo> {
         let Some(core) = self.core() else { return Vec::new() };
         let open = core.registry.everything().circuits;
-        let mut circuits: Vec<_> = open.iter().filter_map(|circuit| circuit.info(core.parts.id.as_str())).collect();
+        let mut circuits: Vec<_> = open.iter().filter_map(|circuit| circuit.info(core.context.id.as_str())).collect();
         circuits.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
         circuits
     }
@@ -253,7 +253,7 @@ impl Router {
     pub(crate) fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
         let Some(core) = self.core() else { return Ok(()) };
         let open = core.registry.everything().circuits;
-        open.iter().filter_map(|circuit| circuit.info(core.parts.id.as_str())).try_for_each(each)
+        open.iter().filter_map(|circuit| circuit.info(core.context.id.as_str())).try_for_each(each)
     }
 
     /// Passes the open channels to `each`, in no particular order.
@@ -268,7 +268,7 @@ impl Router {
     /// An open circuit.
     pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
         let core = self.core()?;
-        core.registry.circuit(id)?.info(core.parts.id.as_str())
+        core.registry.circuit(id)?.info(core.context.id.as_str())
     }
 
     /// What the client and the host of a circuit over a link have sent; `None` if it has no end here and does not pass through.

@@ -64,7 +64,7 @@ impl Core {
     }
 
     fn look_up(&self, channel: &Channel, token: &str) -> Result<Option<Record<Session>>> {
-        self.parts.store.read(|tx| Session::with_token(token, &channel.api_session, tx))
+        self.context.store.read(|tx| Session::with_token(token, &channel.api_session, tx))
     }
 
     /// Whether a session grants its right on a channel now.
@@ -83,7 +83,7 @@ impl Core {
         right: Right,
     ) -> Result<std::result::Result<Grant, Failure>> {
         let presented = PresentedSession { api_session: &channel.api_session, token: &channel.token };
-        self.authorizer.authorize(presented, session, right, self.parts.id.as_str())
+        self.authorizer.authorize(presented, session, right, self.context.id.as_str())
     }
 
     /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures are not counted.
@@ -96,7 +96,7 @@ impl Core {
             service: service.map(ToString::to_string),
             reason,
         };
-        self.parts.refusals.note(&self.parts.store, refused, self.parts.clock.now()).await;
+        self.context.refusals.note(&self.context.store, refused, self.context.clock.now()).await;
     }
 
     /// Whether a channel's API session is still valid.
@@ -104,7 +104,7 @@ impl Core {
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn is_logged_in(&self, channel: &Channel) -> Result<bool> {
-        let parts = &self.parts;
-        Ok(parts.sessions.resolve(&parts.store, &channel.token, parts.clock.now())?.is_some())
+        let context = &self.context;
+        Ok(context.sessions.resolve(&context.store, &channel.token, context.clock.now())?.is_some())
     }
 }

@@ -32,10 +32,10 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Records what to review after a committed change.
 pub(crate) fn on_commit(core: &Core, triggers: &PendingReviews, event: &Event) {
     terminators::follow(core, event);
-    if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.parts.id.as_str()) {
+    if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.context.id.as_str()) {
         core.is_disabled.store(new.is_none_or(|router| router.spec.disabled), Ordering::Release);
     }
-    triggers.on_commit(event, |router| router == core.parts.id.as_str());
+    triggers.on_commit(event, |router| router == core.context.id.as_str());
 }
 
 /// Reviews what was recorded, as long as the router runs.
@@ -109,7 +109,7 @@ impl Review<'_> {
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let found: Option<Record<Session>> = self.core.parts.store.read(|tx| tx.find(session))?;
+        let found: Option<Record<Session>> = self.core.context.store.read(|tx| tx.find(session))?;
         let problem = match found {
             Some(session) => self.core.authorize(channel, &session, right)?.err(),
             None => Some(Failure::invalid_session()),

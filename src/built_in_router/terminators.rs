@@ -19,7 +19,7 @@ use crate::{
 pub(crate) async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret: &[u8]) -> Result<(), Failure> {
     let new = NewTerminator {
         id: binding.id.clone(),
-        router: core.parts.id.to_string(),
+        router: core.context.id.to_string(),
         service: binding.service.clone(),
         weight: binding.weight(),
         instance: binding.instance.clone(),

@@ -25,7 +25,7 @@ pub(crate) fn request(core: &Core, channel: &Channel, mut frame: Frame) -> Optio
             .optional(key::TRACE_TIME, frame.header(key::TRACE_TIME))
             .u32(key::TRACE_HOPS, hops)
             .text(key::TRACE_HOP_TYPE, "router")
-            .text(key::TRACE_HOP_ID, core.parts.id.as_str());
+            .text(key::TRACE_HOP_ID, core.context.id.as_str());
         channel.send(answer.empty());
         return None;
     }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     admin_socket::{Command, verified_lines},
     maintenance::offline,
-    store::Anchor,
+    store::HistoryAnchor,
 };
 
 /// Verify the history of changes.
@@ -34,7 +34,7 @@ enum HistoryCommand {
         file: Option<PathBuf>,
         /// A row that was noted earlier and must be unchanged
         #[arg(long, value_name = "SEQUENCE:HASH")]
-        noted: Option<Anchor>,
+        noted: Option<HistoryAnchor>,
     },
 }
 

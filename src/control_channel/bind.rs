@@ -10,7 +10,6 @@ use prost::Message;
 use tokio::time::sleep;
 
 use super::{
-    answers::{body, error, result},
     connection::RouterConnection,
     core::Core,
     hosted_terminator::HostedTerminator,
@@ -19,6 +18,7 @@ use super::{
         edge::{self, CreateTerminatorResult as Outcome},
         fabric,
     },
+    replies::{body, error, result},
     sessions::{Found, SdkCredentials},
 };
 use crate::{
@@ -112,7 +112,7 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
         fingerprints: request_body.fingerprints.iter().map(String::as_str).collect(),
     };
     let found = core.session_of(&credentials).map_err(Refusal::of)?;
-    connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
+    connection.connected.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
     host_for(core, connection, request_body, &found, EDGE).await
 }
 
@@ -133,7 +133,7 @@ pub(crate) async fn host_for(
         |refusal: Refusal| Refusal { service: Some(spec.service_id.clone()), identity: Some(spec.identity_id.to_string()), ..refusal };
     let authorize = || -> Result<Grant, Refusal> {
         let presented = PresentedSession { api_session: &found.api_session.id, token: &found.api_session.spec.token };
-        let authorized = core.parts.authorizer.authorize(presented, &found.session, Right::Bind, &connection.router);
+        let authorized = core.context.authorizer.authorize(presented, &found.session, Right::Bind, &connection.router);
         authorized.map_err(unreadable).flatten().map_err(|failure| named(Refusal::of(failure)))
     };
     let grant = authorize()?;
@@ -149,7 +149,7 @@ pub(crate) async fn host_for(
         }
         core.hosted.remove(&known);
     }
-    if core.hosted.count(&connection.router) >= core.parts.routers.max_terminators {
+    if core.hosted.count(&connection.router) >= core.context.routers.max_terminators {
         return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("too many terminators at this router") }));
     }
     let hosted = Arc::new(HostedTerminator {
@@ -227,7 +227,7 @@ pub(crate) async fn count_refusal(core: &Core, refusal: Refusal) {
     let Some(reason) = refusal.failure.reason.text() else { return };
     let service = refusal.service.map(|service| service.to_string());
     let refused = Refused { what: BIND, identity: refusal.identity, address: None, service, reason };
-    core.parts.refusals.note(&core.parts.authorizer.store, refused, core.parts.authorizer.clock.now()).await;
+    core.context.refusals.note(&core.context.authorizer.store, refused, core.context.authorizer.clock.now()).await;
 }
 
 /// Changes cost or precedence of a terminator.

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use tokio::{runtime, sync::oneshot};
 
 use super::{
-    answers::body,
     candidates,
     circuit::Circuit,
     connection::{ConnectionParameters, RouterConnection, RouterKind},
@@ -23,6 +22,7 @@ use super::{
         fabric::{self, DestinationType, FaultSubject, PeerState},
         key,
     },
+    replies::body,
     route::{INVALID_LINK, ROUTE_INVALID_TERMINATOR},
     sessions::Found,
 };
@@ -42,12 +42,12 @@ use crate::{
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &runtime::Handle) -> Result<()> {
-    let record = core.parts.authorizer.store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN)))?;
-    let listener = fabric::Listener {
+    let record = core.context.authorizer.store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN)))?;
+    let listener = fabric::LinkListener {
         address: format!("tls:{address}"),
         protocol: "tls".into(),
         groups: vec!["default".into()],
-        ..fabric::Listener::default()
+        ..fabric::LinkListener::default()
     };
     let version = VersionInfo { version: concat!("v", env!("CARGO_PKG_VERSION")).into(), ..VersionInfo::default() };
     let connection = Arc::new(RouterConnection::new(ConnectionParameters {
@@ -159,8 +159,8 @@ struct ControlChannelRouters {
 impl RemoteRouters for ControlChannelRouters {
     fn is_router(&self, router: &str, leaf: &Certificate) -> bool {
         let Some(core) = self.core.upgrade() else { return false };
-        let now = core.parts.authorizer.clock.now();
-        let is_issued = core.parts.keystore.authority().issued(leaf) && leaf.valid_at(now.seconds());
+        let now = core.context.authorizer.clock.now();
+        let is_issued = core.context.keystore.authority().issued(leaf) && leaf.valid_at(now.seconds());
         let enrolled = link_reports::enrolled(&core, router);
         is_issued && matches!(enrolled, Ok(Some(state)) if state.has_fingerprint(&leaf.fingerprint()))
     }
@@ -220,7 +220,7 @@ impl RemoteRouters for ControlChannelRouters {
 
 /// Routes a circuit from the built-in router to a host at another router.
 async fn establish(core: &Arc<Core>, router: &str, dial: RemoteDial) -> std::result::Result<Answer, Failure> {
-    let found = core.parts.authorizer.store.read(|tx| tx.find(&dial.api_session)).map_err(unreadable)?;
+    let found = core.context.authorizer.store.read(|tx| tx.find(&dial.api_session)).map_err(unreadable)?;
     let api_session = found.ok_or_else(Failure::invalid_session)?;
     let sticky = dial.sticky.map(|terminator| (key::STICKINESS, terminator));
     let peer_data = dial.peer_data.into_iter().chain(sticky).map(|(key, value)| NumberedBytes::new(key, value)).collect();

@@ -52,7 +52,7 @@ impl Candidate {
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Found> {
-    let mut records = core.parts.authorizer.store.read(|tx| tx.linked::<Terminator>("service", service))?;
+    let mut records = core.context.authorizer.store.read(|tx| tx.linked::<Terminator>("service", service))?;
     let is_elsewhere = |record: &Record<Terminator>| record.spec.router != router || router != EdgeRouter::BUILT_IN;
     records.retain(|record| record.spec.identity == instance && is_elsewhere(record));
     let has_terminators = !records.is_empty();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use prost::Message;
 
 use super::{
-    answers::body,
     connection::{RouterConnection, RouterKind},
     core::Core,
     message::{content, edge},
+    replies::body,
 };
 use crate::{
     enrollment::{EnrollmentContext, Issued, Renewing, confirm_router, offer_router, used_by_router},
@@ -24,14 +24,14 @@ fn renewing(connection: &RouterConnection) -> Renewing {
 }
 
 fn context<'c>(core: &'c Core, connection: &RouterConnection) -> EnrollmentContext<'c> {
-    let parts = &core.parts;
+    let context = &core.context;
     EnrollmentContext {
-        store: &parts.authorizer.store,
-        changes: &parts.changes,
-        keystore: &parts.keystore,
-        passwords: &parts.passwords,
-        reserved: &parts.reserved,
-        now: parts.authorizer.clock.now(),
+        store: &context.authorizer.store,
+        changes: &context.changes,
+        keystore: &context.keystore,
+        passwords: &context.passwords,
+        reserved: &context.reserved,
+        now: context.authorizer.clock.now(),
         address: connection.address.map(|address| address.ip()),
     }
 }

@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
-    message::fabric::{Listener, PeerState, PeerStateChange},
+    connected_identities::ConnectedIdentities,
+    message::fabric::{LinkListener, PeerState, PeerStateChange},
     outbox::Outbox,
     paths::Node,
-    presence::Presence,
     tunneler::Tunneler,
 };
 use crate::{entity::RouterInfo, frame::Frame};
@@ -49,11 +49,11 @@ pub(crate) struct RouterConnection {
     pub link: Mutex<RouterInfo>,
     pub outbox: Outbox,
     /// Where it accepts links.
-    listeners: Vec<Listener>,
+    listeners: Vec<LinkListener>,
     /// The cost and the `noTraversal` of its record.
     weight: Mutex<(u16, bool)>,
     /// The identities with an SDK at the router.
-    pub presence: Presence,
+    pub connected: ConnectedIdentities,
     /// The identity and API session with which the router itself dials and hosts services; `None` if it does not.
     pub tunneler: Mutex<Option<Arc<Tunneler>>>,
     /// The tasks that wait for the answer to a question, by the sequence number of the question.
@@ -89,7 +89,7 @@ pub(crate) struct ConnectionParameters {
     pub address: Option<SocketAddr>,
     pub link: RouterInfo,
     /// Where it accepts links.
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<LinkListener>,
     /// The cost and the `noTraversal` of its record.
     pub weight: (u16, bool),
 }
@@ -107,7 +107,7 @@ impl RouterConnection {
             outbox: Outbox::default(),
             listeners,
             weight: Mutex::new(weight),
-            presence: Presence::default(),
+            connected: ConnectedIdentities::default(),
             tunneler: Mutex::new(None),
             inspections: Mutex::default(),
             is_deleted: AtomicBool::new(false),

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The parts of the controller that the control channel uses.
-pub struct Parts {
+pub struct ControlContext {
     pub authorizer: SessionAuthorizer,
     pub changes: Changes,
     pub refusals: Refusals,
@@ -91,7 +91,7 @@ impl Times {
 
 /// The controller's side of all control channels.
 pub(crate) struct Core {
-    pub parts: Parts,
+    pub context: ControlContext,
     pub times: Times,
     pub registry: Registry,
     /// The routers whose last row in the history says that they are connected.
@@ -112,33 +112,33 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(parts: Parts, times: Times) -> Self {
+    pub(crate) fn new(context: ControlContext, times: Times) -> Self {
         Self {
-            records: TerminatorRecords::new(parts.changes.clone()),
-            circuits: Circuits::new(&parts.config),
-            earlier: EarlierCircuits::new(parts.authorizer.clock.now()),
+            records: TerminatorRecords::new(context.changes.clone()),
+            circuits: Circuits::new(&context.config),
+            earlier: EarlierCircuits::new(context.authorizer.clock.now()),
             times,
             registry: Registry::default(),
             noted: Mutex::default(),
             sync: Sync::default(),
             hosted: HostedTerminators::default(),
-            links: Links::new(parts.authorizer.store.online().clone()),
+            links: Links::new(context.authorizer.store.online().clone()),
             paths: Paths::default(),
             measurements: Measurements::default(),
             ids: IdGenerator::default(),
             models_changed: Notify::new(),
             built_in: OnceLock::new(),
-            parts,
+            context,
         }
     }
 
     pub(crate) fn online(&self) -> &Online {
-        self.parts.authorizer.store.online()
+        self.context.authorizer.store.online()
     }
 
     /// The loss of a link at this moment.
     pub(crate) fn loss<'l>(&self, reason: &'l str) -> Loss<'l> {
-        Loss { reason, at: self.parts.authorizer.clock.now() }
+        Loss { reason, at: self.context.authorizer.clock.now() }
     }
 
     /// Sends a message to a router if it is connected. Returns whether it is.
@@ -150,7 +150,7 @@ impl Core {
     /// The cheapest paths from a router, by the router where each ends.
     pub(crate) fn paths_from(&self, router: &str) -> Arc<HashMap<String, Arc<Path>>> {
         self.paths.from(router, || {
-            let edge = |link: super::links::Link| Edge { cost: link.cost(), link: link.id, ends: [link.source, link.destination] };
+            let edge = |link: super::links::ReportedLink| Edge { cost: link.cost(), link: link.id, ends: [link.source, link.destination] };
             Graph::new(self.registry.nodes(), self.links.all().into_iter().map(edge).collect())
         })
     }

@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 use super::{
-    answers::{error, unroute},
     candidates::{self, Candidate, DialTarget},
     circuit::{self, Circuit, NewCircuit},
     connection::RouterConnection,
     core::Core,
     hosted_terminator::HostedTerminator,
     message::{NumberedBytes, content, fabric, key},
+    replies::{error, unroute},
     reroute,
     route::{self, RouteFailure},
     sessions::{Found, SdkCredentials},
@@ -113,7 +113,7 @@ pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
 async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<(), Failure> {
     let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
     let found = core.session_of(&credentials)?;
-    connection.presence.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
+    connection.connected.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
     let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| connection.send(answer(frame, circuit, opened));
     let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
     dial(core, found, &request).await
@@ -143,7 +143,7 @@ pub(crate) async fn dial(core: &Arc<Core>, found: Found, request: &DialRequest<'
 
 async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<(), Failure> {
     let presented = PresentedSession { api_session: &circuit.api_session, token: &circuit.token };
-    let authorized = core.parts.authorizer.authorize(presented, &circuit.session, Right::Dial, &circuit.router).map_err(unreadable)?;
+    let authorized = core.context.authorizer.authorize(presented, &circuit.session, Right::Dial, &circuit.router).map_err(unreadable)?;
     let grant = match authorized {
         Ok(grant) => grant,
         Err(failure) => {
@@ -246,7 +246,7 @@ fn accept(
     }
     let host = candidate.host.as_deref();
     let opened = DialAnswer { address, peer_data: &peer_data, tags: tags(circuit, host) };
-    let (since, terminator) = (core.parts.authorizer.clock.now(), candidate.record.id.clone());
+    let (since, terminator) = (core.context.authorizer.clock.now(), candidate.record.id.clone());
     let end = circuit::Established { since, terminator, host: candidate.host.clone() };
     if !core.circuits.establish(circuit, end, || (request.answer)(circuit, &opened)) {
         return Err(Failure::access_denied("the circuit has ended in the meantime"));
@@ -298,5 +298,5 @@ async fn count_refusal(core: &Core, circuit: &Circuit, failure: &Failure) {
     let Some(reason) = failure.reason.text() else { return };
     let (identity, service) = (Some(circuit.client.to_string()), Some(circuit.service.to_string()));
     let refused = Refused { what: DIAL, identity, address: None, service, reason };
-    core.parts.refusals.note(&core.parts.authorizer.store, refused, core.parts.authorizer.clock.now()).await;
+    core.context.refusals.note(&core.context.authorizer.store, refused, core.context.authorizer.clock.now()).await;
 }

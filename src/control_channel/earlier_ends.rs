@@ -5,10 +5,10 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
-    answers::api_sessions_removed,
     connection::RouterConnection,
     core::Core,
     earlier_circuits::Ended,
+    replies::api_sessions_removed,
     sync_queue::{CHUNK, Notice},
 };
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) async fn end(core: Arc<Core>, connection: Arc<RouterConnection>) {
 /// The ids of the API sessions that are meant and still exist, with their tokens. Routers are told elsewhere of those that have ended.
 fn affected(core: &Core, ended: &[Ended]) -> Result<Vec<(String, String)>> {
     let mut found: HashMap<String, String> = HashMap::new();
-    core.parts.authorizer.store.read(|tx| {
+    core.context.authorizer.store.read(|tx| {
         for ended in ended {
             match ended {
                 Ended::Of(id) if found.contains_key(id.as_str()) => {}

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{
-    answers::{body, unroute},
     circuit::Circuit,
     connection::RouterConnection,
     core::Core,
     link_reports,
     message::fabric::{self, FaultSubject},
+    replies::{body, unroute},
     reroute,
 };
 use crate::{entity::TypedLookup, frame::Frame};
@@ -63,7 +63,7 @@ pub(crate) fn confirm(core: &Core, connection: &RouterConnection, frame: &Frame)
             continue;
         };
         let idle = report.idle_times.iter().find(|entry| entry.key.as_ref() == Some(id)).and_then(|entry| entry.value);
-        let service = core.parts.authorizer.store.read(|tx| tx.find(&circuit.service)).ok().flatten();
+        let service = core.context.authorizer.store.read(|tx| tx.find(&circuit.service)).ok().flatten();
         let max_idle = service.map_or(0, |service| service.spec.max_idle_time_millis);
         if max_idle > 0 && idle.is_some_and(|idle| idle / NANOS_PER_MILLI > max_idle) {
             core.end_circuit(&circuit, true, "it was idle for too long");

@@ -9,7 +9,6 @@ use tokio::{
 };
 
 use super::{
-    answers::unroute,
     bind::{VALIDATION_CHUNK, validation},
     certificates,
     connection::{ConnectionParameters, RouterConnection, RouterKind},
@@ -18,6 +17,7 @@ use super::{
     message::{content, edge, fabric, key},
     public_keys,
     receive::Receiver,
+    replies::unroute,
 };
 use crate::{
     built_in_router::{Peer, read_hello},
@@ -128,7 +128,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
         router: known.id.clone(),
         kind: known.kind,
         address: peer.address,
-        link: RouterInfo { since: Some(core.parts.authorizer.clock.now()), ..link(known.kind, version, &listeners) },
+        link: RouterInfo { since: Some(core.context.authorizer.clock.now()), ..link(known.kind, version, &listeners) },
         listeners,
         weight: known.weight,
     };
@@ -140,7 +140,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
     let still = identify(core, hello, &leaf);
     if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
         connection.close();
-        core.registry.remove(&connection, core.online(), core.parts.authorizer.clock.now());
+        core.registry.remove(&connection, core.online(), core.context.authorizer.clock.now());
         return Err("the router has been changed meanwhile");
     }
     if known.has_two {
@@ -160,9 +160,9 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
 
 /// The router that a certificate belongs to; the inner error is why it belongs to none.
 fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
-    let parts = &core.parts;
-    let now = parts.authorizer.clock.now();
-    if !parts.keystore.authority().issued(leaf) {
+    let context = &core.context;
+    let now = context.authorizer.clock.now();
+    if !context.keystore.authority().issued(leaf) {
         return Ok(Err("the client certificate was not issued by this controller"));
     }
     if !leaf.valid_at(now.seconds()) {
@@ -172,7 +172,7 @@ fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::resul
         return Ok(Err("the id of a router must be UTF-8"));
     };
     let known = |kind, is_disabled, weight| IdentifiedRouter { id: name.to_owned(), kind, is_disabled, weight, has_two: false };
-    let found = parts.authorizer.store.read(|tx| {
+    let found = context.authorizer.store.read(|tx| {
         if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(name))?.filter(|router| !router.is_built_in()) {
             let EdgeRouter { cost, no_traversal, disabled, .. } = router.spec;
             return Ok(Some((known(RouterKind::Edge, disabled, (cost, no_traversal)), router.state)));
@@ -201,14 +201,14 @@ fn version(text: &str) -> VersionInfo {
 }
 
 /// The link shown on the record of a router that has just said hello.
-fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::Listener]) -> RouterInfo {
+fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::LinkListener]) -> RouterInfo {
     let sync_status = if kind == RouterKind::Edge { "SYNC_NEW" } else { "SYNC_UNKNOWN" };
     let listeners = listeners.iter().map(|listener| (listener.address.clone(), listener.protocol.clone())).collect();
     RouterInfo { sync_status: sync_status.into(), version, listeners, ..RouterInfo::default() }
 }
 
 /// Where a router accepts links. Other routers get this list, whose length is bounded by the length of a hello.
-fn listeners(hello: &Frame) -> Vec<fabric::Listener> {
+fn listeners(hello: &Frame) -> Vec<fabric::LinkListener> {
     let key = if hello.header(common_key::IS_GROUPED).is_some() { key::HELLO_LISTENERS_V2 } else { key::HELLO_LISTENERS };
     let listeners = hello.header(key).and_then(|listeners| fabric::Listeners::decode(listeners).ok());
     listeners.unwrap_or_default().listeners
@@ -285,7 +285,7 @@ async fn run(
     connection.close();
     writing.abort();
     drop(writing.await);
-    connection.presence.close(core.online());
+    connection.connected.close(core.online());
     tracing::info!(router = %connection.router, address = ?connection.address, reason, "router disconnected");
     tokio::spawn(async move { core.left(&connection, &reason).await });
 }
@@ -301,7 +301,7 @@ async fn send_heartbeats(core: &Core, connection: &Arc<RouterConnection>) {
         }
         let clock = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
-        connection.presence.expire(core.online());
+        connection.connected.expire(core.online());
         public_keys::send(core, connection);
         data_model::keep_open(core, connection);
     }

@@ -5,11 +5,11 @@ use std::{collections::HashSet, sync::Arc};
 use prost::Message;
 
 use super::{
-    answers::{body, result},
     connection::RouterConnection,
     core::Core,
-    links::{Link, Reported},
+    links::{Reported, ReportedLink},
     message::{content, fabric, fabric::FaultSubject},
+    replies::{body, result},
     reroute,
 };
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
     }
     for link in report.links.into_iter().take(MAX_LINKS) {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
-        match core.links.report(&connection.router, link, core.parts.authorizer.clock.now()) {
+        match core.links.report(&connection.router, link, core.context.authorizer.clock.now()) {
             Reported::Added => {
                 tracing::info!(link = id, source = %connection.router, destination, "link added");
                 core.paths.changed();
@@ -49,7 +49,7 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
 /// not know it yet: closing the link would cost five seconds, until it is dialled again. The built-in router reports only losses.
 pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
     let is_of_route = fault.subject() == FaultSubject::Link && fault.iteration == 0 && connection.router != EdgeRouter::BUILT_IN;
-    let is_new_here = |link: Link| link.destination == connection.router && link.is_new();
+    let is_new_here = |link: ReportedLink| link.destination == connection.router && link.is_new();
     if is_of_route && core.links.find(&fault.id).is_some_and(is_new_here) {
         return tracing::debug!(router = %connection.router, link = fault.id, "a router does not know a new link yet");
     }
@@ -60,13 +60,13 @@ pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabr
 }
 
 /// Tells a router that a link is no longer used.
-pub(crate) fn send_link_fault(core: &Core, router: &str, link: &Link) {
+pub(crate) fn send_link_fault(core: &Core, router: &str, link: &ReportedLink) {
     let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.id.clone(), iteration: link.iteration };
     core.send(router, Builder::new(content::FAULT).body(&fault.encode_to_vec()));
 }
 
 /// Moves the circuits of a link that was removed.
-pub(crate) fn gone(core: &Arc<Core>, link: &Link, reason: &str) {
+pub(crate) fn gone(core: &Arc<Core>, link: &ReportedLink, reason: &str) {
     tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
     core.paths.changed();
     reroute::begin(core, core.circuits.of_link(&link.id), reason);
@@ -89,7 +89,7 @@ pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Fr
 
 /// The certificates of a router; `None` if it may not connect.
 pub(crate) fn enrolled(core: &Core, id: &str) -> Result<Option<State>> {
-    core.parts.authorizer.store.read(|tx| {
+    core.context.authorizer.store.read(|tx| {
         let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state));
         let found: Option<(bool, State)> = match edge {
             Some(edge) => Some(edge),

@@ -21,7 +21,7 @@ pub(crate) const STATIC_COST: u32 = 1;
 
 /// A link between two routers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct ReportedLink {
     pub id: String,
     /// The router that has dialled it.
     pub source: String,
@@ -39,7 +39,7 @@ pub(crate) struct Link {
     counted: [[Option<u64>; 2]; 2],
 }
 
-impl Link {
+impl ReportedLink {
     /// The cost in a path: the latencies in whole milliseconds and [`STATIC_COST`].
     pub(crate) fn cost(&self) -> u32 {
         let millis = self.measured.map(|latency| u32::try_from(latency.unwrap_or(UNMEASURED).as_millis()).unwrap_or(u32::MAX));
@@ -85,7 +85,7 @@ pub(crate) struct Loss<'l> {
 
 /// All links. They are also published in [`Online`].
 pub(crate) struct Links {
-    links: Mutex<HashMap<String, Link>>,
+    links: Mutex<HashMap<String, ReportedLink>>,
     online: Online,
 }
 
@@ -111,35 +111,44 @@ impl Links {
             None => {}
         }
         let (source, measured, counted) = (source.to_owned(), [None; 2], [[None; 2]; 2]);
-        let link =
-            Link { id: id.clone(), source, destination, protocol, iteration, since: now, reported: Instant::now(), measured, counted };
+        let link = ReportedLink {
+            id: id.clone(),
+            source,
+            destination,
+            protocol,
+            iteration,
+            since: now,
+            reported: Instant::now(),
+            measured,
+            counted,
+        };
         self.online.link_opened(&id, [link.source.clone(), link.destination.clone()]);
         links.insert(id, link);
         Reported::Added
     }
 
     /// Removes a link that a router at one of its ends has lost. A report about an older iteration is ignored.
-    pub(crate) fn remove(&self, id: &str, router: &str, iteration: u32, loss: Loss<'_>) -> Option<Link> {
+    pub(crate) fn remove(&self, id: &str, router: &str, iteration: u32, loss: Loss<'_>) -> Option<ReportedLink> {
         let mut links = self.links.lock();
-        let is_older = |link: &Link| iteration != 0 && link.iteration != 0 && iteration < link.iteration;
+        let is_older = |link: &ReportedLink| iteration != 0 && link.iteration != 0 && iteration < link.iteration;
         links.get(id).filter(|link| link.has_end(router) && !is_older(link))?;
         self.online.link_lost(id, loss.reason, loss.at);
         links.remove(id)
     }
 
     /// Removes the links that a router has dialled, except those with these ids.
-    pub(crate) fn remove_dialled(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<Link> {
+    pub(crate) fn remove_dialled(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<ReportedLink> {
         self.extract(loss, |link| link.source == source && !except.contains(link.id.as_str()))
     }
 
     /// Removes the links of a router.
-    pub(crate) fn remove_all_of(&self, router: &str, loss: Loss<'_>) -> Vec<Link> {
+    pub(crate) fn remove_all_of(&self, router: &str, loss: Loss<'_>) -> Vec<ReportedLink> {
         self.extract(loss, |link| link.has_end(router))
     }
 
-    fn extract(&self, loss: Loss<'_>, is_lost: impl Fn(&Link) -> bool) -> Vec<Link> {
+    fn extract(&self, loss: Loss<'_>, is_lost: impl Fn(&ReportedLink) -> bool) -> Vec<ReportedLink> {
         let mut links = self.links.lock();
-        let lost: Vec<Link> = links.extract_if(|_, link| is_lost(link)).map(|(_, link)| link).collect();
+        let lost: Vec<ReportedLink> = links.extract_if(|_, link| is_lost(link)).map(|(_, link)| link).collect();
         lost.iter().for_each(|link| self.online.link_lost(&link.id, loss.reason, loss.at));
         lost
     }
@@ -164,14 +173,14 @@ impl Links {
 
     /// The cost of a link; `None` if it does not exist.
     pub(crate) fn cost(&self, id: &str) -> Option<u32> {
-        self.links.lock().get(id).map(Link::cost)
+        self.links.lock().get(id).map(ReportedLink::cost)
     }
 
-    pub(crate) fn find(&self, id: &str) -> Option<Link> {
+    pub(crate) fn find(&self, id: &str) -> Option<ReportedLink> {
         self.links.lock().get(id).cloned()
     }
 
-    pub(crate) fn all(&self) -> Vec<Link> {
+    pub(crate) fn all(&self) -> Vec<ReportedLink> {
         self.links.lock().values().cloned().collect()
     }
 }

@@ -11,20 +11,19 @@
 //! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input
 //! is bounded in bytes and cannot make a task panic. Both identities of a listed circuit have the right to it at present.
 
-mod absence;
-mod answers;
 mod bind;
 mod built_in;
 mod candidates;
 mod certificates;
 mod circuit;
+mod connected_identities;
 mod connection;
 mod core;
 mod data_model;
 mod dial;
+mod disconnected_routers;
 mod earlier_circuits;
 mod earlier_ends;
-mod ends;
 mod fault;
 mod hello;
 mod hosted_terminator;
@@ -37,10 +36,10 @@ mod metrics_reports;
 mod outbox;
 mod owner_index;
 mod paths;
-mod presence;
 mod public_keys;
 mod receive;
 mod registry;
+mod replies;
 mod reroute;
 mod review;
 mod route;
@@ -48,6 +47,7 @@ mod router_history;
 mod sessions;
 mod sync;
 mod sync_queue;
+mod termination;
 mod tunnel;
 mod tunnel_services;
 mod tunnel_v2;
@@ -65,7 +65,7 @@ use tokio::{
     runtime::{self, Runtime},
 };
 
-pub(crate) use self::core::Parts;
+pub(crate) use self::core::ControlContext;
 use self::core::Times;
 pub(crate) use self::measurements::RouterTraffic;
 use self::{circuit::Circuit, core::Core, inspect::Inspection};
@@ -97,10 +97,10 @@ impl Control {
     ///
     /// # Errors
     /// The store cannot be read or written, or the system provides no threads.
-    pub fn start(parts: Parts, feed: &CommitFeed) -> crate::error::Result<Self> {
-        let times = Times::of(&parts.routers);
-        let core = Arc::new(Core::new(parts, times));
-        ends::clear(&core)?;
+    pub fn start(context: ControlContext, feed: &CommitFeed) -> crate::error::Result<Self> {
+        let times = Times::of(&context.routers);
+        let core = Arc::new(Core::new(context, times));
+        termination::clear(&core)?;
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the control channel: {e}")))?;
         let handle = runtime.handle().clone();
         let reviews = Arc::<PendingReviews>::default();
@@ -111,7 +111,7 @@ impl Control {
         handle.spawn(data_model::run(core.clone()));
         let removing = core.clone();
         handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
-        handle.spawn(ends::reduce_failures(core.clone()));
+        handle.spawn(termination::reduce_failures(core.clone()));
         handle.spawn(reroute::improve_paths(core.clone()));
         Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle })))
     }
@@ -243,7 +243,7 @@ fn shown_circuit(core: &Core, circuit: &Circuit) -> Option<CircuitInfo> {
     Some(info)
 }
 
-fn shown(core: &Core, link: links::Link) -> LinkInfo {
+fn shown(core: &Core, link: links::ReportedLink) -> LinkInfo {
     let sent_bytes = link.sent_bytes();
     LinkInfo {
         is_usable: core.is_connected(&link.source) && core.is_connected(&link.destination),

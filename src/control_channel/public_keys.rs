@@ -58,7 +58,7 @@ pub(crate) fn events(core: &Core) -> Result<Vec<Event>> {
 }
 
 fn all(core: &Core) -> Result<Vec<PublicKey>> {
-    let keystore = &core.parts.keystore;
+    let keystore = &core.context.keystore;
     let certificates = keystore.certificates();
     // The leaf that listeners serve is the last one.
     let leaf = certificates.last().map(|(_, leaf)| leaf.der().to_vec()).unwrap_or_default();
@@ -66,7 +66,7 @@ fn all(core: &Core) -> Result<Vec<PublicKey>> {
         keystore.signer().public_keys().map(|key| public_key(key.kid.clone(), leaf.clone(), &[KeyUsage::JwtValidation])).collect();
     let is_authority = |role: Role| !matches!(role, Role::Server | Role::External);
     keys.extend(certificates.iter().filter(|(role, _)| is_authority(*role)).map(|(_, ca)| of_authority(ca)));
-    core.parts.authorizer.store.read(|tx| {
+    core.context.authorizer.store.read(|tx| {
         tx.each_readable::<Ca>(|ca| {
             if ca.state.is_verified && keys.len() < MAX_AUTHORITIES {
                 keys.extend(ca.spec.certificates().unwrap_or_default().iter().map(of_authority));

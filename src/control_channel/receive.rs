@@ -5,13 +5,14 @@ use std::sync::{Arc, atomic::Ordering};
 use tokio::io::AsyncRead;
 
 use super::{
-    answers::{body, result},
     bind, certificates,
     connection::RouterConnection,
     core::Core,
     dial, fault, inspect, link_reports,
     message::{content, edge, key},
-    metrics_reports, public_keys, sync, tunnel, tunnel_v2,
+    metrics_reports, public_keys,
+    replies::{body, result},
+    sync, tunnel, tunnel_v2,
 };
 use crate::{
     built_in_router::{Stop, read_message},

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{circuit::Circuit, core::Core, data_model, ends, hosted_terminator::HostedTerminator, sync};
+use super::{circuit::Circuit, core::Core, data_model, hosted_terminator::HostedTerminator, sync, termination};
 use crate::{
     access::Right,
     built_in_router::{Failure, PendingReviews, PendingSet, PresentedSession, ReviewTrigger},
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Records what a committed change affects. Runs on the writer's thread.
 pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
-    ends::follow(core, event);
+    termination::follow(core, event);
     sync::on_commit(core, event);
     data_model::on_commit(core, event);
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
@@ -161,7 +161,7 @@ impl Review<'_> {
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let authorizer = &self.core.parts.authorizer;
+        let authorizer = &self.core.context.authorizer;
         let (found, caller) = authorizer.store.read(|tx| Ok((tx.find(session)?, tx.find(api_session)?)))?;
         let problem = match (found, caller) {
             (Some(session), Some(_)) => {

@@ -9,11 +9,11 @@ use tokio::{
 };
 
 use super::{
-    answers::unroute,
     circuit::Circuit,
     core::Core,
     message::{TextEntry, content, fabric, fabric::DestinationType, key},
     paths::Path,
+    replies::unroute,
 };
 use crate::{
     built_in_router::Failure,

@@ -29,7 +29,7 @@ impl Core {
 
     /// Writes a row about a router that has disconnected, if it is not back soon.
     pub(crate) async fn note_disconnected(self: &Arc<Self>, connection: &Arc<RouterConnection>, reason: &str) {
-        let at = self.parts.authorizer.clock.now();
+        let at = self.context.authorizer.clock.now();
         sleep(self.times.disconnected).await;
         if self.registry.find(&connection.router).is_some() || !self.noted.lock().remove(&connection.router) {
             return;
@@ -41,7 +41,7 @@ impl Core {
 
 async fn note(core: Arc<Core>, connection: Arc<RouterConnection>, action: Action, after: Map<String, Json>) {
     let write = move |tx: &Tx<'_>| append_row(tx, &connection, action, after);
-    if let Err(error) = core.parts.authorizer.store.write(write).await {
+    if let Err(error) = core.context.authorizer.store.write(write).await {
         tracing::warn!(%error, "the connection of a router could not be written into the history");
     }
 }

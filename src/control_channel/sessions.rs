@@ -34,7 +34,7 @@ impl Core {
     /// # Errors
     /// There is none, or the store cannot be read.
     pub(crate) fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<Found, Failure> {
-        let found = self.parts.authorizer.store.read(|tx| self.find_session(tx, credentials)).map_err(unreadable)?;
+        let found = self.context.authorizer.store.read(|tx| self.find_session(tx, credentials)).map_err(unreadable)?;
         found.ok_or_else(Failure::invalid_session)
     }
 
@@ -56,7 +56,7 @@ impl Core {
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn ended_sessions(&self, asked: Vec<String>) -> Result<Vec<String>> {
-        self.parts.authorizer.store.read(|tx| {
+        self.context.authorizer.store.read(|tx| {
             let mut ended = Vec::new();
             for text in asked {
                 let id = claimed_id(&text).unwrap_or(text);

@@ -13,11 +13,11 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{
-    answers::{api_sessions_removed, body},
     connection::RouterConnection,
     core::Core,
     earlier_ends,
     message::{content, edge, key},
+    replies::{api_sessions_removed, body},
     sync_queue::{CHUNK, Notice},
 };
 use crate::{
@@ -60,7 +60,7 @@ pub(crate) fn on_commit(core: &Core, event: &Event) {
     match event.of::<ApiSession>() {
         Some((None, Some(new))) => sync.record(Notice::Added(new.id.clone())),
         Some((Some(old), None)) => {
-            core.registry.each(|connection| connection.presence.ended(&old.id, core.online()));
+            core.registry.each(|connection| connection.connected.ended(&old.id, core.online()));
             sync.record(Notice::ApiSessionRemoved(old.spec.token.clone()));
         }
         Some((Some(old), Some(new))) if old.spec.is_mfa_complete != new.spec.is_mfa_complete => sync.record(Notice::Added(new.id.clone())),
@@ -142,7 +142,7 @@ fn send(follower: &Follower, message: &Frame) {
 fn added_again(core: &Core, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
     let mut messages = Vec::new();
     for some in ids.chunks(CHUNK) {
-        let sessions = core.parts.authorizer.store.read(|tx| {
+        let sessions = core.context.authorizer.store.read(|tx| {
             let encoded = some.iter().map(|id| tx.find(id)?.map_or(Ok(None), |session| encoded(tx, &session)));
             encoded.filter_map(Result::transpose).collect::<Result<Vec<_>>>()
         })?;
@@ -154,7 +154,7 @@ fn added_again(core: &Core, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
 }
 
 fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
-    let store = &core.parts.authorizer.store;
+    let store = &core.context.authorizer.store;
     let updated = |sessions: Vec<edge::ApiSession>| {
         let body = edge::ApiSessionUpdated { api_sessions: sessions }.encode_to_vec();
         vec![Builder::new(content::API_SESSION_UPDATED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, "").body(&body)]
@@ -245,7 +245,7 @@ async fn send_full_state(core: &Arc<Core>, connection: &Arc<RouterConnection>, n
 /// Encodes all API sessions; stops early if nobody receives them.
 fn read_full_state(core: &Core, sender: &mpsc::Sender<Frame>) -> Result<()> {
     let (id, mut sequence, mut part) = (core.sync.id(), 0, Vec::with_capacity(CHUNK));
-    core.parts.authorizer.store.read(|tx| {
+    core.context.authorizer.store.read(|tx| {
         tx.each_readable::<ApiSession>(|session| {
             if sender.is_closed() || tx.find_readable(&session.id)?.is_none() {
                 return Ok(());
@@ -267,11 +267,11 @@ fn read_full_state(core: &Core, sender: &mpsc::Sender<Frame>) -> Result<()> {
 /// Marks API sessions in use at a router as active, and reports those that have ended.
 pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(report) = body::<edge::ApiSessionHeartbeat>(connection, frame) else { return };
-    let authorizer = &core.parts.authorizer;
+    let authorizer = &core.context.authorizer;
     let now = authorizer.clock.now();
     let is_unknown = |token: &String| match authorizer.sessions.resolve(&authorizer.store, token, now) {
         Ok(Some(caller)) => {
-            connection.presence.seen(&caller.session.id, &caller.identity.id, core.online());
+            connection.connected.seen(&caller.session.id, &caller.identity.id, core.online());
             false
         }
         Ok(None) => true,
@@ -286,12 +286,12 @@ pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: 
 /// Takes a report of the identities whose SDKs are connected. Those that may not use the router are ignored.
 pub(crate) fn connect_events(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(report) = body::<edge::ConnectEvents>(connection, frame) else { return };
-    let identities = core.parts.authorizer.access.ask(|engine| {
+    let identities = core.context.authorizer.access.ask(|engine| {
         let may = |event: &edge::ConnectEvent| engine.edge_routers_of_identity(&event.identity_id).contains(&connection.router);
         let events = report.events.into_iter().filter(|event| !event.is_connected || may(event));
         events.map(|event| (event.identity_id, event.is_connected)).collect()
     });
-    connection.presence.report(identities, report.full_state, core.online());
+    connection.connected.report(identities, report.full_state, core.online());
 }
 
 /// Reports to a router that was disconnected which of its sessions have ended.

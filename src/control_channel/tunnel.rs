@@ -6,13 +6,13 @@ use prost::Message;
 use tokio::time::sleep;
 
 use super::{
-    answers::{body, error},
     bind,
     circuit::Circuit,
     connection::RouterConnection,
     core::Core,
     dial::{self, DialAnswer, DialRequest},
     message::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
+    replies::{body, error},
     sessions::Found,
     tunnel_services,
     tunneler::Tunneler,
@@ -73,14 +73,14 @@ pub(crate) fn open(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
     let (at, of) = (core.clone(), connection.clone());
     answer(core, connection, frame, content::TUNNEL_API_SESSION_RESPONSE, async move {
         let (identity, api_session) = session_of_router(&at, &of, &asked).await?;
-        let config_types = at.parts.authorizer.store.read(|tx| {
+        let config_types = at.context.authorizer.store.read(|tx| {
             let wanted = asked.config_types.iter().take(MAX_CONFIG_TYPES);
             let found = wanted.map(|name| Ok(tx.find_named::<ConfigType>(name)?.map(|found| found.id)));
             Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
         });
         let config_types = config_types.map_err(unreadable)?;
         let opened = opened(&at, &identity, &api_session);
-        of.presence.seen(&api_session.id, &identity.id, at.online());
+        of.connected.seen(&api_session.id, &identity.id, at.online());
         *of.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types }));
         Ok(opened)
     });
@@ -91,7 +91,7 @@ async fn session_of_router(
     connection: &RouterConnection,
     asked: &tunnel::CreateApiSession,
 ) -> Answer<(Record<Identity>, Record<ApiSession>)> {
-    let (authorizer, router) = (&core.parts.authorizer, connection.router.as_str());
+    let (authorizer, router) = (&core.context.authorizer, connection.router.as_str());
     let (id, now) = (Id::<Identity>::from_text(router), authorizer.clock.now());
     let found = authorizer.store.read(|tx| {
         let is_enabled = tx.find(&Id::<EdgeRouter>::from_text(router))?.is_some_and(|router| router.spec.is_tunneler_enabled);
@@ -131,7 +131,7 @@ async fn session_of_router(
         config_types: asked.config_types.iter().take(MAX_CONFIG_TYPES).cloned().collect(),
         address: connection.address.map(|address| address.ip().to_string()).unwrap_or_default(),
     };
-    let caller = login::open_for_router(&core.parts.changes, id, info, place).await.map_err(refused)?;
+    let caller = login::open_for_router(&core.context.changes, id, info, place).await.map_err(refused)?;
     Ok((caller.identity, caller.session))
 }
 
@@ -143,7 +143,8 @@ fn opened(core: &Core, identity: &Record<Identity>, session: &Record<ApiSession>
         session_id: session.id.to_string(),
         token: session.spec.token.clone(),
         // A little earlier than the session ends.
-        refresh_interval_seconds: u32::try_from(core.parts.authorizer.sessions.timeout().as_secs().saturating_sub(10)).unwrap_or(u32::MAX),
+        refresh_interval_seconds: u32::try_from(core.context.authorizer.sessions.timeout().as_secs().saturating_sub(10))
+            .unwrap_or(u32::MAX),
         identity_id: identity.id.to_string(),
         identity_name: name.clone(),
         default_hosting_precedence: number(*default_hosting_precedence),
@@ -198,7 +199,7 @@ pub(crate) async fn ensure_open(core: &Core, connection: &RouterConnection) -> A
         return Ok(());
     }
     let (identity, api_session) = session_of_router(core, connection, &tunnel::CreateApiSession::default()).await?;
-    connection.presence.seen(&api_session.id, &identity.id, core.online());
+    connection.connected.seen(&api_session.id, &identity.id, core.online());
     *connection.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types: Vec::new() }));
     Ok(())
 }
@@ -217,11 +218,11 @@ pub(crate) fn take_ended(core: &Core, connection: &RouterConnection) -> bool {
 }
 
 fn is_valid(core: &Core, connection: &RouterConnection, tunneler: &Tunneler) -> bool {
-    let authorizer = &core.parts.authorizer;
+    let authorizer = &core.context.authorizer;
     let is_valid =
         matches!(authorizer.sessions.resolve(&authorizer.store, &tunneler.api_session.spec.token, authorizer.clock.now()), Ok(Some(_)));
     if is_valid {
-        connection.presence.seen(&tunneler.api_session.id, &tunneler.identity, core.online());
+        connection.connected.seen(&tunneler.api_session.id, &tunneler.identity, core.online());
     }
     is_valid
 }
@@ -232,7 +233,7 @@ fn is_valid(core: &Core, connection: &RouterConnection, tunneler: &Tunneler) -> 
 /// The router has no right to the service.
 pub(crate) async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<Found> {
     let tunneler = connection.tunneler.lock().clone().ok_or_else(Failure::invalid_api_session)?;
-    let authorizer = &core.parts.authorizer;
+    let authorizer = &core.context.authorizer;
     let api_session = tunneler.api_session.clone();
     let policy_type = if right == Right::Dial { PolicyType::Dial } else { PolicyType::Bind };
     let found = authorizer.store.read(|tx| {
@@ -260,11 +261,11 @@ pub(crate) async fn session(core: &Core, connection: &RouterConnection, service:
         service_policies,
     };
     let refused = |error: Error| Failure::internal(format!("no session can be opened: {error}"));
-    session.token = core.parts.changes.session_token(&id, &session, authorizer.clock.now()).map_err(refused)?;
+    session.token = core.context.changes.session_token(&id, &session, authorizer.clock.now()).map_err(refused)?;
     let place = authorizer.sessions.admit_service(&tunneler.identity).map_err(refused)?;
     // The slot is released when the session counts itself.
     let open = move |change: &Change<'_, '_>| change.insert(Record::new(id, change.now(), session)).map(|record| (record, place));
-    let (session, _) = core.parts.changes.run(open).await.map_err(refused)?;
+    let (session, _) = core.context.changes.run(open).await.map_err(refused)?;
     Ok(Found { session, api_session })
 }
 

@@ -17,7 +17,7 @@ use crate::{
 
 /// The ids of the services that an identity may use, each with the names of its rights.
 pub(crate) fn held(core: &Core, identity: &str) -> Vec<(String, Vec<String>)> {
-    core.parts.authorizer.access.ask(|engine| {
+    core.context.authorizer.access.ask(|engine| {
         let rights = engine.rights(identity);
         let held = |row: &u32| {
             let words = [(Right::Bind, "Bind"), (Right::Dial, "Dial")].into_iter().filter(|(right, _)| rights.to(*right).contains(*row));
@@ -32,7 +32,7 @@ pub(crate) fn held(core: &Core, identity: &str) -> Vec<(String, Vec<String>)> {
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn list(core: &Core, tunneler: &Tunneler) -> Result<tunnel::ServicesList> {
-    let authorizer = &core.parts.authorizer;
+    let authorizer = &core.context.authorizer;
     let held = held(core, tunneler.identity.as_str());
     let services = authorizer.store.read(|tx| {
         let configs = Configs::of(tx, tunneler)?;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use prost::Message;
 
 use super::{
-    answers::body,
     bind::{self, MAX_ID, Refusal},
     connection::RouterConnection,
     core::Core,
@@ -15,6 +14,7 @@ use super::{
         edge::{self, CreateTerminatorResult as Outcome},
         tunnel,
     },
+    replies::body,
     sessions::Found,
     tunnel::{self as requests, BINDING, DialForm},
 };
@@ -53,7 +53,7 @@ fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text
 }
 
 async fn create(core: &Core, connection: &RouterConnection, asked: &tunnel::CreateTerminatorV2) -> Result<(), Refusal> {
-    let service = core.parts.authorizer.store.read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
+    let service = core.context.authorizer.store.read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
     let service = service.map_err(unreadable).and_then(|found| found.ok_or_else(Failure::no_service)).map_err(Refusal::of)?;
     let found = session(core, connection, &service.spec.name, Right::Bind).await.map_err(Refusal::of)?;
     let wanted = edge::CreateTerminator {

@@ -1,4 +1,4 @@
-//! The handles that the parts of a controller share, and the functions that make those parts.
+//! The handles that the context of a controller share, and the functions that make those parts.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ use crate::{
     store::Store,
 };
 
-/// Handles that are cloned into the parts.
+/// Handles that are cloned into the context.
 pub(super) struct Core {
     pub config: Arc<Config>,
     pub clock: Clock,
@@ -142,7 +142,7 @@ impl Core {
             sessions: self.followers.sessions.clone(),
             clock: self.clock.clone(),
         };
-        let parts = control_channel::Parts {
+        let context = control_channel::ControlContext {
             authorizer,
             changes: self.changes.clone(),
             refusals: self.refusals.clone(),
@@ -152,7 +152,7 @@ impl Core {
             passwords: self.passwords.clone(),
             reserved: self.reserved.clone(),
         };
-        Ok(Control::start(parts, &self.followers.control_feed)?)
+        Ok(Control::start(context, &self.followers.control_feed)?)
     }
 
     /// Starts the built-in router, if it is enabled.
@@ -160,7 +160,7 @@ impl Core {
     /// # Errors
     /// The file cannot be read or written, or no thread can be started.
     pub(super) fn start_router(&self) -> Result<built_in_router::Router, NotStarted> {
-        let parts = || built_in_router::Parts {
+        let context = || built_in_router::RouterContext {
             id: Id::from_text(EdgeRouter::BUILT_IN),
             store: self.store.clone(),
             changes: self.changes.clone(),
@@ -171,7 +171,7 @@ impl Core {
             clock: self.clock.clone(),
             config: self.config.router.clone(),
         };
-        Ok(routers::start(&self.config, &self.followers.feed, parts)?)
+        Ok(routers::start(&self.config, &self.followers.feed, context)?)
     }
 
     /// The components that the gauges of the metrics are read from.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
 use crate::{
-    built_in_router::{Parts, Peer, Router},
+    built_in_router::{Peer, Router, RouterContext},
     config::{Address, Config},
     control_channel::Control,
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
@@ -42,8 +42,8 @@ pub(crate) fn follow(store: &OpenStore, address: &Address) -> Result<()> {
 ///
 /// # Errors
 /// The file cannot be read or written, or no thread can be started.
-pub(crate) fn start(config: &Config, feed: &CommitFeed, parts: impl FnOnce() -> Parts) -> Result<Router> {
-    if config.router.enabled { Router::start(parts(), feed) } else { Ok(Router::default()) }
+pub(crate) fn start(config: &Config, feed: &CommitFeed, context: impl FnOnce() -> RouterContext) -> Result<Router> {
+    if config.router.enabled { Router::start(context(), feed) } else { Ok(Router::default()) }
 }
 
 /// The function to which the listener passes connections for the router, if it is enabled.

@@ -116,7 +116,7 @@ fn evidence(tx: &Read<'_>, posture: Option<&Posture>, case: &Case<'_>) -> Result
     let known = posture.map(|posture| posture.evidence(identity.id.as_str(), session));
     let mut known = known.unwrap_or_else(|| Evidence::none(CalendarTime::at(tx.now())));
     if session.is_none() && mfa::is_enrolled(tx, &identity.id)? {
-        known.presence.passed_at = Some(known.now);
+        known.mfa_state.passed_at = Some(known.now);
     }
     Ok(known.seen_by(&identity.state.sdk_info))
 }

@@ -35,6 +35,7 @@ use tokio::net::TcpStream;
 use accept::{Acceptor, Port, Protocols};
 pub(crate) use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
 use file_limit::room_for;
+pub(crate) use handshake_slots::ClientPrefix;
 use handshake_slots::HandshakeSlots;
 pub(crate) use rewind::Rewind;
 pub(crate) use shutdown::{ConnectionGuard, Shutdown};

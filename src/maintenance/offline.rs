@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     pki::Passphrase,
     store::{
-        Anchor, Finding, Manifest, OpenError, OpenStore, Options, Progress, Report, Store, Unreadable, Verified, beside, clear,
+        Finding, HistoryAnchor, Manifest, OpenError, OpenStore, Options, Progress, Report, Store, Unreadable, Verified, beside, clear,
         create_private, hold, sync_directory,
     },
 };
@@ -95,7 +95,7 @@ pub(super) fn inspect(file: &Path, passphrase: Option<&Passphrase>, progress: &P
 ///
 /// # Errors
 /// As [`check`].
-pub fn verify_history(file: &Path, noted: Option<&Anchor>) -> Result<Verified, OfflineError> {
+pub fn verify_history(file: &Path, noted: Option<&HistoryAnchor>) -> Result<Verified, OfflineError> {
     Ok(open_read_only(file)?.start()?.verify_history(noted)?)
 }
 

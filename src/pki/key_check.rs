@@ -24,7 +24,7 @@ impl Material {
         faults.extend(kept.filter_map(|(name, pem)| Certificate::only(pem).err().map(|error| format!("{name} cannot be read: {error}"))));
         if let Ok((root, below)) = self.chain() {
             faults.extend((!root.may_sign() || !root.is_signed_by(&root)).then(|| "the root is not a self-signed authority".to_owned()));
-            below.iter().for_each(|link| link.judge(self.is_adopted(), &mut faults));
+            below.iter().for_each(|link| link.check(self.is_adopted(), &mut faults));
         }
         faults
     }
@@ -41,25 +41,25 @@ impl Material {
     }
 
     /// The root, and all certificates below it with their signers.
-    fn chain(&self) -> Result<(Certificate, Vec<Link>)> {
+    fn chain(&self) -> Result<(Certificate, Vec<ChainLink>)> {
         let root = Certificate::only(&self.root.certificate)?;
         let signing = Certificate::only(&self.intermediate.certificate)?;
         let adopted = self.adopted.iter().map(|pem| Certificate::only(pem)).collect::<Result<Vec<_>>>()?;
         let signer = |certificate: &Certificate| adopted.iter().find(|ca| certificate.is_signed_by(ca)).unwrap_or(&root).clone();
         let authority =
-            |name, certificate: Certificate| Link { name, signer: ("the root", signer(&certificate)), certificate, signs: true };
+            |name, certificate: Certificate| ChainLink { name, signer: ("the root", signer(&certificate)), certificate, signs: true };
         let mut links = vec![authority("the intermediate", signing.clone())];
         for retired in &self.retired {
             links.push(authority(OLD, Certificate::only(retired)?));
         }
         let leaf = Certificate::only(&self.server.certificate)?;
-        links.push(Link { name: "the server", certificate: leaf, signer: ("the intermediate", signing), signs: false });
+        links.push(ChainLink { name: "the server", certificate: leaf, signer: ("the intermediate", signing), signs: false });
         Ok((root, links))
     }
 }
 
 /// A certificate and its signer.
-struct Link {
+struct ChainLink {
     name: &'static str,
     certificate: Certificate,
     signer: (&'static str, Certificate),
@@ -67,10 +67,10 @@ struct Link {
     signs: bool,
 }
 
-impl Link {
+impl ChainLink {
     /// Adds the faults of this certificate. An adopted intermediate may expire later than its root, because other programs issue such
     /// certificates.
-    fn judge(&self, is_adopted: bool, faults: &mut Vec<String>) {
+    fn check(&self, is_adopted: bool, faults: &mut Vec<String>) {
         let Self { name, certificate, signer: (above, signer), signs } = self;
         if !certificate.is_signed_by(signer) {
             faults.push(format!("{name} is not signed by {above}"));

@@ -24,15 +24,15 @@ pub(crate) struct MfaTimeouts {
 
 impl MfaTimeouts {
     /// The first time later than `after` at which time alone may make a check fail; by the steady clock.
-    fn next(&self, presence: SessionMfaState, after: Timestamp) -> Option<Timestamp> {
-        let code = presence.passed_at.and_then(|at| {
+    fn next(&self, mfa_state: SessionMfaState, after: Timestamp) -> Option<Timestamp> {
+        let code = mfa_state.passed_at.and_then(|at| {
             // A code is valid up to and including the last millisecond of its time.
             let end = |seconds: u64| at.steady().plus(Duration::from_secs(seconds)).plus(Duration::from_millis(1));
             let passed = after.since(at.steady()).as_secs().saturating_sub(1);
             self.timeouts.range(passed..).map(|seconds| end(*seconds)).find(|end| *end > after)
         });
-        let woken = presence.woken_at.filter(|_| self.on_wake);
-        let unlocked = presence.unlocked_at.filter(|_| self.on_unlock);
+        let woken = mfa_state.woken_at.filter(|_| self.on_wake);
+        let unlocked = mfa_state.unlocked_at.filter(|_| self.on_unlock);
         let events = woken.into_iter().chain(unlocked).map(|at| at.steady().plus(Duration::from_secs(GRACE.unsigned_abs())));
         code.into_iter().chain(events.filter(|end| *end > after)).min()
     }
@@ -56,13 +56,13 @@ impl Deadlines {
         now: Timestamp,
     ) {
         *self = Self { terms, ..Self::default() };
-        present.for_each(|(identity, session, presence)| self.set(identity, session, presence, now));
+        present.for_each(|(identity, session, mfa_state)| self.set(identity, session, mfa_state, now));
     }
 
     /// Puts an API session of an identity into the queue, at its next time, if there is one.
-    pub(crate) fn set(&mut self, identity: &str, session: &str, presence: SessionMfaState, now: Timestamp) {
+    pub(crate) fn set(&mut self, identity: &str, session: &str, mfa_state: SessionMfaState, now: Timestamp) {
         self.forget(session);
-        if let Some(end) = self.terms.next(presence, now) {
+        if let Some(end) = self.terms.next(mfa_state, now) {
             let session: Arc<str> = session.into();
             self.queue.insert((end, session.clone()));
             self.places.insert(session, (end, identity.into()));
@@ -83,13 +83,13 @@ impl Deadlines {
 
     /// Removes the API sessions whose time has passed and returns their identities. Each session returns to the queue at its next time.
     /// `presence` is called only for these sessions.
-    pub(crate) fn take(&mut self, now: Timestamp, presence: impl Fn(&str, &str) -> Option<SessionMfaState>) -> BTreeSet<Arc<str>> {
+    pub(crate) fn take(&mut self, now: Timestamp, mfa_state: impl Fn(&str, &str) -> Option<SessionMfaState>) -> BTreeSet<Arc<str>> {
         let mut due = BTreeSet::new();
         while self.next().is_some_and(|end| end <= now) {
             let Some((_, session)) = self.queue.pop_first() else { break };
             let Some((_, identity)) = self.places.remove(&session) else { continue };
-            if let Some(presence) = presence(&identity, &session) {
-                self.set(&identity, &session, presence, now);
+            if let Some(mfa_state) = mfa_state(&identity, &session) {
+                self.set(&identity, &session, mfa_state, now);
             }
             due.insert(identity);
         }
@@ -124,13 +124,13 @@ mod tests {
             deadlines.set(&format!("identity {number}"), &format!("session {number}"), passed(number), BEGIN);
         }
         let asked = Cell::new(0);
-        let presence = |_: &str, session: &str| {
+        let mfa_state = |_: &str, session: &str| {
             asked.set(asked.get() + 1);
             session.strip_prefix("session ").map(|number| passed(number.parse().unwrap()))
         };
         assert_eq!(deadlines.next(), Some(at(60).plus(Duration::from_millis(1))));
-        assert!(deadlines.take(at(60), presence).is_empty() && asked.get() == 0);
-        assert_eq!(deadlines.take(at(62), presence).len(), 2);
+        assert!(deadlines.take(at(60), mfa_state).is_empty() && asked.get() == 0);
+        assert_eq!(deadlines.take(at(62), mfa_state).len(), 2);
         assert_eq!(asked.get(), 2);
         // The two are in the queue again, for the longer timeout.
         assert_eq!(deadlines.queue.len(), 10_000);
@@ -150,21 +150,21 @@ mod tests {
                 .into_iter()
                 .map(|(passed, woken)| SessionMfaState { passed_at: passed.map(time), woken_at: woken.map(time), unlocked_at: None })
                 .collect();
-            let ends = |presence: &SessionMfaState| {
-                let codes = presence.passed_at.into_iter().flat_map(|passed| {
+            let ends = |mfa_state: &SessionMfaState| {
+                let codes = mfa_state.passed_at.into_iter().flat_map(|passed| {
                     timeouts.iter().map(move |seconds| passed.steady().plus(Duration::from_millis(seconds * 1000 + 1)))
                 });
-                codes.chain(presence.woken_at.map(|woken| woken.steady().plus(Duration::from_secs(300)))).collect::<Vec<_>>()
+                codes.chain(mfa_state.woken_at.map(|woken| woken.steady().plus(Duration::from_secs(300)))).collect::<Vec<_>>()
             };
             let mut deadlines = Deadlines::default();
             let named: Vec<_> = (0..presences.len()).map(|number| number.to_string()).collect();
             let terms = MfaTimeouts { timeouts: timeouts.clone(), on_wake: true, on_unlock: true };
-            deadlines.follow(terms, named.iter().zip(&presences).map(|(name, presence)| (name.as_str(), name.as_str(), *presence)), BEGIN);
+            deadlines.follow(terms, named.iter().zip(&presences).map(|(name, mfa_state)| (name.as_str(), name.as_str(), *mfa_state)), BEGIN);
             let (mut before, mut now) = (BEGIN, 0);
             for step in steps {
                 now += step;
-                let is_due = |presence: &&SessionMfaState| ends(presence).iter().any(|end| *end > before && *end <= at(now));
-                let expected = named.iter().zip(&presences).filter(|(_, presence)| is_due(presence)).count();
+                let is_due = |mfa_state: &&SessionMfaState| ends(mfa_state).iter().any(|end| *end > before && *end <= at(now));
+                let expected = named.iter().zip(&presences).filter(|(_, mfa_state)| is_due(mfa_state)).count();
                 let due = deadlines.take(at(now), |_, session| presences.get(session.parse::<usize>().unwrap()).copied());
                 prop_assert_eq!(due.len(), expected);
                 let next = presences.iter().flat_map(ends).filter(|end| *end > at(now)).min();

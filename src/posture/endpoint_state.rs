@@ -52,7 +52,7 @@ pub(crate) fn awaited(
     (woken, unlocked): (bool, bool),
 ) -> Result<BTreeMap<String, i64>> {
     let mut concerned = BTreeMap::new();
-    let Some(passed) = evidence.presence.passed_at.filter(|_| woken || unlocked) else { return Ok(concerned) };
+    let Some(passed) = evidence.mfa_state.passed_at.filter(|_| woken || unlocked) else { return Ok(concerned) };
     for (check, services) in by_check(access, identity) {
         let Some(check) = tx.find(&Id::<PostureCheck>::from_text(check))? else { continue };
         let PostureRequirement::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } = check.spec.demand else { continue };

@@ -104,19 +104,19 @@ pub struct Code {
 
 impl Code {
     /// Evaluates a demand; other demands than MFA count as MFA without conditions.
-    pub fn of(demand: &PostureRequirement, Evidence { presence, now, .. }: &Evidence) -> Self {
+    pub fn of(demand: &PostureRequirement, Evidence { mfa_state, now, .. }: &Evidence) -> Self {
         let (timeout, on_wake, on_unlock) = conditions(demand);
-        let age = presence.passed_at.map(|at| now.since(at).as_millis());
+        let age = mfa_state.passed_at.map(|at| now.since(at).as_millis());
         let timed_out = age.is_none_or(|age| u128::try_from(timeout).is_ok_and(|timeout| timeout > 0 && age > timeout * 1000));
         let overdue = |event: Option<CalendarTime>| {
-            event.is_some_and(|at| presence.passed_at.is_none_or(|passed| at > passed) && left(GRACE, at, *now) == 0)
+            event.is_some_and(|at| mfa_state.passed_at.is_none_or(|passed| at > passed) && left(GRACE, at, *now) == 0)
         };
-        let since = |asked: bool, event| !asked || (presence.passed_at.is_some() && !overdue(event));
+        let since = |asked: bool, event| !asked || (mfa_state.passed_at.is_some() && !overdue(event));
         Self {
-            passed: presence.passed_at.is_some(),
+            passed: mfa_state.passed_at.is_some(),
             timed_out,
-            since_wake: since(on_wake, presence.woken_at),
-            since_unlock: since(on_unlock, presence.unlocked_at),
+            since_wake: since(on_wake, mfa_state.woken_at),
+            since_unlock: since(on_unlock, mfa_state.unlocked_at),
         }
     }
 
@@ -139,7 +139,7 @@ fn conditions(demand: &PostureRequirement) -> (i64, bool, bool) {
 fn remaining(demand: &PostureRequirement, evidence: &Evidence) -> i64 {
     let now = evidence.now;
     let (timeout, on_wake, on_unlock) = conditions(demand);
-    let SessionMfaState { passed_at, woken_at, unlocked_at } = evidence.presence;
+    let SessionMfaState { passed_at, woken_at, unlocked_at } = evidence.mfa_state;
     let is_spared = matches!(demand, PostureRequirement::Mfa { ignore_legacy_endpoints: true, .. }) && !evidence.knows_timeouts;
     match passed_at {
         _ if timeout <= 0 => FOREVER,

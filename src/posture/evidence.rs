@@ -76,9 +76,9 @@ impl IdentityPosture {
                 keep(&mut self.processes, Answered { check: id, at, what }, processes, |one, other| one.check == other.check);
             }
             Response::EndpointState { woken, unlocked, .. } => {
-                let presence = self.sessions.entry(api_session.to_owned()).or_default();
-                presence.woken_at = if woken { Some(time) } else { presence.woken_at };
-                presence.unlocked_at = if unlocked { Some(time) } else { presence.unlocked_at };
+                let mfa_state = self.sessions.entry(api_session.to_owned()).or_default();
+                mfa_state.woken_at = if woken { Some(time) } else { mfa_state.woken_at };
+                mfa_state.unlocked_at = if unlocked { Some(time) } else { mfa_state.unlocked_at };
             }
         }
     }
@@ -114,7 +114,7 @@ pub struct Evidence {
     pub now: CalendarTime,
     pub endpoint: Arc<IdentityPosture>,
     /// Of the API session in question; empty without one.
-    pub presence: SessionMfaState,
+    pub mfa_state: SessionMfaState,
     /// Whether the client understands that a code is valid for a limited time.
     pub knows_timeouts: bool,
 }
@@ -122,7 +122,7 @@ pub struct Evidence {
 impl Evidence {
     /// No evidence.
     pub fn none(now: CalendarTime) -> Self {
-        Self { now, endpoint: Arc::default(), presence: SessionMfaState::default(), knows_timeouts: false }
+        Self { now, endpoint: Arc::default(), mfa_state: SessionMfaState::default(), knows_timeouts: false }
     }
 
     /// The same evidence, for a client with this SDK.

@@ -116,7 +116,7 @@ impl fmt::Display for CheckFailure {
 
 impl Criteria {
     fn of(timeout: i64, evidence: &Evidence) -> Self {
-        let SessionMfaState { passed_at, woken_at, unlocked_at } = evidence.presence;
+        let SessionMfaState { passed_at, woken_at, unlocked_at } = evidence.mfa_state;
         let remaining = passed_at.map_or(0, |at| left(timeout, at, evidence.now));
         let shown = |time: Option<CalendarTime>| time.map(|time| time.shown);
         Self {

@@ -151,8 +151,8 @@ impl Posture {
     /// The evidence for an identity and, if given, an API session.
     pub fn evidence(&self, identity: &str, api_session: Option<&str>) -> Evidence {
         let endpoint = self.endpoint(identity);
-        let presence = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
-        Evidence { endpoint, presence, ..Evidence::none(self.clock.calendar_now()) }
+        let mfa_state = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
+        Evidence { endpoint, mfa_state, ..Evidence::none(self.clock.calendar_now()) }
     }
 
     /// [`PostureEvaluator::evaluate_policies`] with this evidence.
@@ -210,15 +210,15 @@ impl Memory {
         Arc::make_mut(self.endpoints.entry(identity.to_owned()).or_default())
     }
 
-    /// The presence of an API session; `None` if its endpoint has reported nothing.
-    fn presence(&self, identity: &str, api_session: &str) -> Option<SessionMfaState> {
+    /// The MFA state of an API session; `None` if its endpoint has reported nothing.
+    fn mfa_state(&self, identity: &str, api_session: &str) -> Option<SessionMfaState> {
         self.endpoints.get(identity)?.sessions.get(api_session).copied()
     }
 
     /// Updates the time at which an API session may next lose access by time alone. Called after each report about it.
     fn schedule(&mut self, identity: &str, api_session: &str, now: Timestamp) {
-        if let Some(presence) = self.presence(identity, api_session) {
-            self.deadlines.set(identity, api_session, presence, now);
+        if let Some(mfa_state) = self.mfa_state(identity, api_session) {
+            self.deadlines.set(identity, api_session, mfa_state, now);
         }
     }
 
@@ -230,7 +230,7 @@ impl Memory {
         let due = deadlines.take(now, |identity, session| endpoints.get(identity)?.sessions.get(session).copied());
         if let Some(terms) = terms {
             let sessions = endpoints.iter().flat_map(|(identity, endpoint)| {
-                endpoint.sessions.iter().map(move |(session, presence)| (identity.as_str(), session.as_str(), *presence))
+                endpoint.sessions.iter().map(move |(session, mfa_state)| (identity.as_str(), session.as_str(), *mfa_state))
             });
             deadlines.follow(terms, sessions, now);
         }
@@ -254,7 +254,7 @@ impl Memory {
     /// Removing an identity's second factor also forgets its codes.
     fn forget_codes(&mut self, identity: &str) {
         if let Some(endpoint) = self.endpoints.get_mut(identity) {
-            Arc::make_mut(endpoint).sessions.values_mut().for_each(|presence| presence.passed_at = None);
+            Arc::make_mut(endpoint).sessions.values_mut().for_each(|mfa_state| mfa_state.passed_at = None);
         }
     }
 }

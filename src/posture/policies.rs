@@ -181,8 +181,8 @@ impl<'f> PostureEvaluator<'f> {
     /// When an event last made a check require a new one-time code. Clients notice the new requirement by the changed `updatedAt`.
     fn last_request_of_code(&self, demand: &PostureRequirement) -> Option<Timestamp> {
         let PostureRequirement::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
-        let presence = self.evidence.presence;
-        let last = presence.woken_at.filter(|_| *prompt_on_wake).max(presence.unlocked_at.filter(|_| *prompt_on_unlock));
+        let mfa_state = self.evidence.mfa_state;
+        let last = mfa_state.woken_at.filter(|_| *prompt_on_wake).max(mfa_state.unlocked_at.filter(|_| *prompt_on_unlock));
         last.map(|moment| moment.shown)
     }
 }

@@ -15,7 +15,7 @@ use redb::{Database, ReadableDatabase};
 
 use super::{
     context::Context,
-    event::{Event, Listener, Phase},
+    event::{Event, EventHandler, Phase},
     file::{backend::Backend, open, open_error::OpenError, private_file::is_one},
     list::scan_limit::ScanPermit,
     refusal::{closed, panicked},
@@ -49,7 +49,7 @@ pub(crate) struct Core {
     pub clock: Clock,
     pub metrics: StoreMetrics,
     /// In the order in which they are called for a commit.
-    pub listeners: RwLock<Vec<(Phase, Listener)>>,
+    pub listeners: RwLock<Vec<(Phase, EventHandler)>>,
     /// Why writes are rejected at the moment; `None` while they are accepted.
     pub failure: ArcSwapOption<String>,
     /// Whether the writer accepts jobs.

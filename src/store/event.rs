@@ -68,7 +68,7 @@ impl Event {
 pub(crate) type Version<'e, E> = Option<&'e Record<E>>;
 
 /// A function that is called with the events of each transaction, in commit order.
-pub(crate) type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;
+pub(crate) type EventHandler = Box<dyn Fn(&[Event]) + Send + Sync>;
 
 /// The phase in which a listener is called for a commit: all listeners of a phase are called before those of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -53,7 +53,7 @@ pub use file::open_error::OpenError;
 pub(crate) use file::private_file::{clear, create_private, is_one};
 pub use handle::Store;
 pub(crate) use history::log::Verified;
-pub use history::log::{Anchor, Retention};
+pub use history::log::{HistoryAnchor, Retention};
 pub use index::{Code, code as index_code};
 pub(crate) use integrity::{Finding, Position};
 pub use integrity::{Report, Unreadable};

@@ -25,7 +25,7 @@ pub struct KindEntry {
     /// Decodes a stored record: id and bytes to a `Record<E>`.
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
     /// Gives the parts of a stored record that the store uses.
-    pub parts: fn(&str, &[u8]) -> Result<Parts>,
+    pub parts: fn(&str, &[u8]) -> Result<RecordParts>,
     /// The indexed fields and references, possibly with duplicates.
     pub indexed: fn() -> Vec<&'static str>,
     /// Whether a field's values are unique.
@@ -48,7 +48,7 @@ pub(super) struct RemovedReference<'c> {
 
 /// The parts of a stored record that the store uses.
 #[derive(Debug)]
-pub struct Parts {
+pub struct RecordParts {
     /// Its index entries.
     pub entries: Vec<IndexEntry>,
     /// The records that it refers to.
@@ -114,14 +114,14 @@ fn edges<E: Entity>() -> Vec<ReferenceEdge> {
     E::REFERENCES.iter().map(|r| ReferenceEdge { field: r.field, to: r.kind, rule: rule(&r.on_delete) }).collect()
 }
 
-fn parts<E: Entity>(id: &str, bytes: &[u8]) -> Result<Parts> {
+fn parts<E: Entity>(id: &str, bytes: &[u8]) -> Result<RecordParts> {
     let record = codec::decode::<E>(id, bytes)?;
     let of = |reference: &Reference<E>| {
         let target = |id: &str| Target { field: reference.field, kind: reference.kind, id: id.into() };
         (reference.ids)(&record).into_iter().map(target).collect::<Vec<_>>()
     };
     let targets = E::REFERENCES.iter().flat_map(of).collect();
-    Ok(Parts { entries: index::entries(&record), targets, flaw: E::flaw(&record) })
+    Ok(RecordParts { entries: index::entries(&record), targets, flaw: E::flaw(&record) })
 }
 
 fn clearing<E: Entity>(id: &str, bytes: &[u8], cleared: &RemovedReference<'_>) -> Result<Edit> {

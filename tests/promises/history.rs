@@ -10,7 +10,7 @@ use overkeep::testing::{
     entity::{Action, Author, HistoryRow, Id, TypedLookup, history::Who},
     error::Error,
     query::{Query, Window},
-    store::{Anchor, Options, Progress, Retention, Store},
+    store::{HistoryAnchor, Options, Progress, Retention, Store},
 };
 use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value as Json, json};
@@ -58,7 +58,7 @@ fn open(directory: &TempDir) -> Store {
 /// Changes the table without the store and returns the findings of `verify`.
 fn tampered(
     directory: &TempDir,
-    noted: Option<&Anchor>,
+    noted: Option<&HistoryAnchor>,
     act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>),
 ) -> Vec<String> {
     let database = Database::open(directory.path().join("data")).unwrap();
@@ -139,7 +139,7 @@ fn store_handle_names_the_author() {
 #[test]
 fn tampering_with_history_is_found() {
     let (directory, rows) = five();
-    let noted = |row: usize| Anchor { sequence: rows[row].sequence, hash: rows[row].hash.clone() };
+    let noted = |row: usize| HistoryAnchor { sequence: rows[row].sequence, hash: rows[row].hash.clone() };
     assert_eq!(tampered(&directory, Some(&noted(3)), |_| ()), [""; 0], "the unchanged history must be valid");
 
     let altered = |table: &mut redb::Table<'_, &'static [u8], &'static [u8]>| {
@@ -174,8 +174,8 @@ fn tampering_with_history_is_found() {
 #[test]
 fn rewritten_history_fails_the_anchor() {
     let (directory, rows) = five();
-    let last = Anchor { sequence: 5, hash: rows[4].hash.clone() };
-    let first = Anchor { sequence: 1, hash: rows[0].hash.clone() };
+    let last = HistoryAnchor { sequence: 5, hash: rows[4].hash.clone() };
+    let first = HistoryAnchor { sequence: 1, hash: rows[0].hash.clone() };
     let forgotten = tampered(&directory, Some(&last), |table| drop(table.remove(key(5).as_slice()).unwrap()));
     assert_eq!(forgotten, ["row 5 of the history differs from the noted one"], "a missing end must be found");
     let store = open(&directory);
@@ -243,12 +243,12 @@ fn verify_status_tells_tampering() {
 fn verify_asks_a_running_controller() {
     let server = TestServer::start();
     let path = socket::beside(&server.data());
-    let ask = |noted: Option<Anchor>| socket::ask(&path, &Command::VerifyHistory { noted }, &mut |_, _| ()).unwrap().unwrap();
+    let ask = |noted: Option<HistoryAnchor>| socket::ask(&path, &Command::VerifyHistory { noted }, &mut |_, _| ()).unwrap().unwrap();
     assert!(matches!(ask(None), Outcome::Done(lines) if lines[0].starts_with("nothing is wrong with ")));
     let newest = server.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0].clone();
-    let noted = Anchor { sequence: newest["sequence"].as_u64().unwrap(), hash: newest["hash"].as_str().unwrap().into() };
+    let noted = HistoryAnchor { sequence: newest["sequence"].as_u64().unwrap(), hash: newest["hash"].as_str().unwrap().into() };
     assert!(matches!(ask(Some(noted.clone())), Outcome::Done(_)));
-    assert!(matches!(ask(Some(Anchor { sequence: 1, ..noted })), Outcome::Problems(_)));
+    assert!(matches!(ask(Some(HistoryAnchor { sequence: 1, ..noted })), Outcome::Problems(_)));
 }
 
 #[test]

@@ -154,8 +154,8 @@ fn code(timeout: i64, wake: bool, unlock: bool) -> PostureRequirement {
 /// Evidence of events this many seconds ago.
 fn present(passed: Option<i64>, woken: Option<i64>, unlocked: Option<i64>) -> Evidence {
     let ago = |seconds: Option<i64>| seconds.map(|seconds| CalendarTime::at(NOW.minus(Duration::from_secs(seconds as u64))));
-    let presence = SessionMfaState { passed_at: ago(passed), woken_at: ago(woken), unlocked_at: ago(unlocked) };
-    Evidence { presence, ..Evidence::none(CalendarTime::at(NOW)) }
+    let mfa_state = SessionMfaState { passed_at: ago(passed), woken_at: ago(woken), unlocked_at: ago(unlocked) };
+    Evidence { mfa_state, ..Evidence::none(CalendarTime::at(NOW)) }
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn what_goes_is_forgotten() {
     server.answer();
     server.pass();
     let known = server.posture.evidence("ann", Some("session"));
-    assert!(known.endpoint.os.is_some() && known.presence.woken_at.is_some() && known.presence.passed_at.is_some());
+    assert!(known.endpoint.os.is_some() && known.mfa_state.woken_at.is_some() && known.mfa_state.passed_at.is_some());
     server.store.write_blocking(|tx| tx.delete(&session())).unwrap();
     let endpoint = server.posture.endpoint("ann");
     assert!(endpoint.os.is_some() && endpoint.sessions.is_empty());
@@ -322,7 +322,7 @@ fn code_age_ignores_clock_changes() {
     server.clock.advance(Duration::from_secs(601));
     assert!(!passes());
     server.pass();
-    let shown = server.posture.evidence("ann", Some("session")).presence.passed_at.unwrap().shown;
+    let shown = server.posture.evidence("ann", Some("session")).mfa_state.passed_at.unwrap().shown;
     assert_eq!(shown, server.clock.now(), "the shown time follows the clock as it was set");
 }
 
@@ -345,11 +345,11 @@ fn codes_go_with_their_factor() {
     let id = Id::<Mfa>::from_text("factor");
     let record = Record::new(id.clone(), NOW, factor);
     server.store.write_blocking(move |tx| tx.insert(record)).unwrap();
-    assert!(server.posture.evidence("ann", Some("session")).presence.passed_at.is_some());
+    assert!(server.posture.evidence("ann", Some("session")).mfa_state.passed_at.is_some());
     let of_ann = [Trigger::Identity("ann".into())];
     assert_eq!(std::mem::take(&mut *server.triggers.lock().unwrap()), of_ann, "the time in which the code counts begins");
     server.store.write_blocking(move |tx| tx.delete(&id)).unwrap();
-    assert!(server.posture.evidence("ann", Some("session")).presence.passed_at.is_none());
+    assert!(server.posture.evidence("ann", Some("session")).mfa_state.passed_at.is_none());
     assert_eq!(*server.triggers.lock().unwrap(), of_ann, "its sessions are reviewed again");
 }
 

@@ -78,7 +78,7 @@ pub(crate) async fn serve(
     let answer = Builder::reply(content::RESULT, &hello)
         .flag(common::SUCCESS, true)
         .text(common::CONNECTION_ID, &core.number().to_string())
-        .text(common::ID, core.parts.id.as_str());
+        .text(common::ID, core.context.id.as_str());
     let answer = first(answer.empty());
     drop((hello, place));
     run(core, link, connection, answer, stream).await;
@@ -226,7 +226,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
                 _ => endpoint.take(&frame)?,
             }
         } else if let Some(transit) = self.core.transits.find(circuit)
-            && let Some((from, bytes)) = transit.forward(&self.link, frame, self.core.parts.id.as_str())
+            && let Some((from, bytes)) = transit.forward(&self.link, frame, self.core.context.id.as_str())
         {
             self.core.counters.relayed(from, bytes);
         }

@@ -36,7 +36,7 @@ pub(crate) const MAX_TRACES: usize = 64 << 10;
 const CONGESTED: usize = 1 << 20;
 
 /// The end of a circuit over a link.
-pub(crate) struct Endpoint {
+pub(crate) struct LinkEndpoint {
     pub circuit: Arc<str>,
     /// Whether the host of the circuit is at this router, and not the client.
     pub is_of_host: bool,
@@ -81,7 +81,7 @@ impl Way {
     }
 }
 
-impl Endpoint {
+impl LinkEndpoint {
     pub(crate) fn new(circuit: Arc<str>, is_of_host: bool, link: Arc<Link>, channel: Arc<Channel>, budget: Arc<Budget>) -> Self {
         Self {
             circuit,
@@ -281,7 +281,7 @@ impl Endpoint {
     }
 }
 
-impl Drop for Endpoint {
+impl Drop for LinkEndpoint {
     fn drop(&mut self) {
         self.budget.give_back(self.buffer.lock().clear());
         self.channel.outbox.close();

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    endpoint::{Endpoint, MAX_TRACES},
+    endpoint::{LinkEndpoint, MAX_TRACES},
     message::{Payload, flag},
     trace_route,
 };
@@ -37,7 +37,7 @@ const CUT: Duration = Duration::from_secs(2);
 const UUID: i32 = 128;
 
 /// Starts the tasks of an endpoint of an open circuit. `first` are messages that were already taken from the queue, and their bytes.
-pub(crate) fn start(core: &Arc<Core>, circuit: &Arc<Circuit>, endpoint: Arc<Endpoint>, first: (Vec<Frame>, usize)) {
+pub(crate) fn start(core: &Arc<Core>, circuit: &Arc<Circuit>, endpoint: Arc<LinkEndpoint>, first: (Vec<Frame>, usize)) {
     endpoint.begin();
     tokio::spawn(deliver(core.clone(), circuit.clone(), endpoint.clone()));
     let (core, circuit) = (core.clone(), circuit.clone());
@@ -48,7 +48,7 @@ pub(crate) fn start(core: &Arc<Core>, circuit: &Arc<Circuit>, endpoint: Arc<Endp
 }
 
 /// Ends an endpoint whose circuit has ended.
-fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<Endpoint>) {
+fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<LinkEndpoint>) {
     endpoint.stop();
     core.end_circuit(circuit, Some(remote_side(endpoint)), |connection| {
         message::ended(connection, "the other end has closed the connection")
@@ -61,8 +61,8 @@ fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<Endpoint>) {
 }
 
 /// Answers a trace route that has arrived over a link, or passes it or its answer on to the SDK.
-pub(crate) fn trace(core: &Core, endpoint: &Endpoint, mut frame: Frame) {
-    if let Some(answer) = trace_route::count_hop(&mut frame, "xgress/edge", core.parts.id.as_str()) {
+pub(crate) fn trace(core: &Core, endpoint: &LinkEndpoint, mut frame: Frame) {
+    if let Some(answer) = trace_route::count_hop(&mut frame, "xgress/edge", core.context.id.as_str()) {
         return endpoint.send_trace(answer);
     }
     let circuit = core.registry.circuit(&endpoint.circuit);
@@ -74,12 +74,12 @@ pub(crate) fn trace(core: &Core, endpoint: &Endpoint, mut frame: Frame) {
 }
 
 /// The side of the circuit at the other end of the link.
-fn remote_side(endpoint: &Endpoint) -> CircuitSide {
+fn remote_side(endpoint: &LinkEndpoint) -> CircuitSide {
     if endpoint.is_of_host { CircuitSide::Client } else { CircuitSide::Host }
 }
 
 struct Sender<'e> {
-    endpoint: &'e Endpoint,
+    endpoint: &'e LinkEndpoint,
     waiter: Arc<Notify>,
 }
 
@@ -92,7 +92,7 @@ impl Sender<'_> {
         let mut ticks = interval(AGAIN);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The other router drops data that arrives before it has answered its client.
-        let is_started = self.wait(&mut ticks, START, Endpoint::is_started).await;
+        let is_started = self.wait(&mut ticks, START, LinkEndpoint::is_started).await;
         let mut has_ended = !is_started || self.send_batch(first).await;
         let mut batch = Vec::new();
         while !has_ended && !endpoint.is_stopped() && !endpoint.is_cut() {
@@ -113,16 +113,16 @@ impl Sender<'_> {
         }
         // A router drops payloads that arrive after the end, even if they were sent before it. So the end waits for all acknowledgements.
         if !endpoint.is_cut() {
-            self.wait(&mut ticks, CLOSE, Endpoint::has_sent).await;
+            self.wait(&mut ticks, CLOSE, LinkEndpoint::has_sent).await;
         }
         if !endpoint.is_stopped() && self.send(empty(flag::END), 0).await {
-            self.wait(&mut ticks, if endpoint.is_cut() { CUT } else { CLOSE }, Endpoint::has_sent).await;
+            self.wait(&mut ticks, if endpoint.is_cut() { CUT } else { CLOSE }, LinkEndpoint::has_sent).await;
         }
     }
 
     /// Waits until `holds` is true, and meanwhile sends overdue payloads again. Returns false if the time limit is reached or the circuit
     /// ends before.
-    async fn wait(&self, ticks: &mut Interval, limit: Duration, holds: impl Fn(&Endpoint) -> bool) -> bool {
+    async fn wait(&self, ticks: &mut Interval, limit: Duration, holds: impl Fn(&LinkEndpoint) -> bool) -> bool {
         let (endpoint, end, was_cut) = (self.endpoint, Instant::now() + limit, self.endpoint.is_cut());
         while !holds(endpoint) && !endpoint.is_stopped() && endpoint.is_cut() == was_cut {
             let next = async {
@@ -178,7 +178,7 @@ impl Sender<'_> {
 }
 
 /// Waits until an endpoint is cut or stopped.
-async fn stopped(endpoint: &Endpoint) {
+async fn stopped(endpoint: &LinkEndpoint) {
     while !endpoint.is_stopped() && !endpoint.is_cut() {
         endpoint.sending.notified().await;
     }
@@ -195,7 +195,7 @@ fn data(frame: &Frame) -> Payload {
 }
 
 /// Delivers what arrives to the SDK, until the circuit ends.
-async fn deliver(core: Arc<Core>, circuit: Arc<Circuit>, endpoint: Arc<Endpoint>) {
+async fn deliver(core: Arc<Core>, circuit: Arc<Circuit>, endpoint: Arc<LinkEndpoint>) {
     let (from, waiter) = (remote_side(&endpoint), Arc::default());
     loop {
         let Some(payload) = endpoint.next() else {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    endpoint::Endpoint,
+    endpoint::LinkEndpoint,
     link::Link,
     relay,
     transit::{Transit, Way},
@@ -62,7 +62,7 @@ pub(crate) enum RouteError {
 
 /// A route whose host is to be dialled.
 pub(crate) struct RoutedDial {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<LinkEndpoint>,
     host: RouteToHost,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<RoutedDial>, R
     Ok(route.host.map(|host| RoutedDial { endpoint, host }))
 }
 
-fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<Endpoint> {
+fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<LinkEndpoint> {
     let login = Login {
         number: core.number(),
         identity: other,
@@ -91,10 +91,10 @@ fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other
         token: String::new(),
         address: None,
         hello: String::new(),
-        since: core.parts.clock.now(),
+        since: core.context.clock.now(),
     };
     let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, core.budget.clone())));
-    Arc::new(Endpoint::new(circuit.into(), is_of_host, link, channel, core.budget.clone()))
+    Arc::new(LinkEndpoint::new(circuit.into(), is_of_host, link, channel, core.budget.clone()))
 }
 
 /// Dials the host of a route. Returns what the host passes on to the client.
@@ -110,7 +110,7 @@ pub(crate) async fn dial(core: &Arc<Core>, dialling: RoutedDial) -> Result<Answe
     outcome
 }
 
-async fn to_host(core: &Arc<Core>, endpoint: &Arc<Endpoint>, host: &RouteToHost) -> Result<Answer, RouteError> {
+async fn to_host(core: &Arc<Core>, endpoint: &Arc<LinkEndpoint>, host: &RouteToHost) -> Result<Answer, RouteError> {
     let binding = core.registry.binding(&host.terminator).filter(|binding| binding.is_open()).ok_or(RouteError::Terminator)?;
     let failed = |failure: Failure| RouteError::Failed(failure.text);
     if let Some(refusal) = core.refusal() {
@@ -119,7 +119,7 @@ async fn to_host(core: &Arc<Core>, endpoint: &Arc<Endpoint>, host: &RouteToHost)
     let grant = grant(core, host).map_err(|error| RouteError::Failed(error.to_string()))?;
     let grant = grant.ok_or_else(|| RouteError::Failed("the identity or the service was deleted".into()))?;
     let client = End { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
-    let circuit = Arc::new(Circuit::new(endpoint.circuit.clone(), core.parts.clock.now(), client, 0));
+    let circuit = Arc::new(Circuit::new(endpoint.circuit.clone(), core.context.clock.now(), client, 0));
     let dialled = async {
         core.registry.add_circuit(&circuit)?;
         dial_host(core, &circuit, &connect(host), &grant, &binding).await
@@ -146,7 +146,7 @@ async fn to_host(core: &Arc<Core>, endpoint: &Arc<Endpoint>, host: &RouteToHost)
 
 /// The records of the client and the service; `None` if one does not exist.
 fn grant(core: &Core, host: &RouteToHost) -> StoreResult<Option<Grant>> {
-    core.parts.store.read(|tx| {
+    core.context.store.read(|tx| {
         let (identity, service): (Option<Record<Identity>>, Option<Record<Service>>) = (tx.find(&host.client)?, tx.find(&host.service)?);
         Ok(identity.zip(service).map(|(identity, service)| Grant { identity, service }))
     })
@@ -222,7 +222,7 @@ fn unroute_passing(core: &Arc<Core>, id: &str, now: bool) {
     });
 }
 
-fn end(core: &Core, endpoint: &Arc<Endpoint>) {
+fn end(core: &Core, endpoint: &Arc<LinkEndpoint>) {
     let failure = Failure::access_denied("the circuit was ended by the controller");
     let circuit = core.registry.circuit(&endpoint.circuit);
     endpoint.cut();

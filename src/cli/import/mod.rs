@@ -2,9 +2,9 @@
 //! network file for `overkeep plan` and `overkeep apply`, or a new data file with ids and certificates.
 //!
 //! No code here knows the members of a kind: they come from the schema of network files. `source.rs` reads the records, `network_file.rs`
-//! replaces ids by names, `carry.rs` writes the records to a new data file, and `new_file.rs` gives the complete file its name.
+//! replaces ids by names, `import_records.rs` writes the records to a new data file, and `new_file.rs` gives the complete file its name.
 
-mod carry;
+mod import_records;
 pub(super) mod network_file;
 mod new_file;
 pub(super) mod source;

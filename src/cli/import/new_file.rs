@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ffi::OsString, fs, io, path::PathBuf};
 use clap::Args;
 
 use super::{
-    carry::{self, Carried, Network},
+    import_records::{self, ImportSummary, Network},
     network_file::names_line,
     source::{Credentials, SourceKind, is, records_of, text},
 };
@@ -99,7 +99,7 @@ impl NewFile {
         credentials: Credentials,
         missing: &[String],
     ) -> CommandResult {
-        if let Some(kind) = missing.iter().find(|kind| carry::RESTRICTING.contains(&kind.as_str())) {
+        if let Some(kind) = missing.iter().find(|kind| import_records::RESTRICTING.contains(&kind.as_str())) {
             return Err(Failure::of(format!("the other controller does not list {kind}; without them, more would be allowed than before")));
         }
         let mut lines = notes(&kinds, &credentials, missing);
@@ -108,16 +108,16 @@ impl NewFile {
             reserved.give_to(&incomplete).map_err(|error| Failure::of(format!("--into: {}: {error}", path.display())))?;
             Ok(written)
         });
-        let (carried, authority) = written.inspect_err(|_| drop(fs::remove_file(&incomplete)))?;
-        let mut report = report(&carried);
+        let (imported, authority) = written.inspect_err(|_| drop(fs::remove_file(&incomplete)))?;
+        let mut report = report(&imported);
         report.extend(authority);
         report.append(&mut lines);
         report.push(format!("{} is complete; start it with overkeep run --data {0}", path.display()));
-        Ok(if carried.left_out.is_empty() { Outcome::Done(report) } else { Outcome::Problems(report) })
+        Ok(if imported.left_out.is_empty() { Outcome::Done(report) } else { Outcome::Problems(report) })
     }
 }
 
-/// Writes the file of a configuration, complete and closed. Returns what was carried, and the lines about the adopted authority.
+/// Writes the file of a configuration, complete and closed. Returns what was imported, and the lines about the adopted authority.
 fn fill(
     config: &Config,
     advertised: Address,
@@ -125,7 +125,7 @@ fn fill(
     (user, password): (String, &str),
     kinds: Vec<SourceKind>,
     credentials: Credentials,
-) -> Result<(Carried, Vec<String>), Failure> {
+) -> Result<(ImportSummary, Vec<String>), Failure> {
     let context = controller::new_file(config, advertised).map_err(Failure::of)?;
     let filled = || {
         let authority = match adopted.map(|command| context.act(command, &Progress::default().into())) {
@@ -136,26 +136,26 @@ fn fill(
         };
         let declared = Interfaces::new().map_err(Failure::of)?.declared();
         let password = context.passwords.hash_now(password).map_err(Failure::of)?;
-        let carried = carry::carry(&context.changes, Network::new(kinds, credentials, declared, (user, password)))?;
+        let imported = import_records::import(&context.changes, Network::new(kinds, credentials, declared, (user, password)))?;
         controller::complete(&context).map_err(Failure::of)?;
-        Ok((carried, authority))
+        Ok((imported, authority))
     };
     let filled = filled();
     context.store.close();
     filled
 }
 
-fn report(carried: &Carried) -> Vec<String> {
-    let counts = carried.counts.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}"));
+fn report(imported: &ImportSummary) -> Vec<String> {
+    let counts = imported.counts.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}"));
     let mut lines = vec![format!("imported records, with their ids: {}", counts.collect::<Vec<_>>().join(", "))];
-    lines.push(format!("imported identity certificates: {}", carried.certificates));
-    lines.extend(names_line("new enrollments (overkeep list enrollments)", &carried.enrolled));
-    lines.extend(names_line("routers that enroll again (enrollmentJwt of overkeep show edge-router)", &carried.routers));
-    lines.extend(carried.left_out.iter().map(|line| format!("left out: {}", output::plain(line))));
+    lines.push(format!("imported identity certificates: {}", imported.certificates));
+    lines.extend(names_line("new enrollments (overkeep list enrollments)", &imported.enrolled));
+    lines.extend(names_line("routers that enroll again (enrollmentJwt of overkeep show edge-router)", &imported.routers));
+    lines.extend(imported.left_out.iter().map(|line| format!("left out: {}", output::plain(line))));
     lines
 }
 
-/// Lines about what an import never carries, with the names of the records.
+/// Lines about what an import leaves out, with the names of the records.
 fn notes(kinds: &[SourceKind], credentials: &Credentials, missing: &[String]) -> Vec<String> {
     let second: Vec<&str> =
         records_of(kinds, "identities").filter(|record| is(record, "isMfaEnabled")).map(|record| text(record, "name")).collect();
@@ -188,5 +188,5 @@ fn notes(kinds: &[SourceKind], credentials: &Credentials, missing: &[String]) ->
         names_line("terminators to create again (overkeep create terminator)", &fixed),
         names_line("kinds that the other controller does not have", missing),
     ];
-    lines.into_iter().flatten().chain(["not carried: passwords of other users, sessions, history, times of creation".to_owned()]).collect()
+    lines.into_iter().flatten().chain(["not imported: passwords of other users, sessions, history, times of creation".to_owned()]).collect()
 }

@@ -25,7 +25,7 @@ pub struct Address {
 
 /// Where a router accepts SDKs.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Listener {
+pub struct EdgeListener {
     #[prost(message, optional, tag = "10")]
     pub address: Option<Address>,
     #[prost(message, optional, tag = "20")]
@@ -46,7 +46,7 @@ pub struct ClientHello {
     #[prost(string, repeated, tag = "5")]
     pub protocol_ports: Vec<String>,
     #[prost(message, repeated, tag = "10")]
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<EdgeListener>,
 }
 
 /// An API session and the certificates that it may be used with.

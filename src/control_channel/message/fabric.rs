@@ -279,7 +279,7 @@ pub struct VerifyRouter {
 
 /// Where a router accepts links.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Listener {
+pub struct LinkListener {
     #[prost(string, tag = "1")]
     pub address: String,
     #[prost(string, tag = "2")]
@@ -296,7 +296,7 @@ pub struct Listener {
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Listeners {
     #[prost(message, repeated, tag = "1")]
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<LinkListener>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
@@ -316,7 +316,7 @@ pub struct PeerStateChange {
     #[prost(enumeration = "PeerState", tag = "3")]
     pub state: i32,
     #[prost(message, repeated, tag = "4")]
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<LinkListener>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

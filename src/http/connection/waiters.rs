@@ -6,15 +6,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
-    net::IpAddr,
     sync::Arc,
 };
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The network of a client, or none if the address is unknown.
-pub(crate) type ClientPrefix = Option<IpAddr>;
+use crate::listener::ClientPrefix;
 
 /// The waiting connections. Cheap to clone.
 #[derive(Clone, Default)]
@@ -110,7 +108,7 @@ mod tests {
     use super::*;
 
     fn network(last: u8) -> ClientPrefix {
-        Some(IpAddr::from([192, 0, 2, last]))
+        Some(std::net::IpAddr::from([192, 0, 2, last]))
     }
 
     /// The waiters that are called one after the other, by their place in the list.

@@ -8,7 +8,7 @@
 //! chained. Invariant: sequences have no gaps.
 //!
 //! The chain detects rows that were altered, removed or inserted by somebody who did not recompute all later hashes. A
-//! full recomputation is only detected by comparison with a hash that was noted elsewhere, which is what [`Anchor`] is
+//! full recomputation is only detected by comparison with a hash that was noted elsewhere, which is what [`HistoryAnchor`] is
 //! for.
 
 use std::{
@@ -58,18 +58,18 @@ pub struct Retention {
 
 /// The sequence and hash (hex) of a row, as noted outside the file; as text `sequence:hash`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
+pub struct HistoryAnchor {
     pub sequence: u64,
     pub hash: String,
 }
 
-impl fmt::Display for Anchor {
+impl fmt::Display for HistoryAnchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.sequence, self.hash)
     }
 }
 
-impl FromStr for Anchor {
+impl FromStr for HistoryAnchor {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once(':').and_then(|(sequence, hash)| Some((sequence.parse().ok()?, hash.to_ascii_lowercase())));
@@ -83,7 +83,7 @@ impl FromStr for Anchor {
 pub struct Verified {
     pub rows: u64,
     /// The last row, to be noted elsewhere.
-    pub last: Anchor,
+    pub last: HistoryAnchor,
     /// The faults in the order of the rows, at most a hundred.
     pub faults: Vec<String>,
 }
@@ -136,12 +136,12 @@ impl ChainPosition {
         hash
     }
 
-    fn noted(&self) -> Anchor {
-        Anchor { sequence: self.sequence, hash: HEXLOWER.encode(&self.hash) }
+    fn noted(&self) -> HistoryAnchor {
+        HistoryAnchor { sequence: self.sequence, hash: HEXLOWER.encode(&self.hash) }
     }
 
     /// Whether it is the row that was noted.
-    fn is(&self, noted: &Anchor) -> bool {
+    fn is(&self, noted: &HistoryAnchor) -> bool {
         self.sequence == noted.sequence && HEXLOWER.encode(&self.hash) == noted.hash
     }
 
@@ -320,7 +320,7 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn verify_history(&self, noted: Option<&Anchor>) -> Result<Verified> {
+    pub fn verify_history(&self, noted: Option<&HistoryAnchor>) -> Result<Verified> {
         self.read(|read| {
             let start = anchor(read)?;
             let (mut rows, mut last, mut faults) = (0, start, Vec::new());
@@ -332,7 +332,7 @@ impl Store {
                 last = link;
                 Ok(ControlFlow::Continue(()))
             })?;
-            if let Some(Anchor { sequence, .. }) = noted.filter(|_| !met) {
+            if let Some(HistoryAnchor { sequence, .. }) = noted.filter(|_| !met) {
                 let gone = *sequence < start.sequence;
                 let how = if gone { "was dropped and cannot be compared" } else { "differs from the noted one" };
                 faults.push(format!("row {sequence} of the history {how}"));

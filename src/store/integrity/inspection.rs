@@ -16,7 +16,7 @@ use crate::{
     store::{
         history::log,
         progress::Progress,
-        registry::{DeleteRule, KindEntry, Parts},
+        registry::{DeleteRule, KindEntry, RecordParts},
         tx::{
             read::{Read, text},
             tables::Table,
@@ -153,7 +153,7 @@ impl<'i> Inspection<'i> {
             self.add_fault(unreadable(), format!("a {kind} has an id that is not text"));
             return Ok(());
         };
-        let Parts { entries, targets, flaw } = match (entry.parts)(id, bytes) {
+        let RecordParts { entries, targets, flaw } = match (entry.parts)(id, bytes) {
             Ok(parts) => parts,
             Err(reason) => {
                 self.add_fault(unreadable(), reason.to_string());

@@ -17,7 +17,7 @@ use crate::{
     store::{
         index,
         progress::Progress,
-        registry::{KindEntry, Parts},
+        registry::{KindEntry, RecordParts},
         tx::{
             read::{Read, text},
             tables::{ALL, Table},
@@ -77,7 +77,7 @@ impl<'t> Totals<'t> {
 
     /// Adds one record; `None` if it has a fault.
     fn record(&mut self, entry: &KindEntry, id: &[u8], bytes: &[u8]) -> Option<()> {
-        let Parts { entries, targets, flaw } = (entry.parts)(text(id).ok()?, bytes).ok()?;
+        let RecordParts { entries, targets, flaw } = (entry.parts)(text(id).ok()?, bytes).ok()?;
         for own in entries {
             self.index = self.index.wrapping_add(self.hash.hash_one((own.key.as_slice(), own.row.as_slice())));
         }

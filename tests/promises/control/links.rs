@@ -93,7 +93,7 @@ pub fn link_of(route: &fabric::Route) -> String {
 /// The hello of a router with a link listener.
 fn hello(router: &Enrolled, address: &str) -> Frame {
     let listener =
-        fabric::Listener { address: address.into(), protocol: "tls".into(), groups: vec!["default".into()], ..Default::default() };
+        fabric::LinkListener { address: address.into(), protocol: "tls".into(), groups: vec!["default".into()], ..Default::default() };
     let listeners = fabric::Listeners { listeners: vec![listener] }.encode_to_vec();
     let version = "v1.1.15|local|2020-01-01 01:01:01|linux|amd64";
     let builder = Builder::new(common::HELLO).text(common_key::VERSION, version).bytes(key::HELLO_LISTENERS, &listeners);

@@ -248,7 +248,7 @@ impl MockRouter {
     pub async fn answer_hello(&mut self, hello: &Frame, has_data_model: bool) {
         let advertise =
             edge::Address { value: "router.example:3022".into(), protocol: "tls".into(), hostname: "router.example".into(), port: 3022 };
-        let listener = edge::Listener { address: Some(advertise.clone()), advertise: Some(advertise) };
+        let listener = edge::EdgeListener { address: Some(advertise.clone()), advertise: Some(advertise) };
         let client_hello = edge::ClientHello {
             version: "v1.1.15".into(),
             hostname: "router.example".into(),

@@ -36,13 +36,13 @@ pub(crate) struct View {
     no_traversal: bool,
     disabled: bool,
     /// The addresses at which other routers reach it, while it is connected.
-    listener_addresses: Vec<Listener>,
+    listener_addresses: Vec<RouterListener>,
 }
 
 /// An address at which other routers reach a router.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RouterListener")]
-struct Listener {
+struct RouterListener {
     /// For example `tls:203.0.113.4:10080`.
     address: String,
     /// For example `tls`.
@@ -73,7 +73,7 @@ fn render(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Detail<View> {
         fingerprint: record.state.fingerprint.clone(),
         connected: link.is_some(),
         last_joined_at: link.as_ref().and_then(|link| link.since),
-        listener_addresses: listeners.map(|(address, protocol)| Listener { address, protocol }).collect(),
+        listener_addresses: listeners.map(|(address, protocol)| RouterListener { address, protocol }).collect(),
         version_info: link.map(|link| link.version),
         cost,
         no_traversal,

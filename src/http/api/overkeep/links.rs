@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LinkDetail")]
-pub(crate) struct Link {
+pub(crate) struct LinkDetail {
     id: String,
     /// The protocol, such as `tls`.
     protocol: String,
@@ -62,7 +62,7 @@ fn millis(latency: Option<f64>) -> Value<'static> {
     latency.map_or(Value::Null, Value::Float)
 }
 
-impl Entry for Link {
+impl Entry for LinkDetail {
     const NAMES: &'static [Name<Self>] = &[
         Name("id", Type::Text, |link| link.id.as_str().into()),
         Name("protocol", Type::Text, |link| link.protocol.as_str().into()),
@@ -84,7 +84,7 @@ impl Entry for Link {
     }
 }
 
-impl Link {
+impl LinkDetail {
     fn of(info: LinkInfo, names: &Names<'_>) -> Result<Self> {
         let millis = |latency: Option<Duration>| latency.map(|latency| latency.as_secs_f64() * 1000.0);
         let [source, destination] = info.measured.map(millis);
@@ -106,31 +106,31 @@ impl Link {
     }
 }
 
-fn find(control: &Control, id: &str, tx: &Read<'_>) -> Result<Option<Link>> {
-    control.link(id).map(|link| Link::of(link, &Names::of(tx))).transpose()
+fn find(control: &Control, id: &str, tx: &Read<'_>) -> Result<Option<LinkDetail>> {
+    control.link(id).map(|link| LinkDetail::of(link, &Names::of(tx))).transpose()
 }
 
 /// GET /links
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Link>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<LinkDetail>> {
     let (control, same) = (call.control.clone(), call.control.clone());
-    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Link)| {
+    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(LinkDetail)| {
         let names = Names::of(tx);
-        control.links().into_iter().try_for_each(|link| Link::of(link, &names).map(&mut *found))
+        control.links().into_iter().try_for_each(|link| LinkDetail::of(link, &names).map(&mut *found))
     };
     in_memory_list::list(&call, listing, each, move |tx: &Read<'_>, id: &str| find(&same, id, tx)).await
 }
 
 /// GET /links/{id}
-pub(crate) async fn detail(call: Call, id: Id<Link>) -> Result<Data<Link>> {
+pub(crate) async fn detail(call: Call, id: Id<LinkDetail>) -> Result<Data<LinkDetail>> {
     let found = call.store.read(|tx| find(&call.control, id.as_str(), tx))?;
     found.map(Data).ok_or_else(|| unknown(&id))
 }
 
 /// DELETE /links/{id}
-pub(crate) async fn close(call: Call, id: Id<Link>) -> Result<NoData> {
+pub(crate) async fn close(call: Call, id: Id<LinkDetail>) -> Result<NoData> {
     if call.control.close_link(id.as_str()) { Ok(NoData) } else { Err(unknown(&id)) }
 }
 
-fn unknown(id: &Id<Link>) -> Error {
+fn unknown(id: &Id<LinkDetail>) -> Error {
     Error::NotFound { kind: "link", id: id.to_string(), field: None }
 }

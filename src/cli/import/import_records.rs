@@ -14,7 +14,7 @@ use super::{
 use crate::{
     change::{
         Change, Changes,
-        carried::{self, CarriedState, Issuers},
+        imported::{self, ImportedState, Issuers},
     },
     cli::failure::Failure,
     entity::{Id, Identity, TypedLookup, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
@@ -54,9 +54,9 @@ impl Network {
     }
 }
 
-/// The result of carrying the records.
+/// The result of importing the records.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Carried {
+pub(super) struct ImportSummary {
     /// The number of records by kind.
     pub counts: Vec<(String, usize)>,
     pub certificates: usize,
@@ -71,11 +71,11 @@ pub(super) struct Carried {
 /// The kind and the id of a record.
 type RecordKey = (String, String);
 
-/// Carries the records. A record that breaks a rule is left out, and the whole transaction is repeated without it.
+/// Imports the records. A record that breaks a rule is left out, and the whole transaction is repeated without it.
 ///
 /// # Errors
 /// One line: too many records break rules, one of them restricts access, or the file cannot be written.
-pub(super) fn carry(changes: &Changes, mut network: Network) -> std::result::Result<Carried, Failure> {
+pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Result<ImportSummary, Failure> {
     let (mut left_out, mut reasons) = (BTreeSet::<RecordKey>::new(), Vec::new());
     for kind in &mut network.kinds {
         without_bad_ids(&kind.path, "name", &mut kind.records, &mut reasons)?;
@@ -89,9 +89,9 @@ pub(super) fn carry(changes: &Changes, mut network: Network) -> std::result::Res
         let at = Arc::new(Mutex::new(None));
         let job = Job { network: network.clone(), left_out: left_out.clone(), at: at.clone(), shipped: shipped.clone() };
         let reason = match changes.run_blocking(move |change| job.run(change)) {
-            Ok(mut carried) => {
-                carried.left_out = reasons;
-                return Ok(carried);
+            Ok(mut imported) => {
+                imported.left_out = reasons;
+                return Ok(imported);
             }
             Err(reason) => reason,
         };
@@ -154,8 +154,8 @@ struct Job {
 }
 
 impl Job {
-    fn run(&self, change: &Change<'_, '_>) -> Result<Carried> {
-        let mut carried = Carried::default();
+    fn run(&self, change: &Change<'_, '_>) -> Result<ImportSummary> {
+        let mut imported = ImportSummary::default();
         // The identity of a router is created with the router, and routers refer to nothing: so routers come first.
         let (free, referring): (Vec<_>, Vec<_>) = self.network.declared.all().iter().partition(|one| one.references.is_empty());
         for one in free.into_iter().chain(referring) {
@@ -163,17 +163,17 @@ impl Job {
             let mut count = 0;
             for record in &kind.records {
                 if self.begin(&kind.path, record, "name") {
-                    count += usize::from(self.put(change, one, kind, record, &mut carried)?);
+                    count += usize::from(self.put(change, one, kind, record, &mut imported)?);
                 }
             }
-            carried.counts.push((kind.path.clone(), count));
+            imported.counts.push((kind.path.clone(), count));
         }
         self.tunnelers(change)?;
         self.states(change)?;
-        self.authenticators(change, &mut carried)?;
-        self.enrollments(change, &mut carried)?;
+        self.authenticators(change, &mut imported)?;
+        self.enrollments(change, &mut imported)?;
         *self.at.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        Ok(carried)
+        Ok(imported)
     }
 
     /// Notes the record that is written next. `false` if the record is left out.
@@ -189,7 +189,14 @@ impl Job {
     }
 
     /// Creates a record. `false` if the record is not created here, because another record or the release brings it.
-    fn put(&self, change: &Change<'_, '_>, of: &DeclaredKind, kind: &SourceKind, record: &Json, carried: &mut Carried) -> Result<bool> {
+    fn put(
+        &self,
+        change: &Change<'_, '_>,
+        of: &DeclaredKind,
+        kind: &SourceKind,
+        record: &Json,
+        imported: &mut ImportSummary,
+    ) -> Result<bool> {
         let (id, name, path) = (text(record, "id"), text(record, "name"), kind.path.as_str());
         if is(record, "isSystem") || (path == "identities" && is_of_router(record)) {
             return Ok(false);
@@ -202,19 +209,19 @@ impl Job {
             if (of.name)(change, id)?.is_some() {
                 return Ok(false);
             }
-            carried::make_way(change, name)?;
+            imported::make_way(change, name)?;
         }
         (of.create_as)(change, id, draft_with_ids(kind, record))?;
         match path {
             "edge-routers" | "transit-routers" => {
                 let (fingerprint, pem) = (text(record, "fingerprint"), text(record, "certPem"));
-                if carried::is_adopted(change) && is(record, "isVerified") && !fingerprint.is_empty() {
-                    carried::router(change, id, fingerprint, Some(pem).filter(|pem| !pem.is_empty()))?;
+                if imported::is_adopted(change) && is(record, "isVerified") && !fingerprint.is_empty() {
+                    imported::router(change, id, fingerprint, Some(pem).filter(|pem| !pem.is_empty()))?;
                 } else {
-                    carried.routers.push(name.to_owned());
+                    imported.routers.push(name.to_owned());
                 }
             }
-            "cas" if is(record, "isVerified") => carried::verified_ca(change, id)?,
+            "cas" if is(record, "isVerified") => imported::verified_ca(change, id)?,
             _ => {}
         }
         Ok(true)
@@ -243,18 +250,18 @@ impl Job {
                 continue;
             }
             let overrides = self.network.credentials.overrides.get(id).cloned();
-            let state = CarriedState {
+            let state = ImportedState {
                 is_default_admin: is(record, "isDefaultAdmin"),
                 is_disabled: is(record, "disabled"),
                 disabled_until: text(record, "disabledUntil").parse().ok(),
                 overrides: overrides.unwrap_or_default(),
             };
-            carried::identity(change, id, state)?;
+            imported::identity(change, id, state)?;
         }
         Ok(())
     }
 
-    fn authenticators(&self, change: &Change<'_, '_>, carried: &mut Carried) -> Result<()> {
+    fn authenticators(&self, change: &Change<'_, '_>, imported: &mut ImportSummary) -> Result<()> {
         let (user, password) = &self.network.user;
         let issuers = Issuers::read(change)?;
         for record in &self.network.credentials.authenticators {
@@ -265,17 +272,17 @@ impl Job {
             }
             let name = self.name_of(identity);
             match text(record, "method") {
-                "updb" if username == user => carried::password(change, id, identity, username, password)?,
+                "updb" if username == user => imported::password(change, id, identity, username, password)?,
                 "updb" => {
-                    carried::enroll(change, identity, Method::Updb, None, Some(username))?;
-                    carried.enrolled.push(format!("{name} (password, user name {username})"));
+                    imported::enroll(change, identity, Method::Updb, None, Some(username))?;
+                    imported.enrolled.push(format!("{name} (password, user name {username})"));
                 }
-                "cert" if carried::certificate(change, &issuers, id, identity, text(record, "fingerprint"), text(record, "certPem"))? => {
-                    carried.certificates += 1;
+                "cert" if imported::certificate(change, &issuers, id, identity, text(record, "fingerprint"), text(record, "certPem"))? => {
+                    imported.certificates += 1;
                 }
                 "cert" => {
-                    carried::enroll(change, identity, Method::Ott, None, None)?;
-                    carried.enrolled.push(format!("{name} (certificate)"));
+                    imported::enroll(change, identity, Method::Ott, None, None)?;
+                    imported.enrolled.push(format!("{name} (certificate)"));
                 }
                 _ => {}
             }
@@ -283,7 +290,7 @@ impl Job {
         Ok(())
     }
 
-    fn enrollments(&self, change: &Change<'_, '_>, carried: &mut Carried) -> Result<()> {
+    fn enrollments(&self, change: &Change<'_, '_>, imported: &mut ImportSummary) -> Result<()> {
         for record in &self.network.credentials.enrollments {
             let (identity, ca, username) = (text(record, "identityId"), text(record, "caId"), text(record, "username"));
             let is_lost = self.left_out.contains(&("identities".to_owned(), identity.to_owned()));
@@ -298,8 +305,8 @@ impl Job {
                 _ => continue,
             };
             let given = |value| Some(value).filter(|value: &&str| !value.is_empty());
-            carried::enroll(change, identity, method, given(ca), given(username))?;
-            carried.enrolled.push(format!("{} ({})", self.name_of(identity), method.as_str()));
+            imported::enroll(change, identity, method, given(ca), given(username))?;
+            imported.enrolled.push(format!("{} ({})", self.name_of(identity), method.as_str()));
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ pub(crate) fn follow(core: &Core, event: &Event) {
 /// The store cannot be read or written.
 pub(crate) fn clear(core: &Core) -> Result<()> {
     let mut routers = Vec::new();
-    core.parts.authorizer.store.read(|tx| {
+    core.context.authorizer.store.read(|tx| {
         tx.each_readable::<EdgeRouter>(|router| {
             if !router.is_built_in() && tx.linked::<Terminator>("router", router.id.as_str())?.iter().any(Record::is_of_a_connection) {
                 routers.push(router.id.to_string());

@@ -19,7 +19,7 @@ use crate::{
 
 /// The state of an identity that requests cannot write.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CarriedState {
+pub(crate) struct ImportedState {
     pub is_default_admin: bool,
     pub is_disabled: bool,
     pub disabled_until: Option<Timestamp>,
@@ -31,7 +31,7 @@ pub(crate) struct CarriedState {
 ///
 /// # Errors
 /// There is no such identity.
-pub(crate) fn identity(change: &Change<'_, '_>, id: &str, state: CarriedState) -> Result<()> {
+pub(crate) fn identity(change: &Change<'_, '_>, id: &str, state: ImportedState) -> Result<()> {
     let mut identity = change.get(&Id::<Identity>::from_text(id))?;
     identity.state.is_default_admin = state.is_default_admin;
     identity.state.disabled_at = state.is_disabled.then(|| change.now());

@@ -20,7 +20,7 @@ const MAX: usize = 100_000;
 
 /// The identities at one connection of a router. Each is counted in [`Online`].
 #[derive(Default)]
-pub(crate) struct Presence(Mutex<Present>);
+pub(crate) struct ConnectedIdentities(Mutex<Present>);
 
 #[derive(Default)]
 struct Present {
@@ -31,7 +31,7 @@ struct Present {
     is_closed: bool,
 }
 
-impl Presence {
+impl ConnectedIdentities {
     /// Records that an SDK with this API session is connected. Does nothing if the router reports connections.
     pub(crate) fn seen(&self, session: &Id<ApiSession>, identity: &Id<Identity>, online: &Online) {
         let mut present = self.0.lock();
@@ -96,23 +96,23 @@ mod tests {
 
     #[test]
     fn identities_come_and_go() {
-        let (online, presence) = (Online::default(), Presence::default());
+        let (online, connected) = (Online::default(), ConnectedIdentities::default());
         let (session, ann) = (Id::from_text("s"), Id::from_text("ann"));
-        presence.seen(&session, &ann, &online);
-        presence.seen(&session, &ann, &online);
+        connected.seen(&session, &ann, &online);
+        connected.seen(&session, &ann, &online);
         assert!(online.identity("ann"));
-        presence.ended(&session, &online);
+        connected.ended(&session, &online);
         assert!(!online.identity("ann"));
-        presence.seen(&session, &ann, &online);
-        presence.report(vec![("bob".into(), true), ("eve".into(), false)], true, &online);
+        connected.seen(&session, &ann, &online);
+        connected.report(vec![("bob".into(), true), ("eve".into(), false)], true, &online);
         assert!(online.identity("bob") && !online.identity("ann") && !online.identity("eve"));
-        presence.seen(&session, &ann, &online);
-        presence.report(vec![("ann".into(), true)], false, &online);
+        connected.seen(&session, &ann, &online);
+        connected.report(vec![("ann".into(), true)], false, &online);
         assert!(online.identity("ann") && online.identity("bob"));
-        presence.report(vec![("ann".into(), true)], true, &online);
+        connected.report(vec![("ann".into(), true)], true, &online);
         assert!(online.identity("ann") && !online.identity("bob"));
-        presence.close(&online);
-        presence.report(vec![("ann".into(), true)], true, &online);
+        connected.close(&online);
+        connected.report(vec![("ann".into(), true)], true, &online);
         assert!(!online.identity("ann"));
     }
 }

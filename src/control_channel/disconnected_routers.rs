@@ -10,7 +10,7 @@ use super::{connection::RouterConnection, core::Core, reroute};
 impl Core {
     /// Cleans up after a connection has ended.
     pub(crate) async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>, reason: &str) {
-        let now = self.parts.authorizer.clock.now();
+        let now = self.context.authorizer.clock.now();
         if !self.registry.remove(connection, self.online(), now) {
             return;
         }
