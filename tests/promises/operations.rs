@@ -184,6 +184,38 @@ fn last_hour_counts_logins() {
 }
 
 #[test]
+fn attention_counts_all_records() {
+    let clock = Clock::manual(Clock::system().now());
+    let server = TestServer::with(clock.clone(), |_| ());
+    let prefix = fresh("attended");
+    let ids: Vec<String> = (0..7).map(|n| server.identity(&format!("{prefix}-{n}"), json!({ "enrollment": { "ott": true } }))).collect();
+    let disable = |id: &str, minutes: u64| {
+        server.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": minutes })).expect(200);
+    };
+    ids.iter().take(6).for_each(|id| disable(id, 0));
+    disable(&ids[6], 1);
+    let asked = |member: &str| {
+        let answer = server.admin.get("/overkeep/v1/attention").expect(200);
+        let of = |member: &str| (answer.data()[member]["total"].as_u64().unwrap(), answer.data()[member]["first"].clone());
+        of(member)
+    };
+    let named = |first: &Json| first.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let (total, first) = asked("disabledIdentities");
+    assert_eq!((total, named(&first)), (7, (0..5).map(|n| format!("{prefix}-{n}")).collect()));
+    assert_eq!(first[0]["id"], json!(ids[0]));
+    let (total, first) = asked("outstandingEnrollments");
+    assert_eq!((total, first.as_array().unwrap().len(), asked("expiredEnrollments").0), (7, 5, 0));
+    assert!(ids.contains(&first[0]["identityId"].as_str().unwrap().to_owned()) && named(&first)[0].starts_with(&prefix), "{first}");
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(asked("disabledIdentities").0, 6, "one was disabled for a minute");
+    clock.advance(Duration::from_secs(30 * 24 * 60 * 60));
+    let server = server.restarted(|_| ());
+    let answer = server.admin.get("/overkeep/v1/attention").expect(200);
+    assert_eq!((&answer.data()["outstandingEnrollments"]["total"], &answer.data()["expiredEnrollments"]["total"]), (&json!(0), &json!(7)));
+    server.anonymous().get("/overkeep/v1/attention").expect(401);
+}
+
+#[test]
 fn drills_prove_a_snapshot() {
     let server = TestServer::with_router();
     for _ in 0..3 {

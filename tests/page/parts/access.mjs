@@ -29,9 +29,14 @@ export async function explain(browser, ask, ids) {
 }
 
 /** In a narrow window the map is a list of relations, each of which leads to its explanation with the keyboard alone. */
-export async function inNarrowWindows(browser) {
+export async function inNarrowWindows(browser, ask) {
+  const { id: policy } = await ask('POST', '/service-policies', { name: 'nobody hosts the intranet', type: 'Bind', semantic: 'AnyOf', identityRoles: ['#ghosts'], serviceRoles: ['#intranet'] });
   const page = await signedIn(browser, 360, 'light');
   await open(page, '#/access/map');
+  // A group without a member has no pair to explain.
+  await page.locator('.relations').getByRole('button', { name: '#ghosts may host #intranet' }).click();
+  await page.getByText('nobody hosts the intranet selects no member of #ghosts.').waitFor();
+  expect(await page.evaluate(() => location.hash) === '#/access/map', 'a pair without a member leads nowhere');
   const pair = page.locator('.relations').getByRole('button', { name: /^#sales may dial/ }).first();
   await pair.waitFor();
   await check(page, 'the map in a narrow window', true);
@@ -44,6 +49,19 @@ export async function inNarrowWindows(browser) {
   await page.locator('.map').waitFor();
   expect(!(await page.locator('.relations').isVisible()), 'a wide window shows lines in place of the list');
   await page.context().close();
+  await ask('DELETE', `/service-policies/${policy}`);
+}
+
+/** The overview counts all records, also those that no first page of a list has. */
+async function countsOfMany(page, ask) {
+  const [identities, enrollments] = await Promise.all(['identities', 'enrollments'].map(kind => ask('GET', `/${kind}?filter=limit%20none`)));
+  const disabled = identities.filter(identity => identity.disabled).length;
+  const outstanding = enrollments.filter(({ expiresAt }) => new Date(expiresAt) > new Date()).length;
+  expect(identities.length > 5000 && disabled > 5 && outstanding > 100, `the overview has ${identities.length} identities, ${disabled} disabled, and ${outstanding} enrollments to count`);
+  await open(page, '#/overview');
+  await page.locator('.tiles a[href="#/identities"] strong').filter({ hasText: identities.length.toLocaleString('en-GB') }).waitFor();
+  await page.locator('.needs').getByText(new RegExp(`^${disabled} identities are disabled: .+, …$`)).waitFor();
+  await page.locator('.needs').getByText(new RegExp(`^${outstanding} enrollments are outstanding: .+, …$`)).waitFor();
 }
 
 /** A role with 5,000 identities takes the map no more requests than a role with 5, and at most a few times as long. */
@@ -69,8 +87,11 @@ export async function large(browser, ask) {
   const before = await first();
   const names = Array.from({ length: 5000 }, (_, index) => `sales-${index}`);
   for (let from = 0; from < names.length; from += 100) {
-    await Promise.all(names.slice(from, from + 100).map(name => ask('POST', '/identities', { name, type: 'Default', isAdmin: false, roleAttributes: ['sales'] })));
+    const enrollment = from < 100 ? { ott: true } : undefined;
+    await Promise.all(names.slice(from, from + 100).map(name => ask('POST', '/identities', { name, type: 'Default', isAdmin: false, roleAttributes: ['sales'], enrollment })));
   }
+  const last = await ask('GET', `/identities?${new URLSearchParams({ filter: 'name contains "sales-499"' })}`);
+  await Promise.all(last.map(({ id }) => ask('POST', `/identities/${id}/disable`, { durationMinutes: 0 })));
   const after = await first();
   await page.getByRole('button', { name: /#sales 5,00\d members/ }).waitFor();
   expect(after.count <= before.count + 10, `the map of 5,000 identities takes ${after.count} requests, that of few ${before.count}`);
@@ -97,6 +118,7 @@ export async function large(browser, ask) {
   await page.getByText(/^Showing 6 of \d+ edge routers/).waitFor();
   await page.getByRole('link', { name: 'All edge routers' }).click();
   await page.waitForFunction(() => location.hash === '#/edge-routers');
+  await countsOfMany(page, ask);
   await open(page, '#/access/map');
   const policy = name => ask('POST', '/service-policies', { name, type: 'Dial', semantic: 'AnyOf', identityRoles: ['#few'], serviceRoles: ['#few'] });
   for (let from = 0; from < 500; from += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => policy(`a policy ${from + index}`)));

@@ -90,6 +90,34 @@ export async function resume(browser, ask) {
   await page.context().close();
 }
 
+/** A steady stream of events does not keep the overview from being read anew, nor does each of them read it. */
+export async function overviewInStream(browser, ask, ids) {
+  const EVENTS = 40;
+  const page = await signedIn(browser, 1280, 'light');
+  await page.waitForTimeout(1500); // news of earlier changes
+  let [loads, isOver] = [0, false];
+  // An answer that takes longer than the interval is shown nevertheless.
+  await page.route('**/overkeep/v1/attention', async route => {
+    loads++;
+    await page.waitForTimeout(1200);
+    await route.continue();
+  });
+  await ask('POST', `/identities/${ids.kofi}/disable`, { durationMinutes: 0 });
+  const stream = page.evaluate(async count => {
+    const { onHistoryRow } = await import('/page/news.js');
+    for (let sequence = 1; sequence <= count; sequence++) {
+      onHistoryRow({ sequence, kind: 'service', action: 'update', at: new Date().toISOString(), by: { who: 'system' } });
+      await new Promise(done => setTimeout(done, 100));
+    }
+  }, EVENTS).then(() => { isOver = true; });
+  await page.locator('.needs').getByText(/disabled:.*kofi/).waitFor();
+  expect(!isOver, 'the overview waits for the end of a stream of events');
+  await stream;
+  expect(loads > 1 && loads < EVENTS / 5, `${EVENTS} events read the overview ${loads} times`);
+  await page.context().close();
+  await ask('POST', `/identities/${ids.kofi}/enable`);
+}
+
 /** What the live page counts is all there is, also where it shows the first hundred only. */
 export async function counts(browser) {
   const page = await windowOf(browser, 360, 'dark');

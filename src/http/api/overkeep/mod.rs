@@ -1,6 +1,7 @@
 //! The extensions of this controller, for administrators. The other interfaces follow the OpenZiti contract.
 
 pub(crate) mod api_tokens;
+mod attention;
 mod channels;
 mod circuits;
 mod doctor;
@@ -79,6 +80,8 @@ pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
         .summary("The progress or the result of the last trial of a snapshot. Null if there was none since the start.")
         .get("/expiring", Admin, expiring::list)
         .summary("Certificates, enrollments and API tokens that end within a duration, or have ended, the first first.")
+        .get("/attention", Admin, attention::show)
+        .summary("How many identities are disabled, and how many enrollments are outstanding or have expired unused.")
         .get("/edge-routers/{id}/configuration", Admin, router_configuration::show)
         .summary("The configuration of an edge router, for `ziti router run`. JSON is YAML, too. The built-in router has none.")
         .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))

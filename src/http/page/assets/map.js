@@ -125,14 +125,17 @@ function Node({ node, dim, onOver, onOpen }) {
   return html`<button type="button" ...${props} onClick=${() => onOpen(node)}>${inner}</button>`;
 }
 
-/** The relations of a policy as a list, for windows that are too narrow for lines. A pair leads to the explanation for the first member of each group. */
+/** The relations of a policy as a list, for windows that are too narrow for lines. A pair leads to the explanation for the first member of each group, if both have one. */
 function Relations({ policies, name }) {
   const [error, setError] = useState(null);
+  const [empty, setEmpty] = useState({}); // the policy and the groups of the last pair without a member on some side
   const explain = async (policy, who, what) => {
     const first = (side, role) => list(`/service-policies/${policy.id}/${side}`, { filter: members(role), sort: 'name', limit: 1 }).then(({ rows }) => rows[0]?.id);
     try {
       const [identity, service] = await Promise.all([first('identities', who), first('services', what)]);
-      location.hash = `#/access/ask?${query({ identity, service })}`;
+      const groups = [!identity && name(who, t.everybody), !service && name(what, t.everything)].filter(Boolean);
+      setEmpty({ policy: policy.id, groups });
+      if (!groups.length) location.hash = `#/access/ask?${query({ identity, service, type: policy.type })}`;
     } catch (problem) {
       setError(problem);
     }
@@ -141,6 +144,7 @@ function Relations({ policies, name }) {
   return html`<section class="relations"><h2>${t.relations}</h2><${Problem} error=${error} />
     ${policies.map(policy => html`<h3 key=${policy.id}><a href=${`#/service-policies/${policy.id}`}>${policy.name}</a></h3><ul class="plain">${pairs(policy).slice(0, MAX_PAIRS).map(([who, what]) => html`
       <li key=${`${who} ${what}`}><button type="button" class="button" onClick=${() => explain(policy, who, what)}>${t.relation(name(who, t.everybody), policy.type, name(what, t.everything))}</button></li>`)}</ul>
+      <div role="status">${empty.policy === policy.id && empty.groups.length > 0 && html`<p class="warning"><i aria-hidden="true"></i><span>${t.noMember(policy.name, empty.groups)}</span></p>`}</div>
       ${pairs(policy).length > MAX_PAIRS && html`<p class="faint">${texts.preview.others(pairs(policy).length - MAX_PAIRS)}</p>`}`)}
   </section>`;
 }

@@ -3,6 +3,8 @@
 import { useEffect, useState } from './vendor/htm-preact.js';
 
 const MAX_ROWS = 200;
+// Milliseconds from a row to the call that it causes, and between two calls.
+const [SOON, INTERVAL] = [300, 1000];
 const readers = new Set();
 const rows = [];
 
@@ -24,14 +26,18 @@ export function useRows() {
   return rows;
 }
 
-/** Calls `reader` shortly after rows for which `matters` returns true. */
+/** Calls `reader` soon after a row for which `matters` returns true, and at most once in an interval, however many rows follow. */
 export function useNews(matters, reader, inputs = []) {
   useEffect(() => {
     let timer;
+    let earliest = 0;
+    const run = () => {
+      timer = undefined;
+      earliest = performance.now() + INTERVAL;
+      reader();
+    };
     const onRow = row => {
-      if (!matters(row)) return;
-      clearTimeout(timer);
-      timer = setTimeout(reader, 300);
+      if (timer === undefined && matters(row)) timer = setTimeout(run, Math.max(SOON, earliest - performance.now()));
     };
     readers.add(onRow);
     return () => {

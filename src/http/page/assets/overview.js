@@ -20,18 +20,17 @@ const total = (path, filter, signal) => list(path, { ...ONE, filter }, { signal 
 
 async function look(signal) {
   const shown = texts.order.map(kind).filter(entry => entry?.create).slice(0, TILES);
-  const [counts, online, routers, offline, enrollments, disabled, recent, dials, overs] = await Promise.all([
+  const [counts, online, routers, offline, { data: attention }, recent, dials, overs] = await Promise.all([
     Promise.all(shown.map(entry => total(entry.path, '', signal).then(count => [entry.name, count]))),
     list('/overkeep/v1/channels', { limit: MAX_ROWS }, { signal }),
     list('/edge-routers', { limit: MAX_ROWS, sort: 'name' }, { signal }),
     list('/edge-routers', { limit: MAX_NAMED, sort: 'name', filter: 'isVerified = true and online = false' }, { signal }),
-    list('/enrollments', { limit: 100 }, { signal }),
-    list('/identities', { limit: 500, filter: 'isDefaultAdmin = false' }, { signal }).catch(() => ({ rows: [], total: 0 })),
+    get('/overkeep/v1/attention', { signal }),
     list('/overkeep/v1/history', { limit: MAX_ROWS, filter: 'action in ["create", "update", "delete", "refusal", "lockout"]' }, { signal }),
     total('/service-policies', 'type = 1', signal).catch(() => total('/service-policies', '', signal)),
     total('/edge-router-policies', '', signal),
   ]);
-  return { counts: new Map(counts), online, routers, offline, enrollments, disabled: disabled.rows.filter(identity => identity.disabled), recent, dials, overs };
+  return { counts: new Map(counts), online, routers, offline, attention, recent, dials, overs };
 }
 
 /** What expires soon and what is wrong on the host. Reading it takes longer, and it does not change with every event. */
@@ -51,20 +50,20 @@ function ahead({ ending, host }) {
   ];
 }
 
+const names = ({ total, first }) => `${first.map(({ name }) => name).join(', ')}${total > first.length ? ', …' : ''}`;
+
 /** What needs attention: `[text, address]`. */
-function needs({ counts, routers, offline, enrollments, disabled, dials, overs }) {
+function needs({ counts, routers, offline, attention, dials, overs }) {
   const found = offline.rows.map(({ id, name }) => [t.routerOffline(name), `#/edge-routers/${id}`]);
   found.push(...more(offline.total, `#/edge-routers?${query({ filter: 'online = false' })}`));
   if (!routers.total) found.push([t.noRouter, '#/edge-routers/_new']);
   if (!overs) found.push([t.noRouterPolicy, '#/edge-router-policies/_new']);
   if (counts.get('services') && !dials) found.push([t.noPolicy, '#/service-policies/_new']);
-  const now = Date.now();
-  const whose = enrollment => enrollment.identity?.name || enrollment.edgeRouter?.name || enrollment.transitRouter?.name || '';
-  const over = enrollments.rows.filter(({ expiresAt }) => new Date(expiresAt) < now);
-  for (const enrollment of over.slice(0, 5)) found.push([t.expired(whose(enrollment)), enrollment.identityId ? `#/identities/${enrollment.identityId}` : `#/enrollments/${enrollment.id}`]);
-  const open = enrollments.rows.filter(({ expiresAt }) => new Date(expiresAt) >= now);
-  if (open.length) found.push([t.notEnrolled(enrollments.total - over.length, `${open.slice(0, 4).map(whose).join(', ')}${open.length > 4 ? ', …' : ''}`), '#/enrollments']);
-  if (disabled.length) found.push([t.disabled(disabled.length), `#/identities/${disabled.length === 1 ? disabled[0].id : ''}`]);
+  const { outstandingEnrollments: open, expiredEnrollments: over, disabledIdentities: disabled } = attention;
+  found.push(...over.first.map(({ id, identityId, name }) => [t.expired(name), identityId ? `#/identities/${identityId}` : `#/enrollments/${id}`]));
+  found.push(...more(over.total, '#/enrollments'));
+  if (open.total) found.push([t.notEnrolled(open.total, names(open)), '#/enrollments']);
+  if (disabled.total) found.push([t.disabled(disabled.total, names(disabled)), `#/identities/${disabled.total === 1 ? disabled.first[0].id : ''}`]);
   return found;
 }
 

@@ -31,19 +31,29 @@ export const Icon = ({ name }) =>
 let ids = 0;
 export const useName = prefix => useState(() => `${prefix}-${++ids}`)[0];
 
-/** A loaded value: `[value, error, again]`. The answer to an outdated request is ignored. */
+/** A loaded value: `[value, error, again]`. The answer to an outdated request is ignored. `again` waits for a request in progress, so that frequent calls do not keep restarting it. */
 export function useLoad(question, inputs) {
   const [state, setState] = useState({});
   const [round, setRound] = useState(0);
+  const now = useRef({});
   useEffect(() => {
     const abort = new AbortController();
-    question(abort.signal).then(
-      value => abort.signal.aborted || setState({ value }),
-      error => abort.signal.aborted || setState(old => ({ value: old.value, error })),
-    );
+    const mine = { busy: true, isWanted: false };
+    now.current = mine;
+    const finish = next => {
+      if (abort.signal.aborted) return;
+      setState(next);
+      mine.busy = false;
+      if (mine.isWanted) setRound(last => last + 1);
+    };
+    question(abort.signal).then(value => finish({ value }), error => finish(old => ({ value: old.value, error })));
     return () => abort.abort();
   }, [...inputs, round]);
-  return [state.value, state.error, () => setRound(now => now + 1)];
+  const again = () => {
+    if (now.current.busy) now.current.isWanted = true;
+    else setRound(last => last + 1);
+  };
+  return [state.value, state.error, again];
 }
 
 /** The last value that stayed unchanged for some time. */
