@@ -80,7 +80,7 @@ pub struct Metrics {
     pub refusals: MethodCounter,
     pub(crate) router_events: Family<KindLabel, Counter>,
     pub(crate) router_bytes: Family<KindLabel, Counter>,
-    pub(crate) elsewhere_bytes: Family<KindLabel, Counter>,
+    pub(crate) remote_bytes: Family<KindLabel, Counter>,
     pub store: StoreMetrics,
     pub maintenance: MaintenanceMetrics,
     pub gauges: Gauges,
@@ -126,8 +126,8 @@ pub struct Gauges {
     pub expiring: Family<KindLabel, Gauge>,
     pub routers: Family<KindLabel, Gauge>,
     pub circuits: Gauge,
-    /// Circuits over routers elsewhere.
-    pub(crate) elsewhere_circuits: Gauge,
+    /// Circuits over remote routers.
+    pub(crate) remote_circuits: Gauge,
     /// By whether they are usable.
     pub(crate) links: Family<KindLabel, Gauge>,
     /// The mean and the highest one, of the ends that have measured it.
@@ -152,7 +152,7 @@ impl Metrics {
             refusals,
             router_events: Family::default(),
             router_bytes: Family::default(),
-            elsewhere_bytes: Family::default(),
+            remote_bytes: Family::default(),
             store,
             maintenance,
             gauges: Gauges::default(),
@@ -176,8 +176,8 @@ impl Metrics {
         registry.register("router_events", "Events of the built-in router by kind", self.router_events.clone());
         let help = "Data forwarded by the built-in router, by direction";
         registry.register_with_unit("router_data", help, Unit::Bytes, self.router_bytes.clone());
-        let help = "Data reported by routers elsewhere, by where it came from";
-        registry.register_with_unit("routers_elsewhere_data", help, Unit::Bytes, self.elsewhere_bytes.clone());
+        let help = "Data reported by remote routers, by where it came from";
+        registry.register_with_unit("remote_routers_data", help, Unit::Bytes, self.remote_bytes.clone());
         registry.register("store_queue_jobs", "Writes in the queue or in progress", self.store.queue.clone());
         let help = "Duration of a commit, with its writes and the flush to disk";
         registry.register_with_unit("store_commit_duration", help, Unit::Seconds, self.store.commit_duration.clone());
@@ -227,7 +227,7 @@ impl Gauges {
         plain("store_writable", "1 if the store accepts writes", &self.writable);
         plain("data_file_in_place", "1 if the path of the data file still leads to the open file", &self.in_place);
         plain("router_circuits", "Open circuits of the built-in router", &self.circuits);
-        plain("routers_elsewhere_circuits", "Open circuits over routers elsewhere", &self.elsewhere_circuits);
+        plain("remote_routers_circuits", "Open circuits over remote routers", &self.remote_circuits);
         plain("router_channels", "Open channels of the built-in router", &self.channels);
         registry.register("router_binds", "Services hosted through the built-in router, by terminator", self.binds.clone());
         registry.register("expiring", "What expires within 30 days or has expired, by kind", self.expiring.clone());

@@ -1,4 +1,4 @@
-//! The cost of routers elsewhere: circuits over many routers beside circuits over few, other paths after the loss of a link, memory, and how
+//! The cost of remote routers: circuits over many routers beside circuits over few, other paths after the loss of a link, memory, and how
 //! soon routers hear of a change. The routers are simulated by this process and accept every route at once.
 //!
 //! `cargo bench --bench control`, or some parts by name: `-- memory circuits paths changes`. `OVERKEEP_BENCH_CIRCUITS` is the number of

@@ -1,4 +1,4 @@
-//! A simulated router elsewhere: it enrolls, connects, and accepts every route.
+//! A simulated remote router: it enrolls, connects, and accepts every route.
 
 use std::{
     collections::HashMap,

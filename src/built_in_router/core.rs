@@ -112,11 +112,11 @@ pub(crate) struct Core {
     /// Notified when a circuit or a channel has ended.
     pub ended: Notify,
     pub ids: IdGenerator,
-    /// The links to routers elsewhere, the ends of circuits over them, and the circuits from one to another.
+    /// The links to remote routers, the ends of circuits over them, and the circuits from one to another.
     pub links: Links,
     pub endpoints: ByCircuit<LinkEndpoint>,
     pub transits: ByCircuit<Transit>,
-    /// The routers elsewhere; set when the built-in router joins their network.
+    /// The remote routers; set when the built-in router joins their network.
     pub remote_routers: OnceLock<Box<dyn RemoteRouters>>,
 }
 

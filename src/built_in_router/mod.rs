@@ -176,7 +176,7 @@ impl Router {
         Some(links::accept::serve(self.core()?.clone(), stream, peer, place))
     }
 
-    /// Makes the routers elsewhere known, once.
+    /// Makes the remote routers known, once.
     pub(crate) fn meet(&self, remote: Box<dyn RemoteRouters>) {
         if let Some(core) = self.core() {
             drop(core.remote_routers.set(remote));

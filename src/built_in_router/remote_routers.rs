@@ -1,4 +1,4 @@
-//! The interface through which the built-in router uses routers elsewhere, that is, in other processes.
+//! The interface through which the built-in router uses remote routers, that is, in other processes.
 
 use std::{pin::Pin, time::Duration};
 
@@ -25,12 +25,12 @@ pub(crate) struct RemoteDial {
 /// What the host passes on to the client, and the terminator of a sticky service.
 pub(crate) type Answer = Vec<(u32, Vec<u8>)>;
 
-/// The routers elsewhere.
+/// The remote routers.
 pub(crate) trait RemoteRouters: Send + Sync {
     /// Whether a certificate belongs to an enrolled router that may connect.
     fn is_router(&self, router: &str, leaf: &Certificate) -> bool;
 
-    /// Whether any router elsewhere is connected.
+    /// Whether any remote router is connected.
     fn has_routers(&self) -> bool;
 
     /// The reachable terminators of a service at other routers with this instance id, and their weights.

@@ -1,4 +1,4 @@
-//! The keys of the built-in router (`[router]`) and of routers elsewhere (`[routers]`).
+//! The keys of the built-in router (`[router]`) and of remote routers (`[routers]`).
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -32,7 +32,7 @@ pub struct Router {
     pub drain_timeout: Span,
 }
 
-/// Routers elsewhere, which connect to the controller.
+/// Remote routers, which connect to the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Routers {

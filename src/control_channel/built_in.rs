@@ -149,7 +149,7 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
     router.route(Route { circuit: route.circuit_id, link, host }, done);
 }
 
-/// The routers elsewhere, as the built-in router sees them.
+/// The remote routers, as the built-in router sees them.
 struct ControlChannelRouters {
     core: Weak<Core>,
     connection: Arc<RouterConnection>,

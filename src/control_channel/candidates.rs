@@ -53,8 +53,8 @@ impl Candidate {
 /// The store cannot be read.
 pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Found> {
     let mut records = core.context.authorizer.store.read(|tx| tx.linked::<Terminator>("service", service))?;
-    let is_elsewhere = |record: &Record<Terminator>| record.spec.router != router || router != EdgeRouter::BUILT_IN;
-    records.retain(|record| record.spec.identity == instance && is_elsewhere(record));
+    let is_remote = |record: &Record<Terminator>| record.spec.router != router || router != EdgeRouter::BUILT_IN;
+    records.retain(|record| record.spec.identity == instance && is_remote(record));
     let has_terminators = !records.is_empty();
     records.retain(|record| !tried.iter().any(|tried| *tried == record.id.as_str()));
     let paths = core.paths_from(router);

@@ -36,7 +36,7 @@ pub struct ControlContext {
     pub changes: Changes,
     pub refusals: Refusals,
     pub keystore: Arc<Keystore>,
-    /// The bounds of circuits, which routers elsewhere and the built-in router have in common.
+    /// The bounds of circuits, which remote routers and the built-in router have in common.
     pub config: config::Router,
     pub routers: config::Routers,
     pub passwords: Passwords,

@@ -157,7 +157,7 @@ impl Control {
         Some((self.0.core.measurements.of(router)?, self.0.core.circuits.count_of_router(router)))
     }
 
-    /// What all routers elsewhere have moved since the start of the controller, in bytes.
+    /// What all remote routers have moved since the start of the controller, in bytes.
     pub(crate) fn traffic(&self) -> RouterTraffic {
         self.0.core.measurements.total()
     }

@@ -101,9 +101,9 @@ impl Registry {
         self.connections.lock().get(router).filter(|connection| !connection.is_closed()).cloned()
     }
 
-    /// Passes the connection of each router elsewhere to `each`.
+    /// Passes the connection of each remote router to `each`.
     pub(crate) fn each(&self, each: impl FnMut(&Arc<RouterConnection>)) {
-        self.connections.lock().values().filter(|connection| is_elsewhere(connection)).for_each(each);
+        self.connections.lock().values().filter(|connection| is_remote(connection)).for_each(each);
     }
 
     /// The connected routers as nodes of paths.
@@ -118,18 +118,18 @@ impl Registry {
         self.connections.lock().values().for_each(|other| other.send(peers(vec![change.clone()])));
     }
 
-    /// Whether no router elsewhere is connected. Does not lock.
+    /// Whether no remote router is connected. Does not lock.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) == 0
     }
 }
 
-fn is_elsewhere(connection: &Arc<RouterConnection>) -> bool {
+fn is_remote(connection: &Arc<RouterConnection>) -> bool {
     connection.kind != RouterKind::BuiltIn
 }
 
 fn count(connections: &HashMap<String, Arc<RouterConnection>>) -> usize {
-    connections.values().filter(|connection| is_elsewhere(connection)).count()
+    connections.values().filter(|connection| is_remote(connection)).count()
 }
 
 fn peers(changes: Vec<PeerStateChange>) -> Frame {

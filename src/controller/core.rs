@@ -130,7 +130,7 @@ impl Core {
         ExpiryNotice::new(self.store.clone(), self.keystore.clone(), self.clock.clone(), gauges, snapshots)
     }
 
-    /// Starts the control channel of routers elsewhere.
+    /// Starts the control channel of remote routers.
     ///
     /// # Errors
     /// The file cannot be read, or no thread can be started.

@@ -60,7 +60,7 @@ impl Sources {
             gauges.certificates.get_or_create(&KindLabel { kind: role_name(role) }).set(certificate.not_after());
         }
         self.read_router();
-        self.read_elsewhere();
+        self.read_remote_routers();
         if let Err(error) = self.read_records() {
             tracing::warn!(%error, "records could not be counted for the metrics");
         }
@@ -113,14 +113,14 @@ impl Sources {
         }
     }
 
-    fn read_elsewhere(&self) {
+    fn read_remote_routers(&self) {
         let (traffic, metrics) = (self.control.traffic(), &self.metrics);
         for (kind, bytes) in
             [("from-clients", traffic.from_clients), ("from-hosts", traffic.from_hosts), ("from-links", traffic.link_received)]
         {
-            metrics.elsewhere_bytes.get_or_create(&KindLabel { kind }).inner().store(bytes, Ordering::Relaxed);
+            metrics.remote_bytes.get_or_create(&KindLabel { kind }).inner().store(bytes, Ordering::Relaxed);
         }
-        metrics.gauges.elsewhere_circuits.set(signed(self.control.circuit_count()));
+        metrics.gauges.remote_circuits.set(signed(self.control.circuit_count()));
         let links = self.control.links();
         let usable = links.iter().filter(|link| link.is_usable).count() as u64;
         for (kind, count) in [("usable", usable), ("unusable", links.len() as u64 - usable)] {

@@ -59,7 +59,7 @@ pub(crate) fn side(router: &Router) -> Option<RouterSide> {
     Some(RouterSide { runtime, serve })
 }
 
-/// The function to which the listener passes links that routers elsewhere open to the built-in router, if it is enabled.
+/// The function to which the listener passes links that remote routers open to the built-in router, if it is enabled.
 pub(crate) fn link_side(router: &Router) -> Option<RouterSide> {
     let (runtime, router) = (router.handle()?.clone(), router.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -72,7 +72,7 @@ pub(crate) fn link_side(router: &Router) -> Option<RouterSide> {
     Some(RouterSide { runtime, serve })
 }
 
-/// The function to which the listener passes the control connections of routers elsewhere.
+/// The function to which the listener passes the control connections of remote routers.
 pub(crate) fn control_side(control: &Control) -> RouterSide {
     let (runtime, control) = (control.handle().clone(), control.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -98,7 +98,7 @@ impl Controller {
         self.metrics_bound
     }
 
-    /// Where only routers elsewhere connect, with the real port.
+    /// Where only remote routers connect, with the real port.
     pub fn control_bound(&self) -> Option<SocketAddr> {
         self.control_bound
     }

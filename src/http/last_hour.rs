@@ -37,10 +37,10 @@ pub struct Step {
     pub client_bytes_per_second: u64,
     /// Data bytes per second from hosts to clients through the built-in router.
     pub host_bytes_per_second: u64,
-    /// Data bytes per second from clients at routers elsewhere, which report once a minute: the mean of the minute before the last report.
-    pub routers_elsewhere_client_bytes_per_second: u64,
-    /// The same from hosts at routers elsewhere.
-    pub routers_elsewhere_host_bytes_per_second: u64,
+    /// Data bytes per second from clients at remote routers, which report once a minute: the mean of the minute before the last report.
+    pub remote_routers_client_bytes_per_second: u64,
+    /// The same from hosts at remote routers.
+    pub remote_routers_host_bytes_per_second: u64,
     /// Circuits, through any router.
     pub circuits: u64,
     /// Connections of SDKs to the built-in router.
@@ -86,7 +86,7 @@ impl LastHour {
 
     /// Adds the step that ends now.
     fn note(&self, at: Timestamp) {
-        let (traffic, elsewhere) = (self.router.traffic(), self.control.traffic_per_second());
+        let (traffic, remote) = (self.router.traffic(), self.control.traffic_per_second());
         let now = Totals {
             client_bytes: traffic.client_bytes,
             host_bytes: traffic.host_bytes,
@@ -100,8 +100,8 @@ impl LastHour {
             at,
             client_bytes_per_second: now.client_bytes.saturating_sub(before.client_bytes) / seconds,
             host_bytes_per_second: now.host_bytes.saturating_sub(before.host_bytes) / seconds,
-            routers_elsewhere_client_bytes_per_second: elsewhere.from_clients,
-            routers_elsewhere_host_bytes_per_second: elsewhere.from_hosts,
+            remote_routers_client_bytes_per_second: remote.from_clients,
+            remote_routers_host_bytes_per_second: remote.from_hosts,
             circuits: traffic.circuits + self.control.circuit_count(),
             channels: traffic.channels,
             logins: now.logins.saturating_sub(before.logins),

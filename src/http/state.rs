@@ -39,7 +39,7 @@ pub struct AppState {
     pub keystore: Arc<Keystore>,
     /// The edge router of this process.
     pub router: Router,
-    /// Routers elsewhere.
+    /// Remote routers.
     pub control: Control,
     pub maintenance: Maintenance,
     pub(crate) trials: Trials,

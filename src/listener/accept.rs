@@ -19,9 +19,9 @@ use crate::authentication::network;
 
 /// The ALPN protocol that SDKs offer to a router.
 const ROUTER: &[u8] = b"ziti-edge";
-/// The ALPN protocol that routers elsewhere offer on their control channel.
+/// The ALPN protocol that remote routers offer on their control channel.
 const CONTROL: &[u8] = b"ziti-ctrl";
-/// The ALPN protocol that routers elsewhere offer on links.
+/// The ALPN protocol that remote routers offer on links.
 const LINK: &[u8] = b"ziti-link";
 /// The first byte of every message on a channel to a router.
 const FRAME: u8 = 0x03;
@@ -59,7 +59,7 @@ pub(crate) enum Port {
     All,
     /// Clients of the built-in router.
     Router,
-    /// Routers elsewhere.
+    /// Remote routers.
     Control,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Acceptor {
     pub protocols: Protocols,
     pub router: Option<RouterSide>,
     pub control: RouterSide,
-    /// Takes the links of routers elsewhere to the built-in router, if it is enabled.
+    /// Takes the links of remote routers to the built-in router, if it is enabled.
     pub link: Option<RouterSide>,
     pub port: Port,
     /// One slot per concurrent handshake.
@@ -183,12 +183,12 @@ fn is_for_router(offers: &Offers) -> bool {
     offers.as_ref().is_none_or(|offers| offers.iter().any(|offer| offer == ROUTER))
 }
 
-/// Whether a client is a router elsewhere that opens its control channel.
+/// Whether a client is a remote router that opens its control channel.
 fn is_for_control(offers: &Offers) -> bool {
     offers.as_ref().is_some_and(|offers| offers.iter().any(|offer| offer == CONTROL))
 }
 
-/// Whether a client is a router elsewhere that dials a link.
+/// Whether a client is a remote router that dials a link.
 fn is_for_link(offers: &Offers) -> bool {
     offers.as_ref().is_some_and(|offers| offers.iter().any(|offer| offer == LINK))
 }

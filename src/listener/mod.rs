@@ -2,7 +2,7 @@
 //! server.
 //!
 //! The ALPN extension of the ClientHello names the protocol: `ziti-edge` is for the built-in router, `ziti-ctrl` for the control channel of
-//! routers elsewhere, `ziti-link` for their links to the built-in router, `h2` and `http/1.1` for REST. For a client without ALPN, the
+//! remote routers, `ziti-link` for their links to the built-in router, `h2` and `http/1.1` for REST. For a client without ALPN, the
 //! first byte that it sends decides: a letter for HTTP, 3 for a router message. `sockets.rs` binds the sockets. Not here: the messages on a
 //! connection (`http/`, `built_in_router/`, `control_channel/`).
 //!
@@ -61,9 +61,9 @@ pub(crate) struct Listener {
 pub(crate) struct Sides {
     /// Of SDKs, if the built-in router is enabled.
     pub router: Option<RouterSide>,
-    /// Of the control channels of routers elsewhere.
+    /// Of the control channels of remote routers.
     pub control: RouterSide,
-    /// Of the links of routers elsewhere to the built-in router, if it is enabled.
+    /// Of the links of remote routers to the built-in router, if it is enabled.
     pub link: Option<RouterSide>,
 }
 

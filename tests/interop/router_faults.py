@@ -185,7 +185,7 @@ def measured(report, running, routers, name):
     report.judge(f"{name} bytes of the routers", traffic)
 
     def hour():
-        return any(step["routersElsewhereClientBytesPerSecond"] for step in running.see("last-hour")["steps"])
+        return any(step["remoteRoutersClientBytesPerSecond"] for step in running.see("last-hour")["steps"])
 
     def charted():
         end = time.monotonic() + SOON

@@ -1,4 +1,4 @@
-//! The links to routers elsewhere. Each has a connection for payloads and usually another one for acknowledgements.
+//! The links to remote routers. Each has a connection for payloads and usually another one for acknowledgements.
 
 use std::{
     collections::HashMap,

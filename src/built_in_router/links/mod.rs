@@ -1,6 +1,6 @@
-//! Links to routers elsewhere, and the ends of circuits that come over them.
+//! Links to remote routers, and the ends of circuits that come over them.
 //!
-//! Routers elsewhere dial the links on the port of the built-in router (`accept.rs`). A circuit that begins or ends at this router and goes
+//! Remote routers dial the links on the port of the built-in router (`accept.rs`). A circuit that begins or ends at this router and goes
 //! over a [`link`] has an [`endpoint`], which numbers, acknowledges and repeats payloads (`send_window.rs`, `receive_buffer.rs`), because a
 //! link may lose some; `relay.rs` moves data between it and the SDK. A circuit that goes from one link to another is a [`transit`], which
 //! only forwards. Both answer trace routes (`control.rs`). The controller orders the routes (`route.rs`).

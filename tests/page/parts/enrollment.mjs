@@ -42,7 +42,7 @@ export async function firstSteps(browser) {
   await page.context().close();
 }
 
-/** The token of a router elsewhere and its configuration, until the router is enrolled. */
+/** The token of a remote router and its configuration, until the router is enrolled. */
 export async function routerEnrollment(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light');
   await open(page, `#/edge-routers/${ids['branch-office']}`);

@@ -104,9 +104,9 @@ fn reports_of_routers_are_shown() {
         assert_eq!((&link()["sourceSentBytes"], &link()["destinationSentBytes"]), (&json!(250), &json!(349)));
         let text = text(&scene.server);
         for (series, expected) in [
-            (r#"overkeep_routers_elsewhere_data_bytes_total{kind="from-clients"}"#, 1000.0),
-            (r#"overkeep_routers_elsewhere_data_bytes_total{kind="from-links"}"#, 400.0),
-            ("overkeep_routers_elsewhere_circuits", 1.0),
+            (r#"overkeep_remote_routers_data_bytes_total{kind="from-clients"}"#, 1000.0),
+            (r#"overkeep_remote_routers_data_bytes_total{kind="from-links"}"#, 400.0),
+            ("overkeep_remote_routers_circuits", 1.0),
             (r#"overkeep_links{kind="usable"}"#, 1.0),
             (r#"overkeep_link_latency_seconds{kind="highest"}"#, 0.003),
         ] {
@@ -115,7 +115,7 @@ fn reports_of_routers_are_shown() {
         let in_hour = || {
             let hour = extensions.get("/last-hour").expect(200);
             hour.data()["steps"].as_array().unwrap().iter().any(|step| {
-                let rate = |of: &str| step[format!("routersElsewhere{of}BytesPerSecond")].as_u64().unwrap();
+                let rate = |of: &str| step[format!("remoteRouters{of}BytesPerSecond")].as_u64().unwrap();
                 rate("Client") > 0 && rate("Host") > rate("Client")
             })
         };
@@ -171,7 +171,7 @@ fn lies_in_reports_are_rejected() {
         let shown = extensions.get(&format!("/circuits/{circuit}")).expect(200);
         assert_eq!(shown.data()["client"].get("sentBytes"), None);
         assert_eq!(traffic(&scene, &scene.router), Json::Null, "it has reported nothing that is possible");
-        assert_eq!(value(&text(&scene.server), r#"overkeep_routers_elsewhere_data_bytes_total{kind="from-clients"}"#), Some(1.0));
+        assert_eq!(value(&text(&scene.server), r#"overkeep_remote_routers_data_bytes_total{kind="from-clients"}"#), Some(1.0));
         assert_eq!(series(), before, "a router adds no series");
         // A report that takes much more memory when it is decoded, and one that ends within a member.
         near.send(Builder::new(content::METRICS).body(&[0x3a, 0].repeat(2 << 20))).await;

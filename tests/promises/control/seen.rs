@@ -1,4 +1,4 @@
-//! What administrators see of routers elsewhere and of the identities connected to them.
+//! What administrators see of remote routers and of the identities connected to them.
 
 use std::thread;
 

@@ -126,7 +126,7 @@ impl TestServer {
         self.controller.metrics_bound().unwrap()
     }
 
-    /// The address where only routers elsewhere connect.
+    /// The address where only remote routers connect.
     pub fn control_bound(&self) -> SocketAddr {
         self.controller.control_bound().unwrap()
     }

@@ -63,7 +63,7 @@ pub(crate) fn routes() -> Routes {
         .delete("/circuits/{id}", Admin, circuit::delete)
         .summary("Ends a circuit at both ends. The client may dial again.")
         .post("/inspections", Admin, inspection::inspect)
-        .summary("Asks routers elsewhere for values that they know, such as their links or circuits.")
+        .summary("Asks remote routers for values that they know, such as their links or circuits.")
         .body_name("inspection")
         .post("/database", Admin, copy)
         .without_time_limit()

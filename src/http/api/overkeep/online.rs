@@ -39,7 +39,7 @@ pub(crate) struct Online {
     version: String,
     /// When it connected; `null` for the built-in router.
     since: Option<Timestamp>,
-    /// Only of a router elsewhere that has reported its traffic.
+    /// Only of a remote router that has reported its traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     traffic: Option<Traffic>,
 }

@@ -87,7 +87,7 @@ function Configuration({ router }) {
     ${found.text && html`<pre class="long" tabindex="0">${found.text}</pre><div class="actions"><${Copy} text=${found.text} /><${Download} name=${`${router.name}.yml`} text=${found.text} media="application/yaml" /></div>`}</section>`;
 }
 
-/** The enrollment of a router elsewhere. */
+/** The enrollment of a remote router. */
 export function RouterEnrollment({ kind, router }) {
   const { name, enrollmentJwt: jwt, enrollmentExpiresAt: expiresAt } = router;
   if (!jwt) return router.isVerified && html`<p class="quiet"><${Icon} name="check" />${t.routerDone}</p>`;

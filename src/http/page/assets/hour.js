@@ -19,7 +19,7 @@ const plain = (steps, member) => steps.map(step => step[member]);
 
 const CHARTS = [
   [t.total, rate, plain, ['clientBytesPerSecond', t.up], ['hostBytesPerSecond', t.down]],
-  [t.elsewhere, rate, plain, ['routersElsewhereClientBytesPerSecond', t.up], ['routersElsewhereHostBytesPerSecond', t.down]],
+  [t.remote, rate, plain, ['remoteRoutersClientBytesPerSecond', t.up], ['remoteRoutersHostBytesPerSecond', t.down]],
   [t.open, count, plain, ['circuits', t.circuits], ['channels', t.channels]],
   [t.attempts, minute, perMinute, ['logins', t.logins], ['refusals', t.refusals]],
 ];

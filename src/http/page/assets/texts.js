@@ -321,7 +321,7 @@ export const texts = {
     endTitle: what => `End the circuit to ${what}?`,
     endNote: 'Both sides are notified. The client may dial again.',
     total: 'Traffic through the built-in router',
-    elsewhere: 'Traffic through other routers',
+    remote: 'Traffic through other routers',
     open: 'Circuits and clients',
     attempts: 'Log-ins and refusals',
     logins: 'Log-ins',
