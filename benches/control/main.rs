@@ -105,7 +105,7 @@ fn opened(runtime: &Runtime, directory: &Path, routers: usize, circuits: usize) 
     let at_once = circuits - single;
     let (before, start) = (Spent::of(network.controller.id()), Instant::now());
     runtime.block_on(async {
-        let dialling: Vec<_> = (0..AT_ONCE)
+        let dialing: Vec<_> = (0..AT_ONCE)
             .map(|_| {
                 let (network, next) = (network.clone(), next.clone());
                 tokio::spawn(async move {
@@ -119,8 +119,8 @@ fn opened(runtime: &Runtime, directory: &Path, routers: usize, circuits: usize) 
                 })
             })
             .collect();
-        for dialling in dialling {
-            dialling.await.expect("circuits");
+        for dialing in dialing {
+            dialing.await.expect("circuits");
         }
     });
     let (seconds, cpu) = (start.elapsed().as_secs_f64(), Spent::of(network.controller.id()).since(&before));

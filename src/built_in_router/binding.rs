@@ -20,7 +20,7 @@ pub(crate) struct Binding {
     weight: Mutex<Weight>,
     update: Mutex<PendingUpdate>,
     load: DynamicCost,
-    /// Whether its terminator exists, so that it can be dialled.
+    /// Whether its terminator exists, so that it can be dialed.
     is_listed: AtomicBool,
     is_closed: AtomicBool,
 }
@@ -45,7 +45,7 @@ pub(crate) struct BindRequest {
     pub service: Id<Service>,
     /// The session's token as the SDK sent it. The SDK assigns a Dial to its listener by these bytes.
     pub token: Vec<u8>,
-    /// The instance id by which it can be dialled; blank: none.
+    /// The instance id by which it can be dialed; blank: none.
     pub instance: String,
     /// The host's key for end-to-end encryption.
     pub public_key: Option<Vec<u8>>,
@@ -127,7 +127,7 @@ impl Binding {
         self.is_listed.load(Ordering::SeqCst)
     }
 
-    /// Whether it can be dialled.
+    /// Whether it can be dialed.
     pub(crate) fn is_open(&self) -> bool {
         self.is_listed() && !self.is_closed()
     }

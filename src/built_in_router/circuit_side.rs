@@ -3,9 +3,9 @@
 /// One side of a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CircuitSide {
-    /// The side that dialled.
+    /// The side that dialed.
     Client,
-    /// The side that was dialled.
+    /// The side that was dialed.
     Host,
 }
 

@@ -242,7 +242,7 @@ impl Core {
                 Entry::End(circuit, CircuitSide::Client) => {
                     self.end_circuit(&circuit, Some(CircuitSide::Client), |connection| message::closed(connection, failure));
                 }
-                // A host that has not answered its Dial is not yet an end of the circuit: the dialling task tries another host.
+                // A host that has not answered its Dial is not yet an end of the circuit: the dialing task tries another host.
                 Entry::End(circuit, CircuitSide::Host) => {
                     if circuit.host().is_some() {
                         self.end_circuit(&circuit, Some(CircuitSide::Host), |connection| message::closed(connection, failure));

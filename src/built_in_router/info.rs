@@ -45,7 +45,7 @@ pub struct CircuitInfo {
 pub struct EndInfo {
     pub identity_id: String,
     pub api_session_id: String,
-    /// The session with which it dialled or hosts.
+    /// The session with which it dialed or hosts.
     pub session_id: String,
     /// `None` at routers other than the built-in one.
     pub channel: Option<ChannelEndInfo>,

@@ -188,7 +188,7 @@ impl Router {
         let Some(inner) = self.0.as_deref() else { return done(Err(RouteError::Link)) };
         let core = inner.core.clone();
         match links::route::prepare(&core, route) {
-            Ok(Some(dialling)) => drop(inner.handle.spawn(async move { done(links::route::dial(&core, dialling).await) })),
+            Ok(Some(dialing)) => drop(inner.handle.spawn(async move { done(links::route::dial(&core, dialing).await) })),
             Ok(None) => done(Ok(Answer::new())),
             Err(error) => done(Err(error)),
         }
@@ -220,7 +220,7 @@ impl Router {
         self.core().iter().for_each(|core| core.links.of(router).iter().for_each(|link| link.close()));
     }
 
-    /// The host of a terminator, if it can be dialled.
+    /// The host of a terminator, if it can be dialed.
     pub(crate) fn host(&self, terminator: &str) -> Option<HostHere> {
         let binding = self.core()?.registry.binding(terminator).filter(|binding| binding.is_open())?;
         Some(HostHere {

@@ -175,7 +175,7 @@ impl Registry {
         self.open.lock().bindings.get(terminator).cloned()
     }
 
-    /// The bindings of a service, including those that cannot be dialled.
+    /// The bindings of a service, including those that cannot be dialed.
     pub(crate) fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
         self.open.lock().hosts.get(service).map(|hosts| hosts.values().cloned().collect()).unwrap_or_default()
     }

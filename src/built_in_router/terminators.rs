@@ -42,7 +42,7 @@ pub(crate) fn follow(core: &Core, event: &Event) {
     let Some(binding) = core.registry.binding(record.id.as_str()) else { return };
     match new {
         Some(record) => binding.set_weight(record.spec.cost, record.spec.precedence),
-        // The connection stays, but is not dialled until the host binds again.
+        // The connection stays, but is not dialed until the host binds again.
         None => binding.set_listed(false),
     }
 }

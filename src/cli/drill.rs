@@ -24,7 +24,7 @@ pub(crate) struct Drill {
     snapshot: Option<PathBuf>,
     /// Make the copy in this directory [default: the directory of the snapshot]
     #[arg(long, value_name = "DIRECTORY")]
-    aside: Option<PathBuf>,
+    directory: Option<PathBuf>,
     #[command(flatten)]
     which: ControllerFlags,
 }
@@ -37,7 +37,7 @@ impl Drill {
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
         let snapshot = self.snapshot.map_or_else(|| newest(&config.snapshots), Ok)?;
-        let parent = self.aside.unwrap_or_else(|| snapshot.parent().map(Path::to_owned).unwrap_or_default());
+        let parent = self.directory.unwrap_or_else(|| snapshot.parent().map(Path::to_owned).unwrap_or_default());
         let drilled = watched(|watch| controller::drill(&config, &snapshot, &parent, watch));
         let Trial { passed, lines } = drilled.map_err(Failure::of)?;
         Ok(if passed { Outcome::Done(lines) } else { Outcome::Problems(lines) })

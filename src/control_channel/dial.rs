@@ -205,7 +205,7 @@ async fn route(
     candidate: &Candidate,
     attempt: u32,
 ) -> Result<(), RouteFailure> {
-    // A router reuses an address that it knows without dialling, so that each attempt has its own.
+    // A router reuses an address that it knows without dialing, so that each attempt has its own.
     let [ingress, egress] = ["i", "e"].map(|end| format!("{}.{end}{attempt}", circuit.id));
     circuit.set_ends([ingress.clone(), egress.clone()]);
     let spec = &candidate.record.spec;
@@ -261,7 +261,7 @@ fn accept(
     Ok(())
 }
 
-/// Whether a header of a result is for the dialling SDK and not for the controller.
+/// Whether a header of a result is for the dialing SDK and not for the controller.
 fn is_peer_data(key: u32) -> bool {
     !(1..=999).contains(&key) && key != 0 && !(1100..=1104).contains(&key) && !(1110..=1114).contains(&key)
 }

@@ -29,9 +29,9 @@ impl Core {
     }
 
     /// Ends the circuits that begin or end at a router, moves those that pass through it, and removes its terminators and the links that it
-    /// has dialled.
+    /// has dialed.
     pub(crate) fn forget(self: &Arc<Self>, router: &str, reason: &str) {
-        if !self.links.remove_dialled(router, &HashSet::new(), self.loss(reason)).is_empty() {
+        if !self.links.remove_dialed(router, &HashSet::new(), self.loss(reason)).is_empty() {
             self.paths.changed();
         }
         let (ending, passing): (Vec<_>, Vec<_>) =

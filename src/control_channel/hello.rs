@@ -34,7 +34,7 @@ const MAX_VERSION_LENGTH: usize = 64;
 mod capability {
     /// Routers send version 2 of requests for terminators.
     pub(crate) const CREATE_TERMINATOR_V2: u8 = 1 << 1;
-    /// The router that has dialled a link reports it, and not the other one.
+    /// The router that has dialed a link reports it, and not the other one.
     pub(crate) const SINGLE_LINK_SOURCE: u8 = 1 << 2;
     /// Routers send version 2 of requests for circuits.
     pub(crate) const CREATE_CIRCUIT_V2: u8 = 1 << 3;
@@ -150,7 +150,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result:
         core.circuits.take_ended(&connection.router).into_iter().for_each(|id| connection.send(unroute(&id, true)));
     } else {
         core.earlier.router_started(&connection.router);
-        core.forget(&connection.router, "its router was started anew");
+        core.forget(&connection.router, "its router was restarted");
         core.circuits.take_ended(&connection.router);
         core.measurements.started(&connection.router);
     }

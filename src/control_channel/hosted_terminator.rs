@@ -29,7 +29,7 @@ pub(crate) struct HostedTerminator {
     pub api_session: Id<ApiSession>,
     /// The token of the API session.
     pub token: String,
-    /// Peer data for the dialling SDKs.
+    /// Peer data for the dialing SDKs.
     pub peer_data: Vec<NumberedBytes>,
     pub load: DynamicCost,
     /// Cost and precedence of the record.

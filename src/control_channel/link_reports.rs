@@ -21,13 +21,13 @@ use crate::{
 /// Maximum links in one report.
 const MAX_LINKS: usize = 2000;
 
-/// Links that a router has dialled.
+/// Links that a router has dialed.
 pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
     let Some(report) = body::<fabric::RouterLinks>(connection, frame) else { return };
     if report.full_refresh {
         let ids: HashSet<&str> = report.links.iter().map(|link| link.id.as_str()).collect();
         let reason = "its router no longer has the link";
-        let lost = core.links.remove_dialled(&connection.router, &ids, core.loss(reason));
+        let lost = core.links.remove_dialed(&connection.router, &ids, core.loss(reason));
         lost.iter().for_each(|link| gone(core, link, reason));
     }
     for link in report.links.into_iter().take(MAX_LINKS) {
@@ -46,7 +46,7 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
 /// Handles the report of a router that a link is lost or is a duplicate. The router must be at an end of the link.
 ///
 /// A report without an iteration follows a route over a link that the router does not know. The router that has accepted a new link may only
-/// not know it yet: closing the link would cost five seconds, until it is dialled again. The built-in router reports only losses.
+/// not know it yet: closing the link would cost five seconds, until it is dialed again. The built-in router reports only losses.
 pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
     let is_of_route = fault.subject() == FaultSubject::Link && fault.iteration == 0 && connection.router != EdgeRouter::BUILT_IN;
     let is_new_here = |link: ReportedLink| link.destination == connection.router && link.is_new();

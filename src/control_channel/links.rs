@@ -1,4 +1,4 @@
-//! The links between routers, as routers report them. A link belongs to the router that has dialled it.
+//! The links between routers, as routers report them. A link belongs to the router that has dialed it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::message::fabric;
 use crate::{built_in_router::UNMEASURED, clock::Timestamp, online::Online};
 
-/// Maximum links that one router has dialled.
+/// Maximum links that one router has dialed.
 const MAX_LINKS: usize = 2000;
 /// Maximum length of an id, a protocol and an address, in bytes.
 const MAX_TEXT: usize = 255;
@@ -23,12 +23,12 @@ pub(crate) const STATIC_COST: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReportedLink {
     pub id: String,
-    /// The router that has dialled it.
+    /// The router that has dialed it.
     pub source: String,
     /// The router that has accepted it.
     pub destination: String,
     pub protocol: String,
-    /// Grows when the same link is dialled again.
+    /// Grows when the same link is dialed again.
     pub iteration: u32,
     /// When it was first reported.
     pub since: Timestamp,
@@ -136,8 +136,8 @@ impl Links {
         links.remove(id)
     }
 
-    /// Removes the links that a router has dialled, except those with these ids.
-    pub(crate) fn remove_dialled(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<ReportedLink> {
+    /// Removes the links that a router has dialed, except those with these ids.
+    pub(crate) fn remove_dialed(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<ReportedLink> {
         self.extract(loss, |link| link.source == source && !except.contains(link.id.as_str()))
     }
 
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(report(&links, "c", "l", "b", 9), Reported::Refused, "of another router");
         assert_eq!(report(&links, "a", "self", "a", 1), Reported::Refused);
         assert_eq!(report(&links, "a", &"x".repeat(MAX_TEXT + 1), "b", 1), Reported::Refused);
-        assert_eq!(report(&links, "a", "l", "b", 2), Reported::Added, "dialled again");
+        assert_eq!(report(&links, "a", "l", "b", 2), Reported::Added, "dialed again");
         assert!(links.remove("l", "c", 2, LOSS).is_none(), "no end of it");
         assert!(links.remove("l", "b", 1, LOSS).is_none(), "an older iteration");
         assert!(links.remove("l", "b", 2, LOSS).is_some() && links.all().is_empty());

@@ -133,7 +133,7 @@ mod tests {
         all.started("new");
         assert!(all.report("new", traffic(70)) && all.total() == traffic(570));
         assert_eq!((all.of("new"), all.rate()), (Some(traffic(70)), traffic(570)));
-        // It was started anew, unnoticed.
+        // It was restarted, unnoticed.
         assert!(all.report("new", traffic(7)) && all.total() == traffic(570));
         all.forget("new");
         assert!(all.of("new").is_none() && all.total() == traffic(570));

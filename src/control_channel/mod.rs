@@ -140,11 +140,11 @@ impl Control {
         hello::serve(self.0.core.clone(), stream, peer, place)
     }
 
-    /// The ids of the routers of a circuit that a session dialled; none if it has no circuit over these routers.
+    /// The ids of the routers of a circuit that a session dialed; none if it has no circuit over these routers.
     pub(crate) fn path_of_session(&self, session: &str) -> Option<Vec<String>> {
         let circuits = self.0.core.circuits.depending_on(&AuthorizingRecord::Session(session.to_owned()));
-        let dialled = circuits.into_iter().find(|circuit| circuit.session.id.as_str() == session);
-        dialled.map(|circuit| circuit.path().routers.clone())
+        let dialed = circuits.into_iter().find(|circuit| circuit.session.id.as_str() == session);
+        dialed.map(|circuit| circuit.path().routers.clone())
     }
 
     /// The number of open circuits.

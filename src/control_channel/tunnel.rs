@@ -325,14 +325,14 @@ pub(crate) fn dial_as(core: &Arc<Core>, connection: &Arc<RouterConnection>, fram
     let Some(counted) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        let dialled = async {
+        let dialed = async {
             if form == DialForm::V2 {
                 ensure_open(&core, &connection).await?;
             }
             let found = session(&core, &connection, &asked.service_name, Right::Dial).await?;
             circuit(&core, &connection, &frame, asked, found, form).await
         };
-        if let Err(failure) = dialled.await {
+        if let Err(failure) = dialed.await {
             refuse(&core, &connection, &frame, &failure).await;
         }
         drop(counted);

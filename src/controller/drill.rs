@@ -45,9 +45,9 @@ type Start = fn(&Config, Clock) -> Result<Controller, NotStarted>;
 /// The drill could not be carried out or was cancelled, as one line.
 pub(super) fn drill(start: Start, config: &Config, snapshot: &Path, parent: &Path, progress: &Arc<Progress>) -> Result<Trial, String> {
     let begun = Instant::now();
-    let aside = DrillDirectory::new(parent)?;
+    let directory = DrillDirectory::new(parent)?;
     room_for_copy(snapshot, parent)?;
-    let data = aside.0.join("overkeep.redb");
+    let data = directory.0.join("overkeep.redb");
     let passphrase = config.passphrase().map_err(|error| error.to_string())?;
     let restored = restore::restore(snapshot, &data, passphrase.as_ref(), Clock::system().now(), progress);
     let manifest = match restored.map_err(|error| error.to_string())?.0 {

@@ -131,7 +131,7 @@ pub(crate) enum Renewing {
     Transit(Id<TransitRouter>),
 }
 
-/// Issues both certificates anew for a connected router. The client certificate becomes the current one with [`confirm`], or at once if
+/// Issues both certificates again for a connected router. The client certificate becomes the current one with [`confirm`], or at once if
 /// `is_confirmed`.
 ///
 /// # Errors

@@ -70,7 +70,7 @@ fn root_of(signing: &Certificate, others: &[Certificate]) -> Option<Certificate>
 
 impl Material {
     /// The material in which the adopted authority signs new certificates. What the previous one issued stays valid. The key of the server
-    /// stays; its leaf is issued anew, with the same names.
+    /// stays; its leaf is issued again, with the same names.
     ///
     /// # Errors
     /// As [`Authority::open`](super::Authority::open) and [`Authority::issue_own`](super::Authority::issue_own).

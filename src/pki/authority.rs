@@ -126,7 +126,7 @@ impl Authority {
 
     /// Replaces the issuer and subject that rcgen wrote by the original bytes, and signs again.
     ///
-    /// rcgen keeps one value per attribute type and encodes it anew: one of two `OU`s would be lost, and an issuer with
+    /// rcgen keeps one value per attribute type and encodes it again: one of two `OU`s would be lost, and an issuer with
     /// an unusual string type would no longer match by name.
     fn with_names(&self, draft: &[u8], subject: &Name) -> Result<Certificate> {
         let outer = der::inside(SEQUENCE, draft)?;

@@ -1,4 +1,4 @@
-//! Files in a directory that others may write to: files are created anew, and a secret that others could have written is rejected.
+//! Files in a directory that others may write to: files are always created, and a secret that others could have written is rejected.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! A connection, dialled or accepted.
+//! A connection, dialed or accepted.
 
 use overkeep::testing::frame::{Builder, Frame};
 use tokio::{sync::mpsc, time::timeout};
@@ -9,7 +9,7 @@ use super::{FIN, PATIENCE, Refused, Sdk, key, kind};
 pub struct Conn {
     pub sdk: Sdk,
     pub id: u32,
-    /// The message that opened it: StateConnected for the dialling side, Dial for the accepting side.
+    /// The message that opened it: StateConnected for the dialing side, Dial for the accepting side.
     pub made_by: Frame,
     pub(super) messages: mpsc::Receiver<Frame>,
 }

@@ -64,7 +64,7 @@ impl Host {
     }
 
     /// The next Dial.
-    pub async fn dialled(&mut self) -> Frame {
+    pub async fn dialed(&mut self) -> Frame {
         let dial = self.message().await.expect("the channel was closed");
         assert_eq!(dial.content_type(), kind::DIAL, "{}", String::from_utf8_lossy(dial.body()));
         assert_eq!(dial.body(), self.token.as_bytes());
@@ -105,7 +105,7 @@ impl Host {
 
     /// Accepts the next connection.
     pub async fn accept(&mut self) -> Conn {
-        let dial = self.dialled().await;
+        let dial = self.dialed().await;
         self.answer(dial, |answer| answer).await
     }
 

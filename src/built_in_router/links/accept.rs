@@ -1,4 +1,4 @@
-//! A connection of a link, which a remote router has dialled: its hello, and the messages on it.
+//! A connection of a link, which a remote router has dialed: its hello, and the messages on it.
 
 use std::{
     sync::Arc,

@@ -65,7 +65,7 @@ pub(crate) struct Introduction {
     pub router: String,
     /// Equal for the connections of one link.
     pub group: Vec<u8>,
-    /// Grows each time the link is dialled.
+    /// Grows each time the link is dialed.
     pub iteration: u32,
     pub purpose: Purpose,
 }
@@ -129,7 +129,7 @@ impl Link {
 pub(crate) struct Links(Mutex<HashMap<String, Arc<Link>>>);
 
 impl Links {
-    /// Adds a connection to its link; the first connection creates the link. A link that the router dials anew replaces the old one, which
+    /// Adds a connection to its link; the first connection creates the link. A link that the router dials again replaces the old one, which
     /// is returned.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl Links {
                 return if known.add(purpose, connection) { Ok((known.clone(), None)) } else { Err("the link has such a connection") };
             }
             if iteration < known.iteration {
-                return Err("the link was dialled again meanwhile");
+                return Err("the link was dialed again meanwhile");
             }
         } else if links.values().filter(|link| link.router == router).count() >= MAX_LINKS {
             return Err("the router has too many links");

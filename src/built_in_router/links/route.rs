@@ -60,13 +60,13 @@ pub(crate) enum RouteError {
     Failed(String),
 }
 
-/// A route whose host is to be dialled.
+/// A route whose host is to be dialed.
 pub(crate) struct RoutedDial {
     endpoint: Arc<LinkEndpoint>,
     host: RouteToHost,
 }
 
-/// Prepares the end of a circuit at this router, or moves an existing end to another link. `None` if no host has to be dialled.
+/// Prepares the end of a circuit at this router, or moves an existing end to another link. `None` if no host has to be dialed.
 ///
 /// # Errors
 /// The link is not open, or the terminator is not one of this router.
@@ -101,8 +101,8 @@ fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other
 ///
 /// # Errors
 /// The host cannot be reached.
-pub(crate) async fn dial(core: &Arc<Core>, dialling: RoutedDial) -> Result<Answer, RouteError> {
-    let RoutedDial { endpoint, host } = dialling;
+pub(crate) async fn dial(core: &Arc<Core>, dialing: RoutedDial) -> Result<Answer, RouteError> {
+    let RoutedDial { endpoint, host } = dialing;
     let outcome = to_host(core, &endpoint, &host).await;
     if outcome.is_err() {
         core.endpoints.remove(&endpoint.circuit, &endpoint);
@@ -120,11 +120,11 @@ async fn to_host(core: &Arc<Core>, endpoint: &Arc<LinkEndpoint>, host: &RouteToH
     let grant = grant.ok_or_else(|| RouteError::Failed("the identity or the service was deleted".into()))?;
     let client = End { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
     let circuit = Arc::new(Circuit::new(endpoint.circuit.clone(), core.context.clock.now(), client, 0));
-    let dialled = async {
+    let dialed = async {
         core.registry.add_circuit(&circuit)?;
         dial_host(core, &circuit, &connect(host), &grant, &binding).await
     };
-    if let Err(failure) = dialled.await {
+    if let Err(failure) = dialed.await {
         core.fail_circuit(&circuit, &failure);
         return Err(failed(failure));
     }

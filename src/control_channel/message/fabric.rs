@@ -118,7 +118,7 @@ pub struct LinkConnectionState {
     pub connections: Vec<LinkConnection>,
 }
 
-/// A link that a router has dialled.
+/// A link that a router has dialed.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct RouterLink {
     #[prost(string, tag = "1")]

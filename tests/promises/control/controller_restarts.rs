@@ -83,7 +83,7 @@ fn only_earlier_circuits_end_so() {
     let scene = Scene::new();
     run(async {
         let server = outlived(&scene).await;
-        // A router that was started anew has no circuits.
+        // A router that was restarted has no circuits.
         drop(scene.router.online(&server).await);
         let mut started = scene.router.reconnect(&server).await;
         started.introduce().await;
@@ -92,7 +92,7 @@ fn only_earlier_circuits_end_so() {
             let frame = started.next().await.unwrap();
             match frame.content_type() {
                 content::SESSION_REMOVED => break decoded::<edge::Removed>(frame.body()),
-                other => assert_ne!(other, content::API_SESSION_REMOVED, "a router that was started anew"),
+                other => assert_ne!(other, content::API_SESSION_REMOVED, "a router that was restarted"),
             }
         };
         assert_eq!(removed.ids.len(), 1);

@@ -21,7 +21,7 @@ use crate::harness::TestServer;
 
 const LIMITS: Limits = Limits { headers: 1 << 16, body: 1 << 24 };
 
-/// Has a router report that it has dialled a link to another router.
+/// Has a router report that it has dialed a link to another router.
 pub async fn report(router: &mut MockRouter, link: &str, destination: &str) {
     let reported = fabric::RouterLink {
         id: link.into(),

@@ -79,7 +79,7 @@ fn dials_wait_for_new_links() {
 }
 
 #[test]
-fn dialling_routers_lose_new_links() {
+fn dialing_routers_lose_new_links() {
     let far_scene = Far::new();
     run(async {
         let (mut near, mut far) = far_scene.linked(&["link-1"]).await;

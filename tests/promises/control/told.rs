@@ -29,7 +29,7 @@ pub struct Told {
     /// The parts of a full state that has not ended.
     coming: ApiSessions,
     full_states: usize,
-    /// The ids of the sessions with which SDKs dialled or hosted, unless the router was told that they have ended.
+    /// The ids of the sessions with which SDKs dialed or hosted, unless the router was told that they have ended.
     pub sessions: BTreeSet<String>,
     pub ended_sessions: BTreeSet<String>,
     /// The terminator of each circuit, if the circuit ends here.

@@ -251,7 +251,7 @@ fn an_instance_has_a_bounded_number() {
 }
 
 #[test]
-fn deleted_terminator_is_not_dialled() {
+fn deleted_terminator_is_not_dialed() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::GO).await;
@@ -279,7 +279,7 @@ fn dynamic_cost_counts_circuits_and_failures() {
         assert!(soon(|| cost() == 0));
 
         let (refused, ()) = tokio::join!(client.sdk.dial(&token), async {
-            let dial = listener.dialled().await;
+            let dial = listener.dialed().await;
             listener.refuse(&dial, "not now").await;
         });
         assert_eq!((refused.err().unwrap().text.as_str(), cost()), ("not now", 20));

@@ -75,7 +75,7 @@ fn binds_dials_and_bytes_are_counted() {
         let dial = scene.client.session(&scene.service, "Dial");
         // The host rejects the dial; the session is unknown; no host has the instance id.
         let (refused, ()) = tokio::join!(client.sdk.dial(&dial), async {
-            let dial = listener.dialled().await;
+            let dial = listener.dialed().await;
             listener.refuse(&dial, "no").await;
         });
         refused.err().unwrap();

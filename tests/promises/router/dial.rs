@@ -130,7 +130,7 @@ fn encryption_keys_are_relayed_and_required() {
         assert_eq!(connected.unwrap().made_by.header(key::PUBLIC_KEY), Some(&[2; 32][..]));
         // The key of a connection takes precedence over the key of the Bind.
         let (connected, _accepted) = tokio::join!(client.dial_with(&dial_token, with_key), async {
-            let dial = host.dialled().await;
+            let dial = host.dialed().await;
             host.answer(dial, |answer| answer.bytes(key::PUBLIC_KEY, &[3; 40])).await
         });
         assert_eq!(connected.unwrap().made_by.header(key::PUBLIC_KEY), Some(&[3; 40][..]));
@@ -144,8 +144,8 @@ fn early_data_waits_for_the_client() {
         run(async {
             let mut host = scene.hosted(options).await;
             let (sdk, token) = scene.dialler(Options::GO).await;
-            let dialling = tokio::spawn(async move { sdk.dial(&token).await });
-            let dial = host.dialled().await;
+            let dialing = tokio::spawn(async move { sdk.dial(&token).await });
+            let dial = host.dialed().await;
             let id = dial.u32(key::ROUTER_CONNECTION).unwrap_or(4711);
             // Answer and data in one write.
             let mut answer = Builder::reply(kind::DIAL_SUCCESS, &dial).u32(key::CONNECTION, host.id).body(&id.to_le_bytes());
@@ -154,7 +154,7 @@ fn early_data_waits_for_the_client() {
             data.set_sequence(901);
             host.sdk.send_bytes(&[answer.as_bytes(), data.as_bytes()].concat()).await.unwrap();
             // The SDK would drop data of a connection that it does not know yet.
-            let mut client = dialling.await.unwrap().unwrap();
+            let mut client = dialing.await.unwrap().unwrap();
             assert_eq!(client.data().await, b"first words");
             host.unbind().await;
         });
@@ -176,7 +176,7 @@ fn next_host_follows_a_refusal() {
         let mut one = scene.hosted(Options::GO).await;
         let (sdk, token) = scene.dialler(Options::GO).await;
         let (alone, ()) = tokio::join!(sdk.dial(&token), async {
-            let dial = one.dialled().await;
+            let dial = one.dialed().await;
             one.refuse(&dial, "no such port").await;
         });
         assert_eq!(alone.err().unwrap().text, "no such port");
@@ -185,7 +185,7 @@ fn next_host_follows_a_refusal() {
 
         let mut other = second(&scene).await;
         let (connected, accepted) = tokio::join!(sdk.dial(&token), async {
-            let dial = one.dialled().await;
+            let dial = one.dialed().await;
             one.refuse(&dial, "still none").await;
             other.accept().await
         });
@@ -194,10 +194,10 @@ fn next_host_follows_a_refusal() {
 
         // A host may also close the connection that it is asked to accept.
         let (both, ()) = tokio::join!(sdk.dial(&token), async {
-            let dial = one.dialled().await;
+            let dial = one.dialed().await;
             let id = dial.u32(key::ROUTER_CONNECTION).unwrap();
             one.sdk.send(Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, id).body(b"closed at once")).await.unwrap();
-            let dial = other.dialled().await;
+            let dial = other.dialed().await;
             other.refuse(&dial, "").await;
         });
         assert_eq!(both.err().unwrap().text, "the host refused the dial");
@@ -212,7 +212,7 @@ fn next_host_follows_a_timeout() {
             let mut silent = scene.hosted(options).await;
             let mut other = second(&scene).await;
             let (sdk, token) = scene.dialler(Options::GO).await;
-            let (connected, (dial, accepted)) = tokio::join!(sdk.dial(&token), async { (silent.dialled().await, other.accept().await) });
+            let (connected, (dial, accepted)) = tokio::join!(sdk.dial(&token), async { (silent.dialed().await, other.accept().await) });
             let (_client, _accepted) = (connected.unwrap(), accepted);
             let id = dial.u32(key::ROUTER_CONNECTION).unwrap_or(99);
             let late = Builder::reply(kind::DIAL_SUCCESS, &dial).u32(key::CONNECTION, silent.id).body(&id.to_le_bytes());
@@ -233,7 +233,7 @@ fn next_host_follows_a_disconnect() {
         let mut other = second(&scene).await;
         let (sdk, token) = scene.dialler(Options::GO).await;
         let (connected, _accepted) = tokio::join!(sdk.dial(&token), async {
-            leaving.dialled().await;
+            leaving.dialed().await;
             leaving.sdk.leave().await;
             other.accept().await
         });
@@ -249,7 +249,7 @@ fn abandoned_dials_leave_nothing() {
         let (sdk, token) = scene.dialler(Options::GO).await;
         let id = sdk.next_id();
         sdk.send(Builder::new(kind::CONNECT).u32(key::CONNECTION, id).body(token.as_bytes())).await.unwrap();
-        let dial = host.dialled().await;
+        let dial = host.dialed().await;
         sdk.send(Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, id).empty()).await.unwrap();
         sdk.ask(Builder::new(overkeep::testing::frame::content::PING).empty()).await.unwrap();
         let mut accepted = host.answer(dial, |answer| answer).await;
@@ -266,7 +266,7 @@ fn unusable_ids_count_as_refusals() {
             let mut host = scene.hosted(options).await;
             let (sdk, token) = scene.dialler(Options::GO).await;
             let (refused, ()) = tokio::join!(sdk.dial(&token), async {
-                let dial = host.dialled().await;
+                let dial = host.dialed().await;
                 let answer = Builder::reply(kind::DIAL_SUCCESS, &dial).u32(key::CONNECTION, host.id).body(&host.id.to_le_bytes());
                 host.sdk.send(answer).await.unwrap();
             });

@@ -40,12 +40,12 @@ fn an_answer_passes_on_as_little() {
     run(async {
         let mut host = scene.hosted(Options::GO).await;
         let (sdk, token) = scene.dialler(Options::GO).await;
-        let dialling = tokio::spawn(async move { sdk.dial(&token).await.err().unwrap() });
-        let dial = host.dialled().await;
+        let dialing = tokio::spawn(async move { sdk.dial(&token).await.err().unwrap() });
+        let dial = host.dialed().await;
         let answer = Builder::reply(kind::DIAL_SUCCESS, &dial).bytes(key::PUBLIC_KEY, &[0; MAX_PASSED_ON + 1]);
         let id = dial.u32(key::ROUTER_CONNECTION).unwrap();
         host.sdk.send(answer.u32(key::CONNECTION, host.id).body(&id.to_le_bytes())).await.unwrap();
-        assert!(dialling.await.unwrap().text.contains("at most 16384 are passed on"));
+        assert!(dialing.await.unwrap().text.contains("at most 16384 are passed on"));
         assert!(scene.server.router().circuits().is_empty());
     });
 }
@@ -57,10 +57,10 @@ fn dials_leave_room_for_answers() {
         let mut host = scene.hosted(Options::GO).await;
         let (sdk, token) = scene.dialler(Options::GO).await;
         host.sdk.pause();
-        let mut dialling = Vec::new();
+        let mut dialing = Vec::new();
         for _ in 0..60 {
             let (sdk, token) = (sdk.clone(), token.clone());
-            dialling.push(tokio::spawn(async move {
+            dialing.push(tokio::spawn(async move {
                 let app_data = |connect: Builder| connect.bytes(key::APP_DATA, &[0; MAX_PASSED_ON]);
                 sdk.dial_with(&token, app_data).await.map(|client| client.id)
             }));
@@ -80,7 +80,7 @@ fn dials_leave_room_for_answers() {
                 drop(host.accept().await);
             }
         });
-        for one in dialling {
+        for one in dialing {
             drop(one.await.unwrap());
         }
         sdk.dial(&token).await.unwrap();
@@ -107,7 +107,7 @@ fn pending_dials_are_bounded_by_identity() {
         for sdk in [&first, &second, &first] {
             let (sdk, token) = (sdk.clone(), token.clone());
             pending.push(tokio::spawn(async move { sdk.dial_with(&token, app_data).await.map(|client| client.id) }));
-            dials.push(host.dialled().await);
+            dials.push(host.dialed().await);
         }
         for sdk in [&first, &second] {
             let refused = sdk.dial_with(&token, app_data).await.err().unwrap();

@@ -100,7 +100,7 @@ impl Network<'_> {
         self.services[service].bound.is_some() && self.verdict(&self.people[person], service, "Dial")
     }
 
-    /// A dialling or a hosting identity, and the service that it hosts.
+    /// A dialing or a hosting identity, and the service that it hosts.
     fn somebody(&mut self, rng: &mut Rng) -> (&mut Person, Option<&mut Option<String>>) {
         let number = rng.below(PEOPLE + SERVICES);
         match self.people.get_mut(number) {
@@ -268,12 +268,12 @@ impl Network<'_> {
         let is_allowed = self.may_dial(person, service);
         let dialler = &self.people[person];
         let sdk = dialler.channel.as_ref().unwrap();
-        let dialled = match dialler.session(&self.services[service].id, "Dial") {
+        let dialed = match dialler.session(&self.services[service].id, "Dial") {
             Some((id, token)) => sdk.dial(&token).await.ok().map(|conn| (id, conn)),
             None => None,
         };
-        assert_eq!(dialled.is_some(), is_allowed);
-        if let Some((id, conn)) = dialled {
+        assert_eq!(dialed.is_some(), is_allowed);
+        if let Some((id, conn)) = dialed {
             let sessions = [id, self.services[service].bound.clone().unwrap()];
             let ids = (conn.sdk.welcome.text(0).unwrap().to_owned(), conn.id);
             self.open.push(Open { person, logins: dialler.logins, service, sessions, ids, traffic: Traffic::on(conn) });

@@ -312,7 +312,7 @@ fn racing_dials_do_not_slip_through() {
             let policy =
                 scene.server.admin.list("/service-policies", "type = 1", "").expect(200).each("id").first().map(ToString::to_string);
             let policy = policy.unwrap_or_else(|| scene.dial.clone());
-            let dialling = {
+            let dialing = {
                 let (sdk, token) = (sdk.clone(), token.clone());
                 tokio::spawn(async move {
                     let mut open = Vec::new();
@@ -326,7 +326,7 @@ fn racing_dials_do_not_slip_through() {
             };
             tokio::time::sleep(Duration::from_millis(20)).await;
             scene.server.admin.delete(&format!("/service-policies/{policy}")).expect(200);
-            let mut open = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
+            let mut open = tokio::time::timeout(PATIENCE, dialing).await.unwrap().unwrap();
             for conn in &mut open {
                 while !matches!(conn.next().await, Event::Closed(_) | Event::Lost) {}
             }

@@ -25,7 +25,7 @@ enum Whose {
 pub struct Cause {
     pub name: &'static str,
     whose: Whose,
-    /// Before the circuits are dialled.
+    /// Before the circuits are dialed.
     pub before: fn(&Scene),
     pub take: fn(&Scene),
 }

@@ -21,14 +21,14 @@ fn shares(strategy: &str) -> [usize; 2] {
         let (sdk, token) = scene.dialler(Options::GO).await;
         let mut shares = [0, 0];
         for _ in 0..DIALS {
-            let (dialled, at) = tokio::join!(sdk.dial(&token), async {
+            let (dialed, at) = tokio::join!(sdk.dial(&token), async {
                 tokio::select! {
                     _ = cheap.accept() => 0,
                     _ = expensive.accept() => 1,
                 }
             });
             shares[at] += 1;
-            dialled.unwrap().close().await;
+            dialed.unwrap().close().await;
             assert!(soon(|| scene.server.router().circuits().is_empty()));
         }
         shares

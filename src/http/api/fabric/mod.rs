@@ -55,7 +55,7 @@ pub(crate) fn routes() -> Routes {
         .get("/links/{id}", Admin, link::detail)
         .summary("One link between routers.")
         .delete("/links/{id}", Admin, link::delete)
-        .summary("Closes a link at both ends. The router that had dialled it dials it again.")
+        .summary("Closes a link at both ends. The router that had dialed it dials it again.")
         .get("/circuits", Admin, circuit::list)
         .summary("The open circuits.")
         .get("/circuits/{id}", Admin, circuit::detail)

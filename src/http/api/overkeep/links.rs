@@ -32,7 +32,7 @@ pub(crate) struct LinkDetail {
     id: String,
     /// The protocol, such as `tls`.
     protocol: String,
-    /// The router that dialled it.
+    /// The router that dialed it.
     source: Named,
     /// The router that accepted it.
     destination: Named,

@@ -59,7 +59,7 @@ pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
         .get("/links/{id}", Admin, links::detail)
         .summary("One link between routers.")
         .delete("/links/{id}", Admin, links::close)
-        .summary("Closes a link at both ends. The router that had dialled it dials it again.")
+        .summary("Closes a link at both ends. The router that had dialed it dials it again.")
         .get("/channels", Admin, channels::list)
         .summary("The connections of SDKs to the built-in router.")
         .get("/online", Admin, online::list)

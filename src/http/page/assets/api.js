@@ -23,7 +23,7 @@ export class Refused extends Error {
     if (error?.cause?.field) this.locate(this.fields);
   }
 
-  /** Names the members of the request anew, with their reasons. */
+  /** Names the members of the request again, with their reasons. */
   locate(fields) {
     this.fields = fields;
     const [[field, reason] = []] = fields;

@@ -31,7 +31,7 @@ function TrialState({ trial }) {
       : html`<p class=${passed ? 'quiet' : 'warning'}>${passed ? html`<${Icon} name="check" />` : html`<i aria-hidden="true"></i>`}<span>${verdict} <${Time} at=${endedAt} /></span></p><ul>${[error, ...results].filter(Boolean).map(line => html`<li>${line}</li>`)}</ul>`}</div>`;
 }
 
-/** The answer to a question, asked anew every half second while work is in progress. */
+/** The answer to a question, repeated every half second while work is in progress. */
 function useProgress(path) {
   const [state, error, again] = useLoad(signal => get(path, { signal }).then(({ data }) => data), []);
   useEffect(() => {

@@ -360,7 +360,7 @@ export const texts = {
     snapshotAt: path => `Written to ${path}`,
     snapshots: 'Snapshots',
     noSnapshots: 'There is no snapshot yet.',
-    trialNote: 'A proof reads a snapshot and checks that it is complete and sound. A drill restores it aside, starts a controller on the copy, logs in, counts and checks; nothing of it stays.',
+    trialNote: 'A proof reads a snapshot and checks that it is complete and sound. A drill restores it to a temporary directory, starts a controller on the copy, logs in, counts and checks; nothing of it stays.',
     proof: 'Prove',
     drill: 'Restore drill',
     proofOf: name => `Prove ${name}`,

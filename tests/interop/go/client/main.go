@@ -3,7 +3,7 @@
 //	usage: client JWT-FILE IDENTITY-FILE SERVICE=HOST:PORT...
 //
 // Prints one JSON object a line, as far as it gets: {"step": "enroll"}, {"step": "authenticate"},
-// {"step": "service", "services": [those that it sees]}, {"step": "dial"}. Only the first of the services is dialled.
+// {"step": "service", "services": [those that it sees]}, {"step": "dial"}. Only the first of the services is dialed.
 // The caller limits the run time.
 package main
 

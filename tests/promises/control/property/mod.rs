@@ -117,7 +117,7 @@ impl World {
             _ if self.routers[router].is_connected() => match rng.below(3) {
                 0 => {
                     self.connect(router, true).await;
-                    return format!("router {router} is started anew");
+                    return format!("router {router} is restarted");
                 }
                 _ => {
                     self.routers[router].connection = None;
