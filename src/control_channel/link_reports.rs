@@ -7,7 +7,7 @@ use prost::Message;
 use super::{
     connection::RouterConnection,
     core::Core,
-    links::{Reported, ReportedLink},
+    links::{MOVED, Reported, ReportedLink},
     message::{content, fabric, fabric::FaultSubject},
     replies::{body, result},
     reroute,
@@ -38,6 +38,11 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
                 core.paths.changed();
             }
             Reported::Known => {}
+            Reported::Moved(before) => {
+                tracing::info!(link = id, source = %connection.router, destination, "link leads to another router");
+                send_link_fault(core, &before.destination, &before);
+                gone(core, &before, MOVED);
+            }
             Reported::Refused => tracing::warn!(router = %connection.router, "a link that a router reports is ignored"),
         }
     }

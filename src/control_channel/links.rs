@@ -16,6 +16,8 @@ const MAX_LINKS: usize = 2000;
 const MAX_TEXT: usize = 255;
 /// For how long the router that has accepted a link may not know it yet. The other one reports it as soon as its own end is ready.
 const NEW: Duration = Duration::from_secs(3);
+/// Why a link to the earlier router is lost when it leads to another one.
+pub(crate) const MOVED: &str = "its router has dialled another router with the link";
 /// The cost of a link without latency.
 pub(crate) const STATIC_COST: u32 = 1;
 
@@ -72,6 +74,8 @@ impl ReportedLink {
 pub(crate) enum Reported {
     Added,
     Known,
+    /// The link leads to another router than before. Holds the link as it was.
+    Moved(Box<ReportedLink>),
     /// The link belongs to another router, the router has too many links, or the report is malformed.
     Refused,
 }
@@ -94,7 +98,7 @@ impl Links {
         Self { links: Mutex::default(), online }
     }
 
-    /// Takes in a link that `source` reports. A link with a higher iteration replaces one with the same id.
+    /// Takes in a link that `source` reports at the time `now`. A link with a higher iteration replaces one with the same id.
     pub(crate) fn report(&self, source: &str, reported: fabric::RouterLink, now: Timestamp) -> Reported {
         let fabric::RouterLink { id, destination_router_id: destination, protocol, iteration, .. } = reported;
         let is_text =
@@ -106,6 +110,8 @@ impl Links {
         match links.get(&id) {
             Some(known) if known.source != source => return Reported::Refused,
             Some(known) if iteration <= known.iteration && known.destination == destination => return Reported::Known,
+            // A link is dialled again with a higher iteration, so that this report is out of date or false.
+            Some(known) if iteration <= known.iteration => return Reported::Refused,
             Some(_) => {}
             None if links.values().filter(|link| link.source == source).count() >= MAX_LINKS => return Reported::Refused,
             None => {}
@@ -122,9 +128,13 @@ impl Links {
             measured,
             counted,
         };
-        self.online.link_opened(&id, [link.source.clone(), link.destination.clone()]);
-        links.insert(id, link);
-        Reported::Added
+        let ends = [link.source.clone(), link.destination.clone()];
+        let moved = links.insert(id.clone(), link).filter(|before| !before.has_end(&ends[1]));
+        if moved.is_some() {
+            self.online.link_lost(&id, MOVED, now);
+        }
+        self.online.link_opened(&id, ends);
+        moved.map_or(Reported::Added, |before| Reported::Moved(Box::new(before)))
     }
 
     /// Removes a link that a router at one of its ends has lost. A report about an older iteration is ignored.

@@ -1,4 +1,4 @@
-//! Links that the router that has accepted them does not know yet when the other one reports them.
+//! Links that are reported for the first time, which the router that has accepted them may not know yet, or again.
 
 use overkeep::testing::{
     control_channel::message::{
@@ -12,7 +12,7 @@ use prost::Message;
 
 use super::{
     links::{Far, link_of, report},
-    mock::{MockRouter, run, soon},
+    mock::{Enrolled, MockRouter, run, soon},
 };
 
 /// Refuses the next route as a router does that does not know its link. Returns the route.
@@ -87,5 +87,35 @@ fn dialing_routers_lose_new_links() {
         near.send(Builder::new(content::FAULT).body(&fault.encode_to_vec())).await;
         assert_eq!(far.receive::<fabric::Fault>(content::FAULT).await.id, "link-1");
         assert!(soon(|| far_scene.links().is_empty()).await);
+    });
+}
+
+#[test]
+fn circuits_leave_links_led_elsewhere() {
+    let far_scene = Far::new();
+    let server = &far_scene.scene.server;
+    let third = Enrolled::new(server);
+    run(async {
+        let (mut near, mut far) = far_scene.linked(&["link-1", "link-2"]).await;
+        let _third = third.online(server).await;
+        let [route, _] = far_scene.circuit(&mut near, &mut far).await;
+        let moved = link_of(&route);
+        let lead = |iteration: u32| {
+            let (id, destination_router_id, protocol) = (moved.clone(), third.id.clone(), "tls".into());
+            let link = fabric::RouterLink { id, destination_router_id, protocol, iteration, ..Default::default() };
+            Builder::new(content::ROUTER_LINKS).body(&fabric::RouterLinks { links: vec![link], full_refresh: false }.encode_to_vec())
+        };
+        let destination = || far_scene.links().iter().find(|link| link["id"] == moved.as_str()).unwrap()["destRouter"]["id"].clone();
+        // A report that is not newer than the one before is ignored.
+        near.send(lead(1)).await;
+        assert!(hears_of_no_fault(&mut near).await && destination() == far_scene.far.id.as_str());
+        near.send(lead(2)).await;
+        let told: fabric::Fault = far.receive(content::FAULT).await;
+        assert_eq!((&told.id, told.subject(), told.iteration), (&moved, FaultSubject::Link, 1));
+        for router in [&mut near, &mut far] {
+            let again = router.accept_route().await;
+            assert!(again.circuit_id == route.circuit_id && link_of(&again) != moved);
+        }
+        assert_eq!((destination(), far_scene.links().len()), (third.id.as_str().into(), 2));
     });
 }
