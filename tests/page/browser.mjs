@@ -10,6 +10,7 @@ export const SETTLED = () => document.querySelector('#content h1') && !document.
 /** The faults of all parts. */
 export const faults = [];
 let part = '';
+let isProvoking = false;
 
 /** Names the part of the test that later faults belong to. */
 export function enter(name) {
@@ -19,7 +20,16 @@ export function enter(name) {
 export function expect(condition, what) {
   if (condition) return;
   faults.push(what);
-  console.log(`FAIL page: ${part}: ${what}`);
+  if (!isProvoking) console.log(`FAIL page: ${part}: ${what}`);
+}
+
+/** Does what must be reported as a fault. Returns the faults, which no longer count. */
+export async function provoke(action) {
+  const before = faults.length;
+  isProvoking = true;
+  await action();
+  isProvoking = false;
+  return faults.splice(before);
 }
 
 /** A window that reports every fault. `allowed` names the answers with an error status that are expected; the browser may also go to `issuers`. */
@@ -30,6 +40,9 @@ export async function windowOf(browser, width, theme, allowed = () => false, mor
   page.setDefaultTimeout(PATIENCE);
   page.on('request', asked => expect(/^(data|blob):/.test(asked.url()) || [origin, ...issuers].some(known => asked.url().startsWith(`${known}/`)), `asks for ${asked.url()}`));
   page.on('response', answer => expect(answer.status() < 400 || allowed(answer), `${answer.request().method()} ${answer.url()} answered ${answer.status()}`));
+  // A request without an answer. The page ends requests itself when it is left; a part may take the network away.
+  page.on('requestfailed', request => expect(/ERR_(ABORTED|INTERNET_DISCONNECTED|NETWORK_IO_SUSPENDED)/.test(request.failure()?.errorText), `${request.method()} ${request.url()} failed: ${request.failure()?.errorText}`));
+  page.on('websocket', socket => expect(false, `opens ${socket.url()}`));
   page.on('pageerror', error => expect(false, `a script failed: ${error.stack}`));
   page.on('console', message => {
     // A refused request is reported above; the browser repeats it here.
@@ -56,10 +69,30 @@ export async function open(page, hash) {
   await page.waitForFunction(SETTLED);
 }
 
+/** Texts that begin or end beyond the edge of the window, outside of what can be scrolled. */
+const CUT = () => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const holder = node.parentElement;
+    if (!node.textContent.trim() || !holder.checkVisibility({ visibilityProperty: true }) || holder.closest('.hidden, .skip, .find, .pulse, thead')) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const { left, right, width } = range.getBoundingClientRect();
+    if (!width || (left >= 0 && right <= innerWidth + 1)) continue;
+    let scrolled = holder;
+    while (scrolled && getComputedStyle(scrolled).overflowX === 'visible') scrolled = scrolled.parentElement;
+    if (!scrolled || [document.documentElement, document.body].includes(scrolled)) found.push(node.textContent.trim().slice(0, 80));
+  }
+  return found;
+};
+
 /** Checks what the window shows: its width, its texts, the policy, and with axe. */
 export async function check(page, what, withAxe) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(wide <= 0, `${what}: ${wide} px wider than its window`);
+  const cut = await page.evaluate(CUT);
+  expect(!cut.length, `${what}: beyond the edge of the window: ${cut.slice(0, 3).join(' | ')}`);
   const unfinished = await page.evaluate(() => /\bundefined\b|\[object |\bNaN\b/.exec(document.body.innerText)?.[0]);
   expect(!unfinished, `${what}: shows ${unfinished}`);
   expect(!(await page.locator('.problem').count()), `${what}: ${await page.locator('.problem').allTextContents()}`);

@@ -5,9 +5,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** Enrolls a new identity in a new process. Returns a function that sends a command and waits for its result, with `stop`. */
-export async function join(program, ask, work, name, roleAttributes = []) {
-  const { id } = await ask('POST', '/identities', { name, type: 'Default', isAdmin: false, roleAttributes, enrollment: { ott: true } });
+/** Enrolls an identity in a new process: a new one with these roles, or an existing one. Returns a function that sends a command and waits for its result, with `stop`. */
+export async function join(program, ask, work, name, { roleAttributes = [], id: existing } = {}) {
+  const id = existing || (await ask('POST', '/identities', { name, type: 'Default', isAdmin: false, roleAttributes, enrollment: { ott: true } })).id;
   const { enrollment } = await ask('GET', `/identities/${id}`);
   const [identity, jwt] = ['json', 'jwt'].map(kind => path.join(work, `${name}.${kind}`));
   fs.writeFileSync(jwt, enrollment.ott.jwt);

@@ -16,7 +16,7 @@ export async function traffic(browser, ask) {
     for (const type of ['Dial', 'Bind']) {
       await ask('POST', '/service-policies', { name: `echo ${type}`, type, semantic: 'AnyOf', identityRoles: ['#echoing'], serviceRoles: [`@${service.id}`] });
     }
-    for (const name of ['echo-host', 'echo-client']) peers.push(await join(process.env.PEER, ask, work, name, ['echoing']));
+    for (const name of ['echo-host', 'echo-client']) peers.push(await join(process.env.PEER, ask, work, name, { roleAttributes: ['echoing'] }));
     const [host, client] = peers;
     await host('host', { name: 'echo', service: 'echo' });
     await client('open', { name: 'c', service: 'echo' });

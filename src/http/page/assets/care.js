@@ -84,7 +84,7 @@ function Sessions() {
   const go = () => ask('DELETE', `/api-sessions/${encodeURIComponent(ending.id)}`).then(() => { setEnding(null); again(); }, setRefused);
   return html`<section class="card"><h2><a href="#/api-sessions">${t.sessions}</a> <span class="faint">${page?.total ?? ''}</span></h2><p class="hint">${t.sessionsNote}</p><${Problem} error=${error} again=${again} />
     ${page && html`<ul class="plain">${page.rows.map(session => html`<li><span>${session.identity?.id ? html`<${Reference} kind="identities" id=${session.identity.id} name=${session.identity.name} />` : session.identityId} <span class="faint">${session.ipAddress} · <${Time} at=${session.cachedLastActivityAt || session.lastActivityAt} /></span></span>
-      ${session.id === currentSession()?.id ? html`<span class="faint">${t.yours}</span>` : html`<button type="button" class="button small" aria-label=${t.endSessionTitle(session.identity?.name || session.id)} onClick=${() => setEnding(session)}>${t.endSession}</button>`}</li>`)}</ul>`}
+      ${session.id === currentSession()?.id ? html`<span class="faint yours">${t.yours}</span>` : html`<button type="button" class="button small" aria-label=${t.endSessionTitle(session.identity?.name || session.id)} onClick=${() => setEnding(session)}>${t.endSession}</button>`}</li>`)}</ul>`}
     ${ending && html`<${Dialog} title=${t.endSessionTitle(ending.identity?.name || ending.id)} onClose=${() => setEnding(null)}><p>${t.sessionsNote}</p><${Problem} error=${refused} />
       <div class="actions"><button type="button" class="button" onClick=${() => setEnding(null)}>${texts.cancel}</button><button type="button" class="button danger" onClick=${go}>${t.endSession}</button></div><//>`}</section>`;
 }

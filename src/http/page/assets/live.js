@@ -52,7 +52,9 @@ function End({ circuit, onClose, onDone }) {
     <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button danger" onClick=${go}>${t.end}</button></div><//>`;
 }
 
-const heads = names => html`<thead><tr>${names.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>`;
+const NUMBERS = [t.up, t.down, t.latency];
+/** The head of a table. The heads of `numbers` stand over their columns, at the right. */
+const heads = (names, numbers = NUMBERS) => html`<thead><tr>${names.map(name => html`<th scope="col" class=${numbers.includes(name) ? 'number' : ''}>${name}</th>`)}</tr></thead>`;
 /** The traffic of an end, where a router reports it. */
 const sent = end => end && 'sentBytes' in end && html`${bytes(end.sentBytes)} <span class="faint">${t.rate(bytes(end.sentBytesPerSecond))}</span>`;
 const who = identity => html`<${Reference} kind="identities" id=${identity.id} name=${identity.name} />`;
@@ -82,7 +84,7 @@ export function Live() {
           <td data-label=${t.up} class="number">${sent(circuit.client)}</td>
           <td data-label=${t.down} class="number">${sent(circuit.host)}</td>
           <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=${t.end}><button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button></td></tr>`)}</tbody></table></div><${Rest} page=${circuits} />` : html`<p class="faint">${t.noCircuits}</p>`}</section>
-      <section class="block"><h2>${t.channels} <span class="faint">${channels.total.toLocaleString()}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since])}
+      <section class="block"><h2>${t.channels} <span class="faint">${channels.total.toLocaleString()}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since], [t.circuits, t.waiting])}
         <tbody>${channels.rows.map(channel => html`<tr key=${channel.id}><td data-label=${t.identity}>${who(channel.identity)}</td><td data-label=${t.client}>${channel.sdk || channel.hello} <span class="faint">${channel.sdkVersion}</span></td>
           <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div><${Rest} page=${channels} />` : html`<p class="faint">${t.noChannels}</p>`}</section>
       ${routers.rows.length > 0 && html`<section class="block"><h2>${t.routers} <span class="faint">${texts.overview.members(online, routers.total)}</span></h2><ul class="routers">${routers.rows.map(({ id, name, isOnline }) => html`<li key=${id}><${Dot} on=${isOnline} label=${router({ id, name })} /></li>`)}</ul><${Rest} page=${routers} of="edge-routers" /></section>`}
