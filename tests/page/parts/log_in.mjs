@@ -1,4 +1,4 @@
-// Every way to log in.
+// Every way to log in, and what happens to a session afterwards.
 
 import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -6,6 +6,8 @@ import { SETTLED, check, expect, logIn, open, origin, windowOf } from '../browse
 import { enroll } from '../client.mjs';
 import { issuer } from '../issuer.mjs';
 import { administrator } from '../seed.mjs';
+
+export * from './session.mjs';
 
 const code = (secret, at = Date.now()) => {
   const bits = [...secret.replace(/=/g, '')].map(letter => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('');

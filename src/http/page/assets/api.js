@@ -45,11 +45,12 @@ function read() {
   }
 }
 
-function setSession(value) {
+/** `isLost`: the controller ended the session. */
+function setSession(value, isLost = false) {
   session = value;
   if (value) sessionStorage.setItem(KEY, JSON.stringify(value));
   else sessionStorage.removeItem(KEY);
-  for (const watcher of watchers) watcher(value);
+  for (const watcher of watchers) watcher(value, isLost);
 }
 
 export const currentSession = () => session;
@@ -79,7 +80,7 @@ async function send(method, path, { body, headers = {}, signal, keepalive, media
   } catch {
     error = { message: text.slice(0, 300) };
   }
-  if (answer.status === 401 && session?.complete) setSession(null);
+  if (answer.status === 401 && session?.complete) setSession(null, true);
   throw new Refused(answer.status, error);
 }
 

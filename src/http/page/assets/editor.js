@@ -7,7 +7,7 @@ import { texts } from './texts.js';
 import { Copy, Dialog, Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
 import { ObjectFields, clean, initial } from './fields.js';
 import { Preview } from './preview.js';
-import { useUnsaved } from './unsaved.js';
+import { forgetUnsaved, useUnsaved } from './unsaved.js';
 
 const t = texts.form;
 const NOTHING = new Map();
@@ -86,7 +86,7 @@ function Form({ kind, id, record, etag, values, reload }) {
     return { of: calm, value: (await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal })).data };
   }, [calm]);
   const answered = preview?.of === JSON.stringify(request);
-  useUnsaved(touched && !saving);
+  useUnsaved(touched);
   const submit = async event => {
     event.preventDefault();
     if (!request) return;
@@ -94,11 +94,13 @@ function Form({ kind, id, record, etag, values, reload }) {
     setRefused(null);
     try {
       const { data } = await ask(request[0], `${path}?strict=true`, { body: request[1], headers: !isNew && etag ? { 'if-match': etag } : {} });
+      forgetUnsaved();
       const secrets = Object.entries(data || {}).filter(([member, value]) => isNew && SECRET.test(member) && typeof value === 'string');
       if (secrets.length) setMade({ id: data.id, secrets });
       else show(isNew ? data.id : id);
     } catch (error) {
       setSaving(false);
+      if (error.status === 401) return; // the person logs in again and finds the form as it was
       if (error.fields) error.locate(placed(error.fields, schema));
       setRefused(error);
       const field = error.fields?.keys().next().value;

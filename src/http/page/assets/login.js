@@ -36,7 +36,7 @@ function Code({ onError }) {
   </form>`;
 }
 
-export function Login({ ended, link, returned }) {
+export function Login({ ended, isKept, link, returned }) {
   const [asked, setAsked] = useState(null);
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
@@ -85,7 +85,7 @@ export function Login({ ended, link, returned }) {
     <div class="card">
       <p class="brand"><img src="/page/icon.svg" alt="" width="40" height="40" />${texts.product}</p>
       <h1>${t.title}</h1>
-      ${ended && !error && !asked && html`<p class="hint">${t.ended}</p>`}
+      ${ended && !error && !asked && html`<p class="hint">${t.ended}${isKept ? ` ${t.kept}` : ''}</p>`}
       <${Problem} error=${error} />
       ${asked ? html`<${Code} onError=${reason => { setError(shownError(reason)); if (reason instanceof NotAdministrator) setAsked(null); }} />` : html`<form onSubmit=${submit}>
         <label for="username">${t.username}</label>

@@ -15,7 +15,7 @@ import { Editor } from './editor.js';
 import { onHistoryRow } from './news.js';
 import { PAGES } from './pages.js';
 import { ZONES, useZone } from './times.js';
-import { mayLeave } from './unsaved.js';
+import { forgetUnsaved, hasUnsaved, mayLeave } from './unsaved.js';
 
 const THEME = 'overkeep-theme';
 const RETURN_PATH = '/page/signed-in'; // where an issuer sends the browser back
@@ -108,7 +108,8 @@ function Content({ now }) {
   return html`<${List} key=${name} kind=${entry} values=${now.values} />`;
 }
 
-function Shell({ session }) {
+/** Everything but the log-in page. It is there, but not shown, while a person whose form has unsaved changes logs in again. */
+function Shell({ session, isShown }) {
   const now = useAddress();
   const [open, setOpen] = useState(false);
   const [finding, setFinding] = useState(false);
@@ -120,8 +121,12 @@ function Shell({ session }) {
     const abort = new AbortController();
     follow(onHistoryRow, setLive, abort.signal);
     return () => abort.abort();
-  }, []);
+  }, [session]);
   useEffect(() => {
+    if (!isShown) {
+      setFinding(false);
+      return undefined;
+    }
     const pressed = event => {
       const typing = event.target.closest?.('input, textarea, select, dialog');
       if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
@@ -138,7 +143,12 @@ function Shell({ session }) {
     };
     addEventListener('keydown', pressed);
     return () => removeEventListener('keydown', pressed);
-  }, []);
+  }, [isShown]);
+  const leave = () => {
+    if (!mayLeave()) return;
+    forgetUnsaved();
+    logOut();
+  };
   const closeMenu = event => {
     if (event.key !== 'Escape' || !open || event.target.closest('dialog')) return;
     setOpen(false);
@@ -168,7 +178,7 @@ function Shell({ session }) {
           <p class="who" title=${texts.shortcuts}>${session.name}</p>
           <${Settings} />
           <a href="/docs"><${Icon} name="book" />${texts.documents}</a>
-          <button type="button" class="plain-button" onClick=${logOut}><${Icon} name="out" />${texts.logOut}</button>
+          <button type="button" class="plain-button" onClick=${leave}><${Icon} name="out" />${texts.logOut}</button>
         </div>
       </nav>
       <main id="content" ref=${main} tabindex="-1">
@@ -203,13 +213,19 @@ addEventListener('hashchange', () => address().parts[0] === 'link' && location.r
 
 function Page() {
   const [session, setSession] = useState(currentSession);
-  const [wasIn, setWasIn] = useState(Boolean(session));
-  useEffect(() => onSession(value => {
+  const [last, setLast] = useState(session?.complete ? session : null); // the last session that was open
+  const [isKept, setKept] = useState(false); // whether the page of that session stays, because it has unsaved changes
+  useEffect(() => onSession((value, isLost) => {
     setSession(value);
-    if (value?.complete) setWasIn(true);
+    if (value?.complete) setLast(value);
+    if (isLost) setKept(hasUnsaved());
+    else if (value?.complete) setKept(false);
   }), []);
-  if (!session?.complete) return html`<${Login} ended=${wasIn} link=${wasIn ? null : link} returned=${wasIn ? null : returned} />`;
-  return html`<${Shell} session=${session} />`;
+  const isIn = Boolean(session?.complete);
+  const shown = isIn ? session : isKept ? last : null;
+  return html`
+    ${!isIn && html`<${Login} ended=${Boolean(last)} isKept=${isKept} link=${last ? null : link} returned=${last ? null : returned} />`}
+    ${shown && html`<div key=${shown.identityId} hidden=${!isIn}><${Shell} session=${shown} isShown=${isIn} /></div>`}`;
 }
 
 document.documentElement.dataset.theme = theme();

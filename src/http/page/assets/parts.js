@@ -120,12 +120,13 @@ export function Dialog({ title, onClose, children, wide }) {
 }
 
 export function Copy({ text, label = texts.copy }) {
-  const [done, setDone] = useState(false);
-  const copy = () => navigator.clipboard.writeText(text).then(() => {
-    setDone(true);
-    setTimeout(() => setDone(false), 2000);
-  }, () => {});
-  return html`<button type="button" class="button" onClick=${copy}><span role="status">${done ? texts.copied : label}</span></button>`;
+  const [said, setSaid] = useState(null);
+  const say = what => {
+    setSaid(what);
+    setTimeout(() => setSaid(null), 2000);
+  };
+  const copy = () => navigator.clipboard.writeText(text).then(() => say(texts.copied), () => say(texts.notCopied));
+  return html`<button type="button" class="button" onClick=${copy}>${said || label}</button><span role="status" class="hidden">${said}</span>`;
 }
 
 /** The name of a record, with a link to it. */

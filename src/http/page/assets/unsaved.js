@@ -5,6 +5,11 @@ import { texts } from './texts.js';
 
 let isUnsaved = false;
 
+export const hasUnsaved = () => isUnsaved;
+
+/** Everything is saved, or may be lost. */
+export const forgetUnsaved = () => { isUnsaved = false; };
+
 /** Whether the page may be left: nothing is unsaved, or the person agrees. */
 export const mayLeave = () => !isUnsaved || confirm(texts.form.unsaved);
 
@@ -12,7 +17,7 @@ export const mayLeave = () => !isUnsaved || confirm(texts.form.unsaved);
 export function useUnsaved(unsaved) {
   useEffect(() => {
     isUnsaved = unsaved;
-    const closing = event => unsaved && event.preventDefault();
+    const closing = event => isUnsaved && event.preventDefault();
     addEventListener('beforeunload', closing);
     return () => {
       isUnsaved = false;
