@@ -26,7 +26,7 @@ use overkeep::testing::{
     entity::{Entity, Field, FilterNames, Id, Kind, Logged, Lookup, Record, Roles, Stateful, TypedLookup},
     error::Result,
     query::{Query, Type, Window},
-    store::{KindEntry, Plan, Progress, Scope, Store, encode},
+    store::{KindEntry, ListPlan, Progress, Scope, Store, encode},
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -198,7 +198,7 @@ fn reads(directory: &Path) {
     let list = |text: &str| {
         let query = Query::parse(text, FilterNames::<Row>::ALL).expect("a query");
         let window = Window::new(&query, None, None);
-        let list = || store.read(|tx| Plan::<Row>::of(query.clone(), window, Scope::All).page(tx)).expect("a page");
+        let list = || store.read(|tx| ListPlan::<Row>::of(query.clone(), window, Scope::All).page(tx)).expect("a page");
         assert!(list().total > 0);
         let count = if text.contains("sort") || text.contains("contains") { 5 } else { 200 };
         timed(count, |_| drop(black_box(list())))

@@ -158,7 +158,7 @@ struct Pending {
 }
 
 /// Jobs that run until this is dropped.
-pub(crate) struct Running {
+pub(crate) struct RunningJobs {
     job_trigger: JobTrigger,
     thread: Option<JoinHandle<()>>,
 }
@@ -168,9 +168,9 @@ impl Jobs {
     ///
     /// # Errors
     /// The operating system cannot start a thread.
-    pub(crate) fn start(self, job_trigger: JobTrigger, inbox: Inbox) -> std::io::Result<Running> {
+    pub(crate) fn start(self, job_trigger: JobTrigger, inbox: Inbox) -> std::io::Result<RunningJobs> {
         let thread = thread::Builder::new().name("jobs".into()).spawn(move || self.run(&inbox))?;
-        Ok(Running { job_trigger, thread: Some(thread) })
+        Ok(RunningJobs { job_trigger, thread: Some(thread) })
     }
 
     fn run(&self, inbox: &Inbox) {
@@ -350,7 +350,7 @@ fn wait(inbox: &Inbox, time: Duration, pending: &mut Pending) -> bool {
     true
 }
 
-impl Running {
+impl RunningJobs {
     /// Runs every job now and waits until that is done.
     pub(crate) fn round(&self) {
         let (sender, done) = mpsc::channel();
@@ -360,7 +360,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningJobs {
     fn drop(&mut self) {
         drop(self.job_trigger.messages.send(JobMessage::Stop));
         if let Some(thread) = self.thread.take() {

@@ -19,9 +19,9 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 use crate::config::{Format, Log};
 
 /// Changes the level of a running log. The format stays.
-pub(crate) type Change = Box<dyn Fn(&Log) -> Result<(), String> + Send + Sync>;
+pub(crate) type LevelChange = Box<dyn Fn(&Log) -> Result<(), String> + Send + Sync>;
 
-static CHANGE: OnceLock<Change> = OnceLock::new();
+static CHANGE: OnceLock<LevelChange> = OnceLock::new();
 
 /// Starts the log of this process on stderr. A second call fails.
 ///
@@ -57,7 +57,7 @@ where
 ///
 /// # Errors
 /// The level is malformed; one line.
-pub fn changeable<W>(log: &Log, terminal: bool, writer: W) -> Result<(Box<dyn Subscriber + Send + Sync>, Change), String>
+pub fn changeable<W>(log: &Log, terminal: bool, writer: W) -> Result<(Box<dyn Subscriber + Send + Sync>, LevelChange), String>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {

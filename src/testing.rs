@@ -5,8 +5,8 @@
 
 pub mod access {
     pub use crate::access::{
-        Access, AccessAudit, Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, Reason,
-        Right, Semantic,
+        Access, AccessAudit, Delta, Difference, Engine, GrantReason, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, RelationChanges,
+        Right, RoleMatch, Semantic,
     };
 }
 pub mod admin_socket {
@@ -58,17 +58,17 @@ pub mod entity {
         pub use crate::entity::external_jwt_signer::TargetToken;
     }
     pub mod mfa {
-        pub use crate::entity::mfa::{Purpose, UsedCode};
+        pub use crate::entity::mfa::{CodePurpose, UsedCode};
     }
 }
 pub mod error {
     pub use crate::error::{Error, Refusal, Result};
 }
 pub mod frame {
-    pub use crate::frame::{Builder, Frame, HEAD, Head, Limits, content, key, value};
+    pub use crate::frame::{Builder, Frame, FrameLimits, HEAD, Head, content, key, value};
 }
 pub mod http {
-    pub use crate::http::{Found, Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, Row};
+    pub use crate::http::{Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, RouteMatch, Row};
 }
 pub mod logging {
     pub use crate::logging::{changeable, subscriber};
@@ -77,13 +77,13 @@ pub mod maintenance {
     pub use crate::maintenance::{Maintenance, Schedule, Scrub, Work, offline, overdue, restore, snapshot_proof};
 }
 pub mod built_in_router {
-    pub use crate::built_in_router::{Peer, Router, TrafficInfo, key, kind, link_message};
+    pub use crate::built_in_router::{ChannelPeer, Router, TrafficInfo, key, kind, link_message};
 }
 pub mod pki {
     pub use crate::pki::{
-        AlternativeNames, Authority, Certificate, Credential, Csr, Derivation, Error, Files, KeyKind, KeySet, KeyedCertificate, Keystore,
-        LeafDates, Material, Passphrase, PrivateKey, PublicJwk, PublicKey, Purpose, Result, Seal, ServerVerifier, Validity, Verification,
-        bundle_pem, certificates_only, certificates_only_base64, chain_pem, jwt, tls,
+        AlternativeNames, Authority, Certificate, CertificateAndKey, CertificatePurpose, Csr, Derivation, Error, Files, KeyKind,
+        KeyedCertificate, Keystore, LeafDates, Material, Passphrase, PrivateKey, PublicJwk, PublicKey, Result, Seal, ServerVerifier,
+        Validity, Verification, Verifiers, bundle_pem, certificates_only, certificates_only_base64, chain_pem, jwt, tls,
     };
 }
 pub mod posture {
@@ -91,13 +91,13 @@ pub mod posture {
 }
 pub mod query {
     pub use crate::query::{
-        Fault, FilterTarget, Limit, MAX_DEPTH, MAX_LENGTH, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Parameter, Query, Sort, Symbol, Type, Value,
-        Vocabulary, Window, compare, parse_sort,
+        FilterFault, FilterTarget, Limit, MAX_DEPTH, MAX_LENGTH, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Parameter, Query, Sort, Symbol, Type,
+        Value, Vocabulary, Window, compare, parse_sort,
     };
 }
 pub mod store {
     pub use crate::store::{
-        Cache, Candidates, Code, DeleteRule, DependencyRecorder, Event, HistoryAnchor, KindEntry, NEWEST, OpenError, OpenStore, Options,
-        Phase, Plan, Progress, Read, Report, Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
+        Cache, Candidates, Code, DeleteRule, DependencyRecorder, Event, HistoryAnchor, KindEntry, ListPlan, NEWEST, OpenError, OpenStore,
+        Options, Phase, Progress, Read, Report, Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
     };
 }

@@ -12,7 +12,7 @@ use std::{
 use bytes::BytesMut;
 use overkeep::testing::{
     control_channel::message::{content, edge, fabric, key},
-    frame::{Builder, Frame, HEAD, Head, Limits, content as common, key as common_key, value},
+    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key, value},
 };
 use parking_lot::Mutex;
 use prost::Message;
@@ -33,7 +33,7 @@ use super::{
     tls::trusting,
 };
 
-const LIMITS: Limits = Limits { headers: 1 << 20, body: 64 << 20 };
+const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 64 << 20 };
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The attempt number of routes that replace a path.
 const REROUTE: u32 = 99_969_996;

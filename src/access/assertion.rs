@@ -25,7 +25,7 @@ pub(crate) struct Assertion {
 
 /// The pairs of an identity and a service that violate an assertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Violation {
+pub(crate) struct AssertionViolation {
     pub pairs: u64,
     /// The first of them, ordered by id.
     pub first: Vec<(Arc<str>, Arc<str>)>,
@@ -44,14 +44,14 @@ impl Selection {
 
 impl Assertion {
     /// The violations, with at most `limit` pairs. Identities that the same policies match are evaluated together.
-    pub(super) fn violation(&self, engine: &Engine, limit: usize) -> Violation {
+    pub(super) fn violation(&self, engine: &Engine, limit: usize) -> AssertionViolation {
         let (policies, all) = (&engine.service_policies, &engine.all);
         let mut classes: HashMap<Option<SubjectClass>, RoaringBitmap> = HashMap::new();
         for row in self.identities.rows(engine, PolicyEntityKind::Identity) {
             classes.entry(policies.class(PolicyEntityKind::Identity, row, all)).or_default().insert(row);
         }
         let services = self.services.rows(engine, PolicyEntityKind::Service);
-        let mut found = Violation::default();
+        let mut found = AssertionViolation::default();
         for rows in classes.into_values() {
             let matching = rows.min().map(|row| policies.of(PolicyEntityKind::Identity, row, all)).unwrap_or_default();
             let allowed = policies.members(&(matching & engine.types.of(self.right)), PolicyEntityKind::Service, all);

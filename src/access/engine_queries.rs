@@ -1,7 +1,7 @@
 //! The queries of the engine. An unknown id is not an error here: it has no rights and no related subjects.
 
 use super::{
-    Engine, Named, PolicyEntityKind, PolicyKind, Right, Semantic, ServiceRights, policy_index::PolicyIndex, role_index::RoleIndex,
+    Engine, NamedRows, PolicyEntityKind, PolicyKind, Right, Semantic, ServiceRights, policy_index::PolicyIndex, role_index::RoleIndex,
     roles::MatchReason,
 };
 use crate::entity::EdgeRouter as EdgeRouterRecord;
@@ -21,13 +21,13 @@ pub struct PolicyGrant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantReason {
     pub policy_grant: PolicyGrant,
-    pub identity: Reason,
-    pub service: Reason,
+    pub identity: RoleMatch,
+    pub service: RoleMatch,
 }
 
 /// What a role list and a subject have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RoleMatch {
     Id,
     Everyone,
     /// All attributes of the list under AllOf; the first one found under AnyOf.
@@ -87,27 +87,27 @@ impl Engine {
         rights.visible.get_or_init(in_order)
     }
 
-    pub fn services(&mut self, identity: &str, right: Right) -> Named<'_> {
+    pub fn services(&mut self, identity: &str, right: Right) -> NamedRows<'_> {
         let rights = self.rights(identity);
         self.subjects(Service, rights.to(right).clone())
     }
 
     /// The identities that have the right to the service.
-    pub fn identities(&self, service: &str, right: Right) -> Named<'_> {
+    pub fn identities(&self, service: &str, right: Right) -> NamedRows<'_> {
         let policies = self.policies_matching(PolicyKind::Service, Service, service) & self.types.of(right);
         self.subjects(Identity, self.service_policies.members(&policies, Identity, &self.all))
     }
 
-    pub fn edge_routers_of_identity(&self, identity: &str) -> Named<'_> {
+    pub fn edge_routers_of_identity(&self, identity: &str) -> NamedRows<'_> {
         self.related(PolicyKind::EdgeRouter, Identity, identity, EdgeRouter)
     }
 
-    pub fn edge_routers_of_service(&self, service: &str) -> Named<'_> {
+    pub fn edge_routers_of_service(&self, service: &str) -> NamedRows<'_> {
         self.related(PolicyKind::ServiceEdgeRouter, Service, service, EdgeRouter)
     }
 
     /// The edge routers over which the identity can reach the service.
-    pub fn common_edge_routers(&mut self, identity: &str, service: &str) -> Named<'_> {
+    pub fn common_edge_routers(&mut self, identity: &str, service: &str) -> NamedRows<'_> {
         let common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
         self.subjects(EdgeRouter, common)
     }
@@ -115,7 +115,7 @@ impl Engine {
     /// The edge routers that a session offers to the identity for the service: those over which the identity can reach the service. For
     /// a service that may use the built-in router, these are the built-in router and those `linked` to it, so that every client reaches every
     /// host. `linked` is `None` while the built-in router is not connected.
-    pub(crate) fn session_edge_routers(&mut self, identity: &str, service: &str, linked: Option<&HashSet<String>>) -> Named<'_> {
+    pub(crate) fn session_edge_routers(&mut self, identity: &str, service: &str, linked: Option<&HashSet<String>>) -> NamedRows<'_> {
         let mut common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
         if let Some(linked) = linked
             && self.edge_routers_of_service(service).contains(EdgeRouterRecord::BUILT_IN)
@@ -128,7 +128,7 @@ impl Engine {
 
     /// The subjects that policies of a kind connect with a subject: the services of an identity (either type), the
     /// identities of an edge router, the services of an edge router.
-    pub fn related(&self, kind: PolicyKind, from: PolicyEntityKind, id: &str, to: PolicyEntityKind) -> Named<'_> {
+    pub fn related(&self, kind: PolicyKind, from: PolicyEntityKind, id: &str, to: PolicyEntityKind) -> NamedRows<'_> {
         let policies = self.policies_matching(kind, from, id);
         self.subjects(to, self.index(kind).members(&policies, to, &self.all))
     }
@@ -141,12 +141,12 @@ impl Engine {
     }
 
     /// The policies of a kind that match a subject.
-    pub fn policies(&self, kind: PolicyKind, subject: PolicyEntityKind, id: &str) -> Named<'_> {
-        Named::new(self.index(kind).names(), self.policies_matching(kind, subject, id))
+    pub fn policies(&self, kind: PolicyKind, subject: PolicyEntityKind, id: &str) -> NamedRows<'_> {
+        NamedRows::new(self.index(kind).names(), self.policies_matching(kind, subject, id))
     }
 
     /// The subjects that one policy matches on one side.
-    pub fn members(&self, kind: PolicyKind, policy: &str, side: PolicyEntityKind) -> Named<'_> {
+    pub fn members(&self, kind: PolicyKind, policy: &str, side: PolicyEntityKind) -> NamedRows<'_> {
         let index = self.index(kind);
         let policy: RoaringBitmap = index.names().row(policy).into_iter().collect();
         self.subjects(side, index.members(&policy, side, &self.all))
@@ -154,7 +154,7 @@ impl Engine {
 
     /// The subjects that a role list of `#attribute` and `@id` matches, as in a policy; but `#all` is an ordinary
     /// attribute here.
-    pub(crate) fn matching(&self, subject: PolicyEntityKind, semantic: Semantic, roles: &[String]) -> Named<'_> {
+    pub(crate) fn matching(&self, subject: PolicyEntityKind, semantic: Semantic, roles: &[String]) -> NamedRows<'_> {
         let population = self.all.of(subject);
         let carriers = |role: &String| role.strip_prefix('#').map(|name| population.carriers_of(name));
         let by_attributes = match semantic {
@@ -184,8 +184,8 @@ impl Engine {
     }
 
     /// The ids of rows of a kind.
-    pub fn subjects(&self, subject: PolicyEntityKind, rows: RoaringBitmap) -> Named<'_> {
-        Named::new(self.all.of(subject).names(), rows)
+    pub fn subjects(&self, subject: PolicyEntityKind, rows: RoaringBitmap) -> NamedRows<'_> {
+        NamedRows::new(self.all.of(subject).names(), rows)
     }
 
     fn linking<'a>(
@@ -221,12 +221,12 @@ impl Engine {
         self.subjects(PostureCheck, checks).in_order().map(|(_, id)| id.clone()).collect()
     }
 
-    pub(super) fn reason(&self, subject: PolicyEntityKind, because: MatchReason<'_>) -> Reason {
+    pub(super) fn reason(&self, subject: PolicyEntityKind, because: MatchReason<'_>) -> RoleMatch {
         let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
         match because {
-            MatchReason::Id => Reason::Id,
-            MatchReason::Everyone => Reason::Everyone,
-            MatchReason::Attributes(attributes) => Reason::Attributes(attributes.iter().filter_map(name).collect()),
+            MatchReason::Id => RoleMatch::Id,
+            MatchReason::Everyone => RoleMatch::Everyone,
+            MatchReason::Attributes(attributes) => RoleMatch::Attributes(attributes.iter().filter_map(name).collect()),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Assertion, Delta, Difference, Engine, Policy, PolicyEntityKind, PolicyKind, Right, Semantic, Violation,
+    Assertion, AssertionViolation, Delta, Difference, Engine, Policy, PolicyEntityKind, PolicyKind, Right, Semantic,
     preview::{Preview, Step, in_order},
 };
 use crate::{
@@ -113,10 +113,10 @@ impl Access {
 
     /// The violations of each assertion with these events applied, in the order of the assertions, with at most `limit` pairs each. The
     /// lock is released between steps.
-    pub(crate) fn violations(&self, events: &[Event], assertions: &[Assertion], limit: usize) -> Vec<Violation> {
+    pub(crate) fn violations(&self, events: &[Event], assertions: &[Assertion], limit: usize) -> Vec<AssertionViolation> {
         let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
         let delta = in_order(&delta);
-        let evaluate = |assertions: &[Assertion]| -> Vec<Violation> {
+        let evaluate = |assertions: &[Assertion]| -> Vec<AssertionViolation> {
             self.ask_fairly(|engine| {
                 let engine = engine.as_if(&delta);
                 assertions.iter().map(|assertion| assertion.violation(&engine, limit)).collect()

@@ -43,14 +43,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use access_audit::AccessAudit;
-pub(crate) use assertion::{Assertion, Selection, Violation};
+pub(crate) use assertion::{Assertion, AssertionViolation, Selection};
 pub use engine::Engine;
-pub use engine_queries::{GrantReason, PolicyGrant, Reason};
+pub use engine_queries::{GrantReason, PolicyGrant, RoleMatch};
 pub use feed::Access;
 pub(crate) use feed::{related, subject};
-pub(crate) use names::Named;
+pub(crate) use names::NamedRows;
 pub(crate) use near_miss::NearMiss;
-pub use preview::{Changes, Difference};
+pub use preview::{Difference, RelationChanges};
 pub(crate) use rights::ServiceRights;
 pub use what_if::Delta;
 

@@ -7,14 +7,14 @@ use std::{collections::BTreeMap, sync::Arc};
 /// years. Before a row is freed it must be removed from every bitmap, and nothing outside the engine may keep a row
 /// after it releases the engine's lock.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct RowNames {
     // Ordered, because lists of thousands are needed in order of id and iterating is cheaper than sorting.
     rows: BTreeMap<Arc<str>, u32>,
     texts: Vec<Option<Arc<str>>>,
     free: Vec<u32>,
 }
 
-impl Names {
+impl RowNames {
     pub(crate) fn row(&self, text: &str) -> Option<u32> {
         self.rows.get(text).copied()
     }
@@ -63,14 +63,14 @@ pub(super) fn at<T: Default>(column: &mut Vec<T>, row: u32, change: impl FnOnce(
 }
 
 /// Some rows of one kind with their ids, valid while the engine is borrowed.
-pub struct Named<'a> {
-    names: &'a Names,
+pub struct NamedRows<'a> {
+    names: &'a RowNames,
     rows: RoaringBitmap,
 }
 
-impl<'a> Named<'a> {
-    pub(super) fn new(names: &'a Names, rows: RoaringBitmap) -> Self {
-        Named { names, rows }
+impl<'a> NamedRows<'a> {
+    pub(super) fn new(names: &'a RowNames, rows: RoaringBitmap) -> Self {
+        NamedRows { names, rows }
     }
 
     pub fn len(&self) -> usize {

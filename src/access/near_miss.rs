@@ -1,6 +1,6 @@
 //! Policies that match only one of two subjects, and what the other one lacks.
 
-use super::{Engine, PolicyEntityKind, Reason, Right, policy_index::PolicyIndex, role_index::RoleIndex, roles::List};
+use super::{Engine, PolicyEntityKind, Right, RoleMatch, policy_index::PolicyIndex, role_index::RoleIndex, roles::List};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) struct NearMiss {
     /// The subject that is not matched.
     pub missing: PolicyEntityKind,
     /// Why the other subject is matched.
-    pub(crate) matched: Reason,
+    pub(crate) matched: RoleMatch,
     /// Missing role attributes: any one of the entries would do, and all attributes of an entry are needed together.
     /// Empty if the policy lists no attributes; then only naming the id in it helps.
     pub(crate) lacking: Vec<Vec<Arc<str>>>,

@@ -2,7 +2,7 @@
 
 use super::{
     Lists, PolicyEntityKind, Semantic,
-    names::Names,
+    names::RowNames,
     population::Population,
     role_index::RoleIndex,
     roles::{List, MatchReason},
@@ -14,7 +14,7 @@ use std::sync::Arc;
 const PAIRS: usize = 64;
 
 pub(super) struct PolicyIndex {
-    names: Names,
+    names: RowNames,
     role_indexes: Vec<(PolicyEntityKind, RoleIndex)>,
 }
 
@@ -52,10 +52,13 @@ impl Populations {
 
 impl PolicyIndex {
     pub(crate) fn new(role_indexes: &[PolicyEntityKind]) -> PolicyIndex {
-        PolicyIndex { names: Names::default(), role_indexes: role_indexes.iter().map(|subject| (*subject, RoleIndex::default())).collect() }
+        PolicyIndex {
+            names: RowNames::default(),
+            role_indexes: role_indexes.iter().map(|subject| (*subject, RoleIndex::default())).collect(),
+        }
     }
 
-    pub(crate) fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &RowNames {
         &self.names
     }
 

@@ -1,6 +1,6 @@
 //! The subjects of one kind and their role attributes; for each attribute the bitmap of its carriers.
 
-use super::names::{Names, at};
+use super::names::{RowNames, at};
 use roaring::RoaringBitmap;
 use std::{
     collections::HashSet,
@@ -10,11 +10,11 @@ use std::{
 
 #[derive(Default)]
 pub(super) struct Population {
-    names: Names,
+    names: RowNames,
     everyone: RoaringBitmap,
     // The sorted attributes of each row.
     roles: Vec<Option<Arc<[u32]>>>,
-    attributes: Names,
+    attributes: RowNames,
     carried: Vec<Attribute>,
     // Many identities have the same few attributes, so that each combination is allocated once.
     combinations: HashSet<Arc<[u32]>>,
@@ -33,7 +33,7 @@ struct Attribute {
 }
 
 impl Population {
-    pub(crate) fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &RowNames {
         &self.names
     }
 

@@ -171,7 +171,7 @@ impl AdminContext {
             let policy = change.get(identity.spec.auth_policy())?;
             policy.spec.primary.updb.check_password(&password)?;
             let allowed = allow_passwords(change, policy, allow)?;
-            let edit = change::authenticator::Edit { password: Some(hash), ..change::authenticator::Edit::default() };
+            let edit = change::authenticator::PasswordEdit { password: Some(hash), ..change::authenticator::PasswordEdit::default() };
             change::authenticator::edit(change, authenticator, edit, None)?;
             let was_disabled = identity.state.is_disabled(change.now());
             let enabled = was_disabled.then(|| format!("{} was disabled, and is enabled now", identity.spec.name));

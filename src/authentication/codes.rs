@@ -12,7 +12,7 @@ use crate::{
     config,
     entity::{
         Id, Identity, Mfa, Record,
-        mfa::{Purpose, UsedCode},
+        mfa::{CodePurpose, UsedCode},
     },
     error::{Error, Refusal, Result},
     pki::{self, Seal},
@@ -95,11 +95,11 @@ impl Codes {
     }
 
     /// Judges a code and records its use. A one-time code is accepted only as far as its step was not used for another purpose
-    /// ([`Purpose::may_use`]); an accepted recovery code is removed.
+    /// ([`CodePurpose::may_use`]); an accepted recovery code is removed.
     ///
     /// # Errors
     /// [`Refusal::MfaInvalidToken`]; [`Error::Busy`] after too many of those.
-    pub fn verify(&self, record: &mut Record<Mfa>, attempt: &Attempt, purpose: Purpose, now: Timestamp) -> Result<AcceptedCode> {
+    pub fn verify(&self, record: &mut Record<Mfa>, attempt: &Attempt, purpose: CodePurpose, now: Timestamp) -> Result<AcceptedCode> {
         let Attempt { code, session, .. } = attempt;
         let wrong = Error::Refused(Refusal::MfaInvalidToken);
         if code.is_empty() {
@@ -114,7 +114,7 @@ impl Codes {
                 let used: Vec<&UsedCode> = known.iter().filter(|used| used.step == step).collect();
                 return Ok(purpose.may_use(session, &used).then_some((AcceptedCode::Step(step), used.is_empty())));
             }
-            let is_taken = matches!(purpose, Purpose::Enter | Purpose::Renew | Purpose::Remove);
+            let is_taken = matches!(purpose, CodePurpose::Enter | CodePurpose::Renew | CodePurpose::Remove);
             let place = || secrets.recovery_codes.iter().position(|known| same(known, code));
             Ok(if is_taken { place().map(|at| (AcceptedCode::Recovery(at), true)) } else { None })
         })?;

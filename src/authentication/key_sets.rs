@@ -15,8 +15,8 @@ use crate::{
     config,
     entity::{ExternalJwtSigner, Record, signer_url::SignerUrl},
     error::{Error, Result},
-    outbound::Client,
-    pki::{KeySet, jwt::Verifier},
+    outbound::HttpClient,
+    pki::{Verifiers, jwt::Verifier},
 };
 
 /// Seconds in `retry-after` when too many requests wait.
@@ -29,7 +29,7 @@ pub(crate) struct KeySets(Arc<Inner>);
 
 struct Inner {
     settings: config::KeySets,
-    client: OnceLock<Result<Client, String>>,
+    client: OnceLock<Result<HttpClient, String>>,
     fetches: Semaphore,
     /// By signer id.
     sources: Mutex<HashMap<String, Arc<Source>>>,
@@ -49,7 +49,7 @@ struct Source {
 #[derive(Default)]
 struct State {
     /// The set and the time of its fetch.
-    keys: Option<(KeySet, Timestamp)>,
+    keys: Option<(Verifiers, Timestamp)>,
     /// The time of the last attempt, and whether it succeeded.
     tried: Option<(Timestamp, bool)>,
 }
@@ -130,7 +130,7 @@ impl KeySets {
         let _slot = self.0.fetches.acquire().await;
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
         let fetched = tokio::task::spawn_blocking(move || {
-            let client = inner.client.get_or_init(|| Client::of_system(inner.settings.timeout.duration()));
+            let client = inner.client.get_or_init(|| HttpClient::of_system(inner.settings.timeout.duration()));
             get(client.as_ref().map_err(Clone::clone)?, &endpoint, &inner.settings)
         });
         match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
@@ -163,10 +163,10 @@ impl Source {
     }
 }
 
-fn get(client: &Client, endpoint: &str, settings: &config::KeySets) -> Result<KeySet, String> {
+fn get(client: &HttpClient, endpoint: &str, settings: &config::KeySets) -> Result<Verifiers, String> {
     let answer = client.get(endpoint, settings.max_bytes)?;
     if answer.status != 200 {
         return Err(format!("status {}", answer.status));
     }
-    KeySet::read(&answer.body, settings.max_keys).map_err(|e| e.to_string())
+    Verifiers::read(&answer.body, settings.max_keys).map_err(|e| e.to_string())
 }

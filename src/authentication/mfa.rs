@@ -3,7 +3,7 @@
 use super::{Attempt, Caller, Codes};
 use crate::{
     change::{Change, Lifecycle},
-    entity::{ApiSession, AuthQuery, Entity, Id, Identity, Mfa, Record, TypedLookup, mfa::Purpose, missing},
+    entity::{ApiSession, AuthQuery, Entity, Id, Identity, Mfa, Record, TypedLookup, mfa::CodePurpose, missing},
     error::{Error, Refusal, Result},
     store::Read,
 };
@@ -76,7 +76,7 @@ pub(crate) fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Ident
 /// [`Refusal::MfaInvalidToken`]; the factor stays unverified. [`Error::NotFound`].
 pub(crate) fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
     let mut mfa = unverified(change, &session.spec.identity_id)?;
-    codes.verify(&mut mfa, attempt, Purpose::Verify, change.now())?;
+    codes.verify(&mut mfa, attempt, CodePurpose::Verify, change.now())?;
     mfa.spec.is_verified = true;
     change.put(mfa)?;
     complete(change, &session.id)
@@ -89,7 +89,7 @@ pub(crate) fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<Ap
 pub(crate) fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
     let mfa = find(change, &session.spec.identity_id)?.filter(|mfa| mfa.spec.is_verified);
     let mut mfa = mfa.ok_or(Error::Refused(Refusal::MfaNotEnrolled))?;
-    codes.verify(&mut mfa, attempt, Purpose::Enter, change.now())?;
+    codes.verify(&mut mfa, attempt, CodePurpose::Enter, change.now())?;
     change.put(mfa)?;
     complete(change, &session.id)
 }
@@ -100,7 +100,7 @@ pub(crate) fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<Api
 /// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
 pub(crate) fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<Record<Mfa>> {
     let mut mfa = verified(change, identity)?;
-    codes.verify(&mut mfa, attempt, Purpose::Show, change.now())?;
+    codes.verify(&mut mfa, attempt, CodePurpose::Show, change.now())?;
     change.put(mfa.clone())?;
     Ok(mfa)
 }
@@ -111,7 +111,7 @@ pub(crate) fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identit
 /// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
 pub(crate) fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
     let mut mfa = verified(change, identity)?;
-    codes.verify(&mut mfa, attempt, Purpose::Renew, change.now())?;
+    codes.verify(&mut mfa, attempt, CodePurpose::Renew, change.now())?;
     codes.renew(&mut mfa.spec)?;
     change.put(mfa)
 }
@@ -123,7 +123,7 @@ pub(crate) fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identi
 pub(crate) fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
     let mut mfa = of(change, identity)?;
     if mfa.spec.is_verified {
-        codes.verify(&mut mfa, attempt, Purpose::Remove, change.now())?;
+        codes.verify(&mut mfa, attempt, CodePurpose::Remove, change.now())?;
     }
     change.delete(&mfa.id)
 }

@@ -24,7 +24,7 @@ use crate::{
     config,
     entity::{ExternalJwtSigner, Id, Record, external_jwt_signer::TargetToken, signer_url::SignerUrl},
     error::{Error, Result},
-    outbound::{Answer, Client},
+    outbound::{HttpAnswer, HttpClient},
     pki::{self, jwt::claimed_nonce},
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct SignerLogins(Arc<Inner>);
 
 struct Inner {
     settings: config::KeySets,
-    client: OnceLock<Result<Client, String>>,
+    client: OnceLock<Result<HttpClient, String>>,
     /// Requests to issuers at the same time.
     requests: Arc<Semaphore>,
     /// Requests to issuers that wait or are in progress.
@@ -272,7 +272,7 @@ impl Inner {
     /// The body of a successful answer of an issuer, or why there is none.
     async fn ask(
         self: &Arc<Self>,
-        question: impl FnOnce(&Client) -> Result<Answer, String> + Send + 'static,
+        question: impl FnOnce(&HttpClient) -> Result<HttpAnswer, String> + Send + 'static,
     ) -> Result<Result<Vec<u8>, String>> {
         let most = self.settings.timeout.duration();
         let busy = Error::Busy { retry_after: RETRY };
@@ -282,7 +282,7 @@ impl Inner {
         // The thread holds the permits: it goes on if the caller is dropped.
         let asked = tokio::task::spawn_blocking(move || {
             let _held = (place, slot);
-            let client = inner.client.get_or_init(|| Client::of_system(most));
+            let client = inner.client.get_or_init(|| HttpClient::of_system(most));
             let answer = question(client.as_ref().map_err(Clone::clone)?)?;
             if answer.status == 200 { Ok(answer.body) } else { Err(format!("status {}", answer.status)) }
         });

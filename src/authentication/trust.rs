@@ -3,14 +3,14 @@
 use crate::{
     entity::{Ca, Record},
     error::Result,
-    pki::{Certificate, Keystore, LeafDates, Purpose, Verification},
+    pki::{Certificate, CertificatePurpose, Keystore, LeafDates, Verification},
     store::Read,
 };
 
 /// How strictly a chain is checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChainPolicy {
-    pub purpose: Purpose,
+    pub purpose: CertificatePurpose,
     pub leaf_dates: LeafDates,
     /// Unix seconds.
     pub now: i64,
@@ -19,12 +19,12 @@ pub(crate) struct ChainPolicy {
 impl ChainPolicy {
     /// For a login: a certificate of any purpose; the auth policy decides about its dates.
     pub(crate) fn of_login(now: i64) -> Self {
-        Self { purpose: Purpose::Any, leaf_dates: LeafDates::Ignore, now }
+        Self { purpose: CertificatePurpose::Any, leaf_dates: LeafDates::Ignore, now }
     }
 
     /// For an enrollment: the certificate must be for clients and within its dates.
     pub(crate) fn of_enrollment(now: i64) -> Self {
-        Self { purpose: Purpose::Client, leaf_dates: LeafDates::Enforce, now }
+        Self { purpose: CertificatePurpose::Client, leaf_dates: LeafDates::Enforce, now }
     }
 }
 

@@ -5,7 +5,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{sync::Notify, time::timeout};
 
 use super::{
-    circuit::End,
+    circuit::CircuitEnd,
     core::Core,
     send_queue::{Gone, Reservation},
 };
@@ -14,7 +14,7 @@ use super::{
 const STALL_CHECK: Duration = Duration::from_secs(2);
 
 /// Waits for room in a queue. If the memory budget is used up, closes a channel whose peer does not read.
-pub(crate) async fn reserve<'e>(core: &Core, end: &'e End, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'e>, Gone> {
+pub(crate) async fn reserve<'e>(core: &Core, end: &'e CircuitEnd, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'e>, Gone> {
     let mut room = pin!(end.channel.outbox.reserve(end.queue, bytes, waiter));
     loop {
         match timeout(STALL_CHECK, &mut room).await {

@@ -6,10 +6,10 @@ use tokio::time::sleep;
 
 use super::{
     binding::{BindRequest, Binding},
-    channel::{Channel, Entry},
+    channel::{Channel, ConnectionEntry},
     core::Core,
     message::{self, Failure, key, kind},
-    requests::Request,
+    requests::RequestGuard,
     select::Weight,
     terminators,
 };
@@ -42,7 +42,7 @@ pub(crate) fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     tokio::spawn(run(core.clone(), channel.clone(), frame, request));
 }
 
-async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: Request) {
+async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: RequestGuard) {
     let connection = frame.u32(key::CONNECTION);
     let outcome = match connection {
         Some(connection) => host(&core, &channel, &frame, connection).await,
@@ -106,7 +106,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
         wants_sdk_flow_control: frame.is_set(key::SDK_FLOW_CONTROL),
     };
     let binding = Arc::new(Binding::new(request, weight(frame, Weight::default())));
-    if !channel.enter(connection, Entry::Binding(binding.clone())) {
+    if !channel.enter(connection, ConnectionEntry::Binding(binding.clone())) {
         core.records.remove(taken_over);
         return Err(Failure::internal(format!("connection id {connection} is in use")));
     }
@@ -206,7 +206,7 @@ fn weight(frame: &Frame, known: Weight) -> Weight {
 /// The binding that a message names by connection id and token.
 fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
     match frame.u32(key::CONNECTION).and_then(|connection| channel.entry(connection)) {
-        Some(Entry::Binding(binding)) if binding.token == frame.body() => Some(binding),
+        Some(ConnectionEntry::Binding(binding)) if binding.token == frame.body() => Some(binding),
         _ => None,
     }
 }

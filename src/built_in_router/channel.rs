@@ -27,7 +27,7 @@ const OURS: u32 = 0x8000_0000;
 
 /// The connection of a logged-in SDK.
 pub(crate) struct Channel {
-    login: Login,
+    login: ChannelLogin,
     pub outbox: SendQueue,
     /// How many unknown session tokens came in a row.
     pub unknown_tokens: AtomicUsize,
@@ -42,7 +42,7 @@ pub(crate) struct Channel {
 }
 
 /// The unchanging data of a channel, from its hello.
-pub(crate) struct Login {
+pub(crate) struct ChannelLogin {
     /// Unique within this process.
     pub number: u64,
     pub identity: Id<Identity>,
@@ -56,15 +56,15 @@ pub(crate) struct Login {
 }
 
 impl Deref for Channel {
-    type Target = Login;
-    fn deref(&self) -> &Login {
+    type Target = ChannelLogin;
+    fn deref(&self) -> &ChannelLogin {
         &self.login
     }
 }
 
 /// The meaning of a connection id.
 #[derive(Clone)]
-pub(crate) enum Entry {
+pub(crate) enum ConnectionEntry {
     /// One end of a circuit.
     End(Arc<Circuit>, CircuitSide),
     /// A binding, complete or in progress.
@@ -73,7 +73,7 @@ pub(crate) enum Entry {
 
 #[derive(Default)]
 struct Table {
-    connections: HashMap<u32, Entry>,
+    connections: HashMap<u32, ConnectionEntry>,
     /// Dials without an answer of the host, by the sequence number of the Dial.
     dials: HashMap<i32, PendingDial>,
     next: u32,
@@ -81,7 +81,7 @@ struct Table {
 }
 
 impl Channel {
-    pub(crate) fn new(login: Login, outbox: SendQueue) -> Self {
+    pub(crate) fn new(login: ChannelLogin, outbox: SendQueue) -> Self {
         Self {
             login,
             outbox,
@@ -109,12 +109,12 @@ impl Channel {
     }
 
     /// The meaning of a connection id.
-    pub(crate) fn entry(&self, connection: u32) -> Option<Entry> {
+    pub(crate) fn entry(&self, connection: u32) -> Option<ConnectionEntry> {
         self.table.lock().connections.get(&connection).cloned()
     }
 
     /// Assigns a meaning to a connection id. Returns false if the id is in use or the channel is closed.
-    pub(crate) fn enter(&self, connection: u32, entry: Entry) -> bool {
+    pub(crate) fn enter(&self, connection: u32, entry: ConnectionEntry) -> bool {
         let mut table = self.table.lock();
         if table.is_closed || table.connections.contains_key(&connection) {
             return false;
@@ -124,7 +124,7 @@ impl Channel {
     }
 
     /// Assigns a new id of the router. `None` if the channel is closed.
-    pub(crate) fn enter_ours(&self, entry: Entry) -> Option<u32> {
+    pub(crate) fn enter_ours(&self, entry: ConnectionEntry) -> Option<u32> {
         let mut table = self.table.lock();
         if table.is_closed {
             return None;
@@ -142,7 +142,7 @@ impl Channel {
     /// Frees a connection id that refers to this circuit.
     pub(crate) fn forget_circuit(&self, connection: u32, circuit: &Arc<Circuit>) {
         let mut table = self.table.lock();
-        if matches!(table.connections.get(&connection), Some(Entry::End(known, _)) if Arc::ptr_eq(known, circuit)) {
+        if matches!(table.connections.get(&connection), Some(ConnectionEntry::End(known, _)) if Arc::ptr_eq(known, circuit)) {
             table.connections.remove(&connection);
         }
     }
@@ -150,7 +150,7 @@ impl Channel {
     /// Frees the connection id of this binding.
     pub(crate) fn forget_binding(&self, binding: &Arc<Binding>) {
         let mut table = self.table.lock();
-        if matches!(table.connections.get(&binding.connection), Some(Entry::Binding(known)) if Arc::ptr_eq(known, binding)) {
+        if matches!(table.connections.get(&binding.connection), Some(ConnectionEntry::Binding(known)) if Arc::ptr_eq(known, binding)) {
             table.connections.remove(&binding.connection);
         }
     }
@@ -183,7 +183,7 @@ impl Channel {
     }
 
     /// Closes the table and returns its entries. Pending Dials get no answer.
-    pub(crate) fn clear(&self) -> Vec<Entry> {
+    pub(crate) fn clear(&self) -> Vec<ConnectionEntry> {
         let (entries, dials) = {
             let mut table = self.table.lock();
             table.is_closed = true;
@@ -212,8 +212,8 @@ impl Channel {
         let (mut circuits, mut terminators) = (0, 0);
         for entry in self.table.lock().connections.values() {
             match entry {
-                Entry::End(..) => circuits += 1,
-                Entry::Binding(_) => terminators += 1,
+                ConnectionEntry::End(..) => circuits += 1,
+                ConnectionEntry::Binding(_) => terminators += 1,
             }
         }
         ChannelInfo {

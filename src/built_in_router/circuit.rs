@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// One end of a circuit, on a channel.
-pub(crate) struct End {
+pub(crate) struct CircuitEnd {
     pub channel: Arc<Channel>,
     pub connection: u32,
     /// The queue of the channel for data to this end.
@@ -30,7 +30,7 @@ pub(crate) struct End {
 pub(crate) struct Circuit {
     pub id: Arc<str>,
     pub since: Timestamp,
-    pub client: End,
+    pub client: CircuitEnd,
     /// The sequence number of its Connect.
     pub request: i32,
     /// Set when the session is known.
@@ -50,7 +50,7 @@ pub(crate) struct CircuitBasis {
 
 /// The end at the host's side.
 pub(crate) struct HostEnd {
-    pub end: End,
+    pub end: CircuitEnd,
     /// `None` if the host is at another router.
     pub binding: Option<Arc<Binding>>,
     /// Whether both SDKs perform flow control themselves.
@@ -66,7 +66,7 @@ enum State {
 }
 
 impl Circuit {
-    pub(crate) fn new(id: Arc<str>, since: Timestamp, client: End, request: i32) -> Self {
+    pub(crate) fn new(id: Arc<str>, since: Timestamp, client: CircuitEnd, request: i32) -> Self {
         Self {
             id,
             since,
@@ -129,7 +129,7 @@ impl Circuit {
     }
 
     /// The end at a side; `None` for a host that has not answered.
-    pub(crate) fn end(&self, side: CircuitSide) -> Option<&End> {
+    pub(crate) fn end(&self, side: CircuitSide) -> Option<&CircuitEnd> {
         match side {
             CircuitSide::Client => Some(&self.client),
             CircuitSide::Host => self.host.get().map(|host| &host.end),
@@ -141,7 +141,7 @@ impl Circuit {
         let (host, basis) = self.host.get().zip(self.basis.get())?;
         let binding = host.binding.as_ref()?;
         let [from_client, from_host] = self.traffic.info();
-        let end = |end: &End, session: &Id<Session>, sent: SentInfo| EndInfo {
+        let end = |end: &CircuitEnd, session: &Id<Session>, sent: SentInfo| EndInfo {
             identity_id: end.channel.identity.to_string(),
             api_session_id: end.channel.api_session.to_string(),
             session_id: session.to_string(),

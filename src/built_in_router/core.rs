@@ -13,17 +13,17 @@ use tokio::sync::Notify;
 use super::{
     binding::Binding,
     budget::Budget,
-    channel::{Channel, Entry},
+    channel::{Channel, ConnectionEntry},
     circuit::Circuit,
     circuit_side::CircuitSide,
     counters::Counters,
     fair_queues::QueueBounds,
     id_generator::IdGenerator,
-    links::{by_circuit::ByCircuit, endpoint::LinkEndpoint, link::Links, transit::Transit},
+    links::{by_circuit::ByCircuit, endpoint::LinkEndpoint, link::LinkRegistry, transit::Transit},
     message::{self, Failure},
-    registry::Registry,
+    registry::CircuitRegistry,
     remote_routers::RemoteRouters,
-    requests::Requests,
+    requests::RequestBudget,
     session_authorizer::SessionAuthorizer,
     terminator_records::TerminatorRecords,
 };
@@ -101,8 +101,8 @@ pub(crate) struct Core {
     /// The maximum length of a message in bytes. A message longer than the memory budget would wait for ever.
     pub max_message: usize,
     pub budget: Arc<Budget>,
-    pub requests: Arc<Requests>,
-    pub registry: Registry,
+    pub requests: Arc<RequestBudget>,
+    pub registry: CircuitRegistry,
     pub counters: Counters,
     pub records: TerminatorRecords,
     /// Whether its record disables it.
@@ -113,7 +113,7 @@ pub(crate) struct Core {
     pub ended: Notify,
     pub ids: IdGenerator,
     /// The links to remote routers, the ends of circuits over them, and the circuits from one to another.
-    pub links: Links,
+    pub links: LinkRegistry,
     pub endpoints: ByCircuit<LinkEndpoint>,
     pub transits: ByCircuit<Transit>,
     /// The remote routers; set when the built-in router joins their network.
@@ -127,12 +127,12 @@ impl Core {
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
         let max_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS);
         Self {
-            registry: Registry::new(config),
+            registry: CircuitRegistry::new(config),
             times,
             room,
             max_message,
             budget,
-            requests: Arc::new(Requests::new(config.max_total_mib << 20)),
+            requests: Arc::new(RequestBudget::new(config.max_total_mib << 20)),
             counters: Counters::default(),
             records: TerminatorRecords::new(context.changes.clone()),
             authorizer: context.authorizer(),
@@ -140,7 +140,7 @@ impl Core {
             is_stopping: AtomicBool::new(false),
             ended: Notify::new(),
             ids: IdGenerator::default(),
-            links: Links::default(),
+            links: LinkRegistry::default(),
             endpoints: ByCircuit::default(),
             transits: ByCircuit::default(),
             remote_routers: OnceLock::new(),
@@ -238,12 +238,12 @@ impl Core {
         channel.outbox.close();
         for entry in channel.clear() {
             match entry {
-                Entry::Binding(binding) => self.end_binding(&binding, None),
-                Entry::End(circuit, CircuitSide::Client) => {
+                ConnectionEntry::Binding(binding) => self.end_binding(&binding, None),
+                ConnectionEntry::End(circuit, CircuitSide::Client) => {
                     self.end_circuit(&circuit, Some(CircuitSide::Client), |connection| message::closed(connection, failure));
                 }
                 // A host that has not answered its Dial is not yet an end of the circuit: the dialing task tries another host.
-                Entry::End(circuit, CircuitSide::Host) => {
+                ConnectionEntry::End(circuit, CircuitSide::Host) => {
                     if circuit.host().is_some() {
                         self.end_circuit(&circuit, Some(CircuitSide::Host), |connection| message::closed(connection, failure));
                     }

@@ -12,15 +12,15 @@ use tokio::{
 
 use super::{
     binding::Binding,
-    channel::{Channel, Entry},
-    circuit::{Circuit, CircuitBasis, End, HostEnd},
+    channel::{Channel, ConnectionEntry},
+    circuit::{Circuit, CircuitBasis, CircuitEnd, HostEnd},
     circuit_side::CircuitSide,
     core::Core,
     links::relay,
     message::{self, Failure, Retry, crypto_method, key, kind},
     pending_dial::PendingDial,
     remote_routers::RemoteDial,
-    requests::Request,
+    requests::RequestGuard,
     select::{Strategy, choose},
     session_authorizer::Grant,
 };
@@ -57,9 +57,9 @@ pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
         return refuse(Failure::busy("too many dials and binds of the identity are in progress"));
     };
     let queue = channel.outbox.open();
-    let client = End { channel: channel.clone(), connection, queue };
+    let client = CircuitEnd { channel: channel.clone(), connection, queue };
     let circuit = Arc::new(Circuit::new(core.ids.circuit_id(), core.context.clock.now(), client, frame.sequence()));
-    if !channel.enter(connection, Entry::End(circuit.clone(), CircuitSide::Client)) {
+    if !channel.enter(connection, ConnectionEntry::End(circuit.clone(), CircuitSide::Client)) {
         channel.outbox.discard(queue);
         return refuse(Failure::internal(format!("connection id {connection} is in use")));
     }
@@ -74,7 +74,7 @@ fn too_much_passed_on(frame: &Frame) -> Option<Failure> {
     (bytes > MAX_PASSED_ON).then(|| Failure::new(1, Retry::Never, text()))
 }
 
-async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: Request) {
+async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: RequestGuard) {
     let outcome = establish(&core, &circuit, &frame).await;
     if let Err(failure) = &outcome {
         let identity = &circuit.client.channel.identity;
@@ -194,7 +194,7 @@ async fn dial_remote(
         .text(key::CIRCUIT, &circuit.id)
         .optional(key::PUBLIC_KEY, of_key(key::PUBLIC_KEY))
         .optional(key::STICKINESS, of_key(key::STICKINESS));
-    let end = End { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
+    let end = CircuitEnd { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
     let host_end = HostEnd { end, binding: None, has_sdk_flow_control: false };
     let established = core.registry.establish(circuit, host_end, || client.channel.outbox.push(client.queue, connected.empty()));
     if established.is_err() {
@@ -218,7 +218,7 @@ pub(crate) async fn dial(
     let host = &binding.channel;
     let gone = || Failure::internal("the host has left");
     let connection = match binding.gives_ids {
-        true => Some(host.enter_ours(Entry::End(circuit.clone(), CircuitSide::Host)).ok_or_else(gone)?),
+        true => Some(host.enter_ours(ConnectionEntry::End(circuit.clone(), CircuitSide::Host)).ok_or_else(gone)?),
         false => None,
     };
     let (queue, sequence) = (host.outbox.open(), host.next_sequence());
@@ -334,10 +334,10 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &PendingDial, given: Option
     }
     let connection = match (dialing.connection, given) {
         (Some(ours), given) if given.is_none_or(|given| given == ours) => ours,
-        (None, Some(given)) if host.enter(given, Entry::End(circuit.clone(), CircuitSide::Host)) => given,
+        (None, Some(given)) if host.enter(given, ConnectionEntry::End(circuit.clone(), CircuitSide::Host)) => given,
         _ => return Err(Failure::internal("the host answered with a connection id that it cannot use")),
     };
-    let end = End { channel: host.clone(), connection, queue: *queue };
+    let end = CircuitEnd { channel: host.clone(), connection, queue: *queue };
     let host_end = HostEnd { end, binding: Some(binding.clone()), has_sdk_flow_control: *has_sdk_flow_control };
     let client = &circuit.client;
     let answer = Builder::new(kind::STATE_CONNECTED)

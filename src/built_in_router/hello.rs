@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
 
 use super::{
-    channel::{Channel, Login},
+    channel::{Channel, ChannelLogin},
     core::Core,
     message::{self, Failure, key},
     read,
@@ -26,7 +26,7 @@ const MAX_HELLO: usize = 256;
 
 /// The peer of a connection.
 #[derive(Debug, Clone, Default)]
-pub struct Peer {
+pub struct ChannelPeer {
     pub address: Option<SocketAddr>,
     /// The certificate whose key the TLS handshake proved. Other certificates that were sent prove nothing.
     pub leaf: Option<CertificateDer<'static>>,
@@ -36,7 +36,7 @@ pub struct Peer {
 pub(crate) async fn serve(
     core: Arc<Core>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    peer: Peer,
+    peer: ChannelPeer,
     place: impl Send + 'static,
 ) {
     let hello = match read::hello(&mut stream, core.times.hello).await {
@@ -67,7 +67,7 @@ pub(crate) async fn serve(
 }
 
 /// Opens a channel for the sender of a hello.
-fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<Channel>, &'static str> {
+fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Arc<Channel>, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
     }
@@ -98,7 +98,7 @@ fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Re
 }
 
 /// The values of the channel that a hello opens; the inner error says why it is rejected.
-fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std::result::Result<Login, &'static str>> {
+fn identify(core: &Core, hello: &Frame, token: &str, peer: &ChannelPeer) -> Result<std::result::Result<ChannelLogin, &'static str>> {
     let context = &core.context;
     let Some(caller) = context.sessions.resolve(&context.store, token, context.clock.now())? else { return Ok(Err("invalid API session")) };
     let Some(leaf) = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()) else {
@@ -107,7 +107,7 @@ fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std:
     if !context.store.read(|tx| holds(tx, &caller.session, &leaf))? {
         return Ok(Err("the client certificate does not belong to the API session"));
     }
-    Ok(Ok(Login {
+    Ok(Ok(ChannelLogin {
         number: core.number(),
         identity: caller.identity.id.clone(),
         api_session: caller.session.id.clone(),

@@ -95,7 +95,7 @@ pub enum Retry {
 
 /// Why a request failed, for the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum FailureReason {
     /// The API session has ended, or a second factor is outstanding.
     ApiSession,
     /// The API session has no session with this token.
@@ -118,8 +118,8 @@ pub enum Reason {
     Other,
 }
 
-impl Reason {
-    /// The reason in words; `None` for [`Reason::Other`].
+impl FailureReason {
+    /// The reason in words; `None` for [`FailureReason::Other`].
     pub fn text(self) -> Option<&'static str> {
         Some(match self {
             Self::ApiSession => "the API session is not valid",
@@ -140,7 +140,7 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Not sent to SDKs.
-    pub reason: Reason,
+    pub reason: FailureReason,
     pub code: u32,
     pub retry: Retry,
     /// Never empty: some SDKs treat an empty text like [`Failure::invalid_session`].
@@ -149,10 +149,10 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(code: u32, retry: Retry, text: impl Into<String>) -> Self {
-        Self { reason: Reason::Other, code, retry, text: text.into() }
+        Self { reason: FailureReason::Other, code, retry, text: text.into() }
     }
 
-    fn with_reason(self, reason: Reason) -> Self {
+    fn with_reason(self, reason: FailureReason) -> Self {
         Self { reason, ..self }
     }
 
@@ -165,38 +165,38 @@ impl Failure {
     }
 
     pub(crate) fn invalid_api_session() -> Self {
-        Self::new(2, Retry::StartOver, "invalid API session").with_reason(Reason::ApiSession)
+        Self::new(2, Retry::StartOver, "invalid API session").with_reason(FailureReason::ApiSession)
     }
 
     /// C SDKs compare this text exactly and then create a new session.
     pub(crate) fn invalid_session() -> Self {
-        Self::new(3, Retry::StartOver, "Invalid Session").with_reason(Reason::Session)
+        Self::new(3, Retry::StartOver, "Invalid Session").with_reason(FailureReason::Session)
     }
 
     /// The session no longer grants the right. SDKs get the same answer as for a deleted session: they create a new one, and the REST API
     /// tells them why that fails.
-    pub(crate) fn not_permitted(reason: Reason) -> Self {
+    pub(crate) fn not_permitted(reason: FailureReason) -> Self {
         Self::invalid_session().with_reason(reason)
     }
 
     pub(crate) fn wrong_type() -> Self {
-        Self::new(4, Retry::Never, "the session is of the other type").with_reason(Reason::SessionType)
+        Self::new(4, Retry::Never, "the session is of the other type").with_reason(FailureReason::SessionType)
     }
 
     pub(crate) fn no_router() -> Self {
-        Self::new(5, Retry::StartOver, "identity and service may not both use this router").with_reason(Reason::Router)
+        Self::new(5, Retry::StartOver, "identity and service may not both use this router").with_reason(FailureReason::Router)
     }
 
     pub(crate) fn no_service() -> Self {
-        Self::new(6, Retry::StartOver, "invalid service").with_reason(Reason::Service)
+        Self::new(6, Retry::StartOver, "invalid service").with_reason(FailureReason::Service)
     }
 
     pub fn encryption(text: &str) -> Self {
-        Self::new(11, Retry::Never, text).with_reason(Reason::Encryption)
+        Self::new(11, Retry::Never, text).with_reason(FailureReason::Encryption)
     }
 
     pub fn instance(text: impl Into<String>) -> Self {
-        Self::new(13, Retry::Never, text).with_reason(Reason::Instance)
+        Self::new(13, Retry::Never, text).with_reason(FailureReason::Instance)
     }
 
     /// The right that a connection depends on has ended.

@@ -69,16 +69,16 @@ use self::core::Core;
 pub(crate) use self::core::{RouterContext, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
-pub use self::hello::Peer;
+pub use self::hello::ChannelPeer;
 pub(crate) use self::id_generator::IdGenerator;
 pub(crate) use self::identity_quota::IdentityQuota;
 pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED};
 pub use self::links::message as link_message;
 pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
-pub(crate) use self::message::{Failure, Reason, Retry};
+pub(crate) use self::message::{Failure, FailureReason, Retry};
 pub use self::message::{key, kind};
 pub(crate) use self::read::{Stop, hello as read_hello, whole as read_message};
-pub(crate) use self::remote_routers::{Answer, RemoteDial, RemoteRouters};
+pub(crate) use self::remote_routers::{DialReply, RemoteDial, RemoteRouters};
 pub(crate) use self::review_triggers::{PendingReviews, PendingSet, ReviewTrigger};
 pub(crate) use self::select::{Strategy, Weight, choose};
 pub(crate) use self::session_authorizer::{Grant, PresentedSession, SessionAuthorizer, unreadable};
@@ -159,7 +159,7 @@ impl Router {
     pub fn channel<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
         stream: S,
-        peer: Peer,
+        peer: ChannelPeer,
         place: P,
     ) -> Option<impl Future<Output = ()> + Send + use<S, P>> {
         Some(hello::serve(self.core()?.clone(), stream, peer, place))
@@ -170,7 +170,7 @@ impl Router {
     pub fn link<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
         stream: S,
-        peer: Peer,
+        peer: ChannelPeer,
         place: P,
     ) -> Option<impl Future<Output = ()> + Send + use<S, P>> {
         Some(links::accept::serve(self.core()?.clone(), stream, peer, place))
@@ -184,12 +184,12 @@ impl Router {
     }
 
     /// Takes a route over a link, and passes its outcome to `done`.
-    pub(crate) fn route(&self, route: Route, done: impl FnOnce(Result<Answer, RouteError>) + Send + 'static) {
+    pub(crate) fn route(&self, route: Route, done: impl FnOnce(Result<DialReply, RouteError>) + Send + 'static) {
         let Some(inner) = self.0.as_deref() else { return done(Err(RouteError::Link)) };
         let core = inner.core.clone();
         match links::route::prepare(&core, route) {
             Ok(Some(dialing)) => drop(inner.handle.spawn(async move { done(links::route::dial(&core, dialing).await) })),
-            Ok(None) => done(Ok(Answer::new())),
+            Ok(None) => done(Ok(DialReply::new())),
             Err(error) => done(Err(error)),
         }
     }
@@ -233,7 +233,7 @@ impl Router {
     }
 
     /// Serves a connection in a task on the router's runtime. `None` if it is disabled.
-    pub fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: Peer) -> Option<JoinHandle<()>> {
+    pub fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: ChannelPeer) -> Option<JoinHandle<()>> {
         Some(self.handle()?.spawn(self.channel(stream, peer, ())?))
     }
 

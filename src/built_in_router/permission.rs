@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use super::{
     channel::Channel,
     core::Core,
-    message::{Failure, Reason},
+    message::{Failure, FailureReason},
     session_authorizer::{Grant, PresentedSession, unreadable},
 };
 use crate::{
@@ -56,7 +56,7 @@ impl Core {
 
     /// The service of the token of a rejected Bind, if the rejection is about rights.
     pub(crate) fn service_of(&self, channel: &Channel, token: &[u8], refused_for: &Failure) -> Option<Id<Service>> {
-        if matches!(refused_for.reason, Reason::Session | Reason::Other) {
+        if matches!(refused_for.reason, FailureReason::Session | FailureReason::Other) {
             return None;
         }
         let session = self.look_up(channel, std::str::from_utf8(token).ok()?).ok()??;

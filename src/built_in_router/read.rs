@@ -8,13 +8,13 @@ use tokio::{
     time::timeout,
 };
 
-use crate::frame::{Frame, HEAD, Head, Limits, Malformed};
+use crate::frame::{Frame, FrameLimits, HEAD, Head, Malformed};
 
 /// A message up to this size gets a buffer for its full length at once.
 const FULL_BUFFER: usize = 64 << 10;
 
 /// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
-const HELLO: Limits = Limits { headers: 4192, body: 4192 };
+const HELLO: FrameLimits = FrameLimits { headers: 4192, body: 4192 };
 
 /// Why a connection is no longer read.
 #[derive(Debug, thiserror::Error)]
@@ -50,14 +50,14 @@ pub(crate) async fn hello(stream: &mut (impl AsyncRead + Unpin), time: Duration)
 }
 
 /// Reads the next message.
-pub(crate) async fn whole(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall: Duration) -> Result<Frame, Stop> {
+pub(crate) async fn whole(stream: &mut (impl AsyncRead + Unpin), limits: FrameLimits, stall: Duration) -> Result<Frame, Stop> {
     let mut frame = begin(stream, limits, stall).await?;
     fill(stream, &mut frame, stall).await?;
     Ok(frame)
 }
 
 /// Reads head and headers of the next message.
-pub(crate) async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall: Duration) -> Result<Frame, Stop> {
+pub(crate) async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: FrameLimits, stall: Duration) -> Result<Frame, Stop> {
     let mut head = [0; HEAD];
     stream.read_exact(&mut head).await?;
     let decoded = Head::decode(&head, limits)?;

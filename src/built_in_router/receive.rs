@@ -15,8 +15,8 @@ use tokio::{
 use super::{
     backpressure::reserve,
     bind,
-    channel::{Channel, Entry},
-    circuit::{Circuit, End},
+    channel::{Channel, ConnectionEntry},
+    circuit::{Circuit, CircuitEnd},
     circuit_side::CircuitSide,
     core::Core,
     dial,
@@ -24,7 +24,7 @@ use super::{
     read::{Stop, begin, fill},
     trace,
 };
-use crate::frame::{Frame, Limits, content};
+use crate::frame::{Frame, FrameLimits, content};
 
 /// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;
@@ -60,7 +60,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
 
     async fn next(&mut self) -> Result<(), Stop> {
         self.channel.outbox.uncongested().await;
-        let limits = Limits { headers: HEADERS, body: i32::MAX.unsigned_abs() as usize };
+        let limits = FrameLimits { headers: HEADERS, body: i32::MAX.unsigned_abs() as usize };
         let mut frame = begin(&mut self.stream, limits, self.core.times.stall).await?;
         match frame.content_type() {
             kind::DATA => self.relay(frame).await,
@@ -107,7 +107,9 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         if frame.content_type() != kind::DATA {
             return self.route_by_circuit(frame.text(key::XGRESS_CIRCUIT)?, frame.u32(key::XGRESS_FLAGS));
         }
-        let Some(Entry::End(circuit, side)) = frame.u32(key::CONNECTION).and_then(|id| self.channel.entry(id)) else { return None };
+        let Some(ConnectionEntry::End(circuit, side)) = frame.u32(key::CONNECTION).and_then(|id| self.channel.entry(id)) else {
+            return None;
+        };
         // With SDK flow control, a plain data message only repeats the end that the payloads carry. It is not relayed, because it would
         // overtake the payloads.
         circuit.host().is_some_and(|host| !host.has_sdk_flow_control).then_some((circuit, side))
@@ -143,7 +145,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         self.forward(frame, &circuit, side, end).await
     }
 
-    async fn forward(&mut self, mut frame: Frame, circuit: &Circuit, side: CircuitSide, end: &End) -> Result<(), Stop> {
+    async fn forward(&mut self, mut frame: Frame, circuit: &Circuit, side: CircuitSide, end: &CircuitEnd) -> Result<(), Stop> {
         frame.put_u32(key::CONNECTION, end.connection);
         let missing = frame.missing();
         let Ok(reservation) = reserve(&self.core, end, frame.len() + missing, &self.waiter).await else {
@@ -209,8 +211,8 @@ const MAX_LAST: usize = 4096;
 fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else { return };
     match channel.entry(connection) {
-        Some(Entry::End(circuit, CircuitSide::Host)) if circuit.host().is_none() => channel.dial_refused(&circuit, frame),
-        Some(Entry::End(circuit, side)) => {
+        Some(ConnectionEntry::End(circuit, CircuitSide::Host)) if circuit.host().is_none() => channel.dial_refused(&circuit, frame),
+        Some(ConnectionEntry::End(circuit, side)) => {
             core.end_circuit(&circuit, Some(side), |connection| {
                 if frame.len() > MAX_LAST {
                     return message::ended(connection, "the other end has closed the connection");
@@ -220,7 +222,7 @@ fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
                 last
             });
         }
-        Some(Entry::Binding(binding)) => core.end_binding(&binding, None),
+        Some(ConnectionEntry::Binding(binding)) => core.end_binding(&binding, None),
         // The answer to our own close message.
         None => {}
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::config;
 
-pub(crate) struct Registry {
+pub(crate) struct CircuitRegistry {
     max_circuits: usize,
     open: Mutex<Open>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Affected {
     pub bindings: Vec<Arc<Binding>>,
 }
 
-impl Registry {
+impl CircuitRegistry {
     pub(crate) fn new(config: &config::Router) -> Self {
         let open = Open {
             channels_by_identity: IdentityQuota::new(config.max_channels_per_identity),

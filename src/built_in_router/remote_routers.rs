@@ -23,7 +23,7 @@ pub(crate) struct RemoteDial {
 }
 
 /// What the host passes on to the client, and the terminator of a sticky service.
-pub(crate) type Answer = Vec<(u32, Vec<u8>)>;
+pub(crate) type DialReply = Vec<(u32, Vec<u8>)>;
 
 /// The remote routers.
 pub(crate) trait RemoteRouters: Send + Sync {
@@ -37,7 +37,7 @@ pub(crate) trait RemoteRouters: Send + Sync {
     fn hosts(&self, service: &str, instance: &str) -> Vec<(String, Weight)>;
 
     /// Routes a circuit to a host at another router.
-    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + '_>>;
+    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = Result<DialReply, Failure>> + Send + '_>>;
 
     /// Reports that the end of a circuit at this router has ended: the host's end if `is_of_host`, otherwise the client's end.
     fn circuit_ended(&self, circuit: &str, is_of_host: bool);

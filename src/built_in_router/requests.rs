@@ -21,20 +21,20 @@ const IDENTITY_PART: usize = 4;
 const OVERHEAD: usize = 512;
 
 /// The bytes of all requests in progress.
-pub(crate) struct Requests {
+pub(crate) struct RequestBudget {
     max_bytes: usize,
     bytes: AtomicUsize,
     by_identity: Mutex<IdentityQuota>,
 }
 
 /// A request in progress, counted until this is dropped.
-pub(crate) struct Request {
-    requests: Arc<Requests>,
+pub(crate) struct RequestGuard {
+    requests: Arc<RequestBudget>,
     channel: Arc<Channel>,
     bytes: usize,
 }
 
-impl Requests {
+impl RequestBudget {
     /// For a router that may queue this many bytes.
     pub(crate) fn new(max_queued: usize) -> Self {
         let max_bytes = max_queued / PART;
@@ -42,7 +42,7 @@ impl Requests {
     }
 
     /// Counts a request of a channel; `None` at a limit.
-    pub(crate) fn begin(self: &Arc<Self>, channel: &Arc<Channel>, message: &Frame) -> Option<Request> {
+    pub(crate) fn begin(self: &Arc<Self>, channel: &Arc<Channel>, message: &Frame) -> Option<RequestGuard> {
         // A message that is passed on is held twice.
         let bytes = 2 * message.len() + OVERHEAD;
         let take = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.max_bytes);
@@ -59,11 +59,11 @@ impl Requests {
             self.by_identity.lock().give_back(channel.identity.as_str(), bytes);
             return None;
         }
-        Some(Request { requests: self.clone(), channel: channel.clone(), bytes })
+        Some(RequestGuard { requests: self.clone(), channel: channel.clone(), bytes })
     }
 }
 
-impl Drop for Request {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.channel.requests.fetch_sub(1, Ordering::AcqRel);
         self.requests.by_identity.lock().give_back(self.channel.identity.as_str(), self.bytes);

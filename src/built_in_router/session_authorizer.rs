@@ -1,13 +1,13 @@
 //! Decides whether a session grants its right at a router now, for the built-in router and for routers with a control channel.
 
-use super::message::{Failure, Reason};
+use super::message::{Failure, FailureReason};
 use crate::{
     access::{Access, Right},
     authentication::Sessions,
     clock::Clock,
     entity::{ApiSession, Id, Identity, Record, Service, Session, TypedLookup},
     error::{Error, Result},
-    posture::{Permission, Posture},
+    posture::{Posture, ServicePermission},
     store::Store,
 };
 
@@ -68,9 +68,9 @@ impl SessionAuthorizer {
         let identity = caller.identity.id.as_str();
         let permission = self.posture.permission(&caller.identity, presented.api_session, service.id.as_str(), right)?;
         match permission {
-            Permission::Granted(_) => {}
-            Permission::Missing => return Ok(Err(Failure::not_permitted(Reason::Policy))),
-            Permission::Blocked(..) => return Ok(Err(Failure::not_permitted(Reason::Posture))),
+            ServicePermission::Granted(_) => {}
+            ServicePermission::Missing => return Ok(Err(Failure::not_permitted(FailureReason::Policy))),
+            ServicePermission::Blocked(..) => return Ok(Err(Failure::not_permitted(FailureReason::Posture))),
         }
         let may_use = self.access.ask(|engine| engine.common_edge_routers(identity, service.id.as_str()).contains(router));
         if !may_use {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    channel::{Channel, Entry},
+    channel::{Channel, ConnectionEntry},
     circuit::Circuit,
     circuit_side::CircuitSide,
     core::Core,
@@ -44,7 +44,7 @@ pub(crate) fn response(channel: &Channel, frame: Frame) -> Option<Relayed> {
 
 fn circuit_of(channel: &Channel, frame: &Frame) -> Option<(Arc<Circuit>, CircuitSide)> {
     match frame.u32(key::CONNECTION).and_then(|connection| channel.entry(connection)) {
-        Some(Entry::End(circuit, side)) if circuit.host().is_some() => Some((circuit, side)),
+        Some(ConnectionEntry::End(circuit, side)) if circuit.host().is_some() => Some((circuit, side)),
         _ => None,
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn add_as(change: &Change<'_, '_>, id: Id<Authenticator>, wanted: New
 
 /// The changes to a password authenticator; `None` leaves a member as it is.
 #[derive(Default)]
-pub(crate) struct Edit {
+pub(crate) struct PasswordEdit {
     pub username: Option<String>,
     /// A PHC string.
     pub password: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Edit {
 ///
 /// # Errors
 /// It is for certificates, or the user name is taken.
-pub(crate) fn edit(change: &Change<'_, '_>, old: Record<Authenticator>, edit: Edit, spared: Option<&Id<ApiSession>>) -> Result<()> {
+pub(crate) fn edit(change: &Change<'_, '_>, old: Record<Authenticator>, edit: PasswordEdit, spared: Option<&Id<ApiSession>>) -> Result<()> {
     let id = old.id.clone();
     let mut record = old.clone();
     let Credential::Updb { username, password } = &mut record.spec.credential else {

@@ -6,7 +6,7 @@ use super::{Change, Lifecycle};
 use crate::{
     entity::{Ca, Id, Record, TypedLookup},
     error::{Error, Refusal, Result},
-    pki::{self, Certificate, LeafDates, Purpose, Verification},
+    pki::{self, Certificate, CertificatePurpose, LeafDates, Verification},
 };
 
 impl Lifecycle for Ca {
@@ -46,7 +46,7 @@ pub(crate) fn verify(change: &Change<'_, '_>, id: &Id<Ca>, proof: &str) -> Resul
     let authority = Certificate::first(&ca.spec.cert_pem).map_err(|e| Error::Internal(format!("the certificate of ca {id}: {e}")))?;
     let now = change.now().seconds();
     let (anchors, intermediates) = (&[authority], &[]);
-    let verification = Verification { anchors, intermediates, now, purpose: Purpose::Any, leaf_dates: LeafDates::Enforce };
+    let verification = Verification { anchors, intermediates, now, purpose: CertificatePurpose::Any, leaf_dates: LeafDates::Enforce };
     verification.anchor_of(&[proof]).map_err(|_| Error::Refused(Refusal::CertificateFailedValidation))?;
     ca.state.is_verified = true;
     change.put(ca)

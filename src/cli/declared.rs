@@ -12,7 +12,7 @@ use super::{
     admin::ControllerFlags,
     api::{
         self, output,
-        request::{JSON, Request},
+        request::{ApiRequest, JSON},
     },
     openziti,
 };
@@ -79,7 +79,7 @@ impl Export {
         if self.openziti {
             return openziti::file(&controller);
         }
-        let request = Request { method: "GET".into(), path: PATH.into(), ..Request::default() };
+        let request = ApiRequest { method: "GET".into(), path: PATH.into(), ..ApiRequest::default() };
         let network = controller.ask(request, None)?.good()?.data();
         Ok(Outcome::Done(vec![output::text(&network, "yaml", &[])?]))
     }
@@ -126,7 +126,7 @@ impl Apply {
 }
 
 impl NetworkFile {
-    fn request(&self) -> Result<Request, Failure> {
+    fn request(&self) -> Result<ApiRequest, Failure> {
         let refused = |error: String| Failure::of(format!("{}: {error}", self.path.display()));
         let mut text = String::new();
         let read = if self.path.as_os_str() == "-" {
@@ -144,7 +144,7 @@ impl NetworkFile {
             ("strict".to_owned(), "true".to_owned()),
         ];
         let body = Some((JSON.to_owned(), network.to_string()));
-        Ok(Request { method: "PUT".into(), path: PATH.into(), query, headers: Vec::new(), body })
+        Ok(ApiRequest { method: "PUT".into(), path: PATH.into(), query, headers: Vec::new(), body })
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::{
     CommandResult,
     admin::ControllerFlags,
-    api::{self, output, request::Request},
+    api::{self, output, request::ApiRequest},
 };
 use crate::admin_socket::Outcome;
 
@@ -33,7 +33,7 @@ impl ExpiringArguments {
     /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let query = vec![("within".to_owned(), self.within)];
-        let request = Request { method: "GET".into(), path: "/overkeep/v1/expiring".into(), query, ..Request::default() };
+        let request = ApiRequest { method: "GET".into(), path: "/overkeep/v1/expiring".into(), query, ..ApiRequest::default() };
         let found = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
         let items = found.get("items").cloned().unwrap_or_default();
         let (listed, total) = (items.as_array().map_or(0, Vec::len), found.get("total").and_then(Json::as_u64).unwrap_or(0));

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use super::run::{Refused, one_line};
+use super::run::{ConfigError, one_line};
 use crate::admin_socket::Outcome;
 
 /// The result of a command.
@@ -60,8 +60,8 @@ impl Failure {
     }
 }
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Failure {
+impl From<ConfigError> for Failure {
+    fn from(refused: ConfigError) -> Failure {
         let line = one_line(&refused.to_string());
         if refused.is_of_a_flag() { Failure::Flag(line) } else { Failure::Start(line) }
     }

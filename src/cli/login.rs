@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 
 use super::{
     api::{
-        context::{Context, Contexts},
+        context::{Contexts, LoginContext},
         output,
-        request::Request,
+        request::ApiRequest,
         transport::Transport,
     },
     failure::{CommandResult, Failure},
@@ -134,7 +134,7 @@ impl ContextCommand {
         let mut all = Contexts::load()?;
         match self.what {
             ContextAction::List { json } => {
-                let shown = |(name, context): (&String, &Context)| {
+                let shown = |(name, context): (&String, &LoginContext)| {
                     let current = *name == all.current;
                     json!({ "name": name, "url": context.url, "user": context.user, "current": current })
                 };
@@ -179,8 +179,8 @@ pub(super) fn password(user: &str, file: Option<&Path>) -> Result<Zeroizing<Stri
 ///
 /// # Errors
 /// One line: the controller does not answer, or it rejects the log-in.
-pub(super) fn with_password(url: String, user: &str, password: &str, ca: String, code: Option<&str>) -> Result<Context, Failure> {
-    let mut context = Context { url, user: user.to_owned(), ca, token: String::new() };
+pub(super) fn with_password(url: String, user: &str, password: &str, ca: String, code: Option<&str>) -> Result<LoginContext, Failure> {
+    let mut context = LoginContext { url, user: user.to_owned(), ca, token: String::new() };
     let body = json!({ "username": user, "password": password });
     let query = vec![("method".into(), "password".into())];
     let session = asked(&context, "POST", "/authenticate", query, Some(body))?;
@@ -197,7 +197,7 @@ pub(super) fn with_password(url: String, user: &str, password: &str, ca: String,
 ///
 /// # Errors
 /// The controller does not answer, or the session has already ended.
-pub(super) fn end(context: &Context) -> Result<(), Failure> {
+pub(super) fn end(context: &LoginContext) -> Result<(), Failure> {
     asked(context, "DELETE", "/current-api-session", Vec::new(), None).map(drop)
 }
 
@@ -208,7 +208,7 @@ fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResu
     if !ApiTokens::is_one(&token) {
         return Err(Failure::of("the token is not an API token: overkeep create api-token makes one"));
     }
-    let mut context = Context { url, user: String::new(), ca, token: token.to_string() };
+    let mut context = LoginContext { url, user: String::new(), ca, token: token.to_string() };
     let session = asked(&context, "GET", "/current-api-session", Vec::new(), None)?;
     context.user = session.pointer("/identity/name").and_then(Json::as_str).unwrap_or_default().to_owned();
     let told = format!("the API token of {} for {} is kept", context.user, context.url);
@@ -217,9 +217,9 @@ fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResu
     Ok(Outcome::Done(vec![format!("authority: {shown}"), message]))
 }
 
-fn asked(context: &Context, method: &str, path: &str, query: Vec<(String, String)>, body: Option<Json>) -> Result<Json, Failure> {
+fn asked(context: &LoginContext, method: &str, path: &str, query: Vec<(String, String)>, body: Option<Json>) -> Result<Json, Failure> {
     let body = body.map(|body| ("application/json".to_owned(), body.to_string()));
-    let request = Request { method: method.into(), path: format!("{BASE}{path}"), query, body, ..Request::default() };
+    let request = ApiRequest { method: method.into(), path: format!("{BASE}{path}"), query, body, ..ApiRequest::default() };
     Ok(Transport::remote(context.clone())?.ask(request, None)?.good()?.data())
 }
 

@@ -54,7 +54,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// The configuration from these flags in this environment.
-    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<ResolvedConfig, Refused> {
+    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<ResolvedConfig, ConfigError> {
         let flags = [
             ("data", &self.data),
             ("listen", &self.listen),
@@ -78,13 +78,13 @@ pub struct ResolvedConfig {
 /// The error of a configuration, in one line: the key (or another subject), its source, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} ({place}): {reason}")]
-pub struct Refused {
+pub struct ConfigError {
     pub key: String,
     pub place: String,
     pub reason: String,
 }
 
-impl Refused {
+impl ConfigError {
     /// Whether the value came from a flag, not from a variable or a file.
     pub(crate) fn is_of_a_flag(&self) -> bool {
         self.place.starts_with("--")
@@ -103,7 +103,7 @@ pub struct Sources<'e> {
 
 impl Sources<'_> {
     /// The merged sources, checked.
-    pub fn config(self) -> Result<ResolvedConfig, Refused> {
+    pub fn config(self) -> Result<ResolvedConfig, ConfigError> {
         let known = keys()?;
         let mut sources = Figment::from(Serialized::defaults(Config::default()));
         if let Some((path, place)) = self.file() {
@@ -118,7 +118,7 @@ impl Sources<'_> {
         }
         let placed = |key: &str, reason: String| {
             let place = sources.find_metadata(key).map_or_else(|| "default".into(), |source| source.name.to_string());
-            Refused { key: key.into(), place, reason }
+            ConfigError { key: key.into(), place, reason }
         };
         // A list in place of a section would be read as the values of its keys.
         let is_list = |section: &&str| matches!(sources.find_value(section), Ok(Value::Array(..)));
@@ -141,7 +141,7 @@ impl Sources<'_> {
 }
 
 /// Every key, in the form `sessions.timeout`, with its default. A key without one has `Value::Empty`.
-pub fn keys() -> Result<BTreeMap<String, Value>, Refused> {
+pub fn keys() -> Result<BTreeMap<String, Value>, ConfigError> {
     let mut keys = BTreeMap::new();
     collect("", Value::serialize(Config::default()).map_err(refused)?, &mut keys);
     Ok(keys)
@@ -165,21 +165,27 @@ pub fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace(['.', '-'], "_").to_ascii_uppercase())
 }
 
-fn file_layer(path: &Path, place: &str) -> Result<Layer, Refused> {
+fn file_layer(path: &Path, place: &str) -> Result<Layer, ConfigError> {
     let name = path.display().to_string();
-    let text =
-        text_of(path).map_err(|error| Refused { key: place.into(), place: name.clone(), reason: format!("cannot be read: {error}") })?;
+    let text = text_of(path).map_err(|error| ConfigError {
+        key: place.into(),
+        place: name.clone(),
+        reason: format!("cannot be read: {error}"),
+    })?;
     // Not `Toml::file_exact`: its errors span several lines.
     let values = Toml::from_str::<Dict>(&text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
-        Refused { key: format!("line {line}"), place: name.clone(), reason: one_line(&error.message().replace('\n', ", ")) }
+        ConfigError { key: format!("line {line}"), place: name.clone(), reason: one_line(&error.message().replace('\n', ", ")) }
     })?;
     Ok(Layer { place: name, values })
 }
 
 /// One layer per variable, so that errors name it, and a warning for each unknown one.
-fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String, Value>) -> Result<(Vec<Layer>, Vec<String>), Refused> {
+fn variable_layers(
+    environment: &[(OsString, OsString)],
+    known: &BTreeMap<String, Value>,
+) -> Result<(Vec<Layer>, Vec<String>), ConfigError> {
     let names: BTreeMap<String, (&str, &Value)> = known.iter().map(|(key, default)| (variable(key), (key.as_str(), default))).collect();
     let (mut layers, mut warnings) = (Vec::new(), Vec::new());
     for (name, text) in environment {
@@ -188,7 +194,7 @@ fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String
         if !name.starts_with(PREFIX) || NOT_KEYS.contains(&name.as_ref()) {
             continue;
         }
-        let refusal = |key: &str, reason: String| Refused { key: key.into(), place: name.to_string(), reason };
+        let refusal = |key: &str, reason: String| ConfigError { key: key.into(), place: name.to_string(), reason };
         let Some((key, default)) = names.get(name.as_ref()) else {
             warnings.push(one_line(&format!("{name} (environment): {}", unknown_variable(&name, &names))));
             continue;
@@ -223,7 +229,7 @@ fn typed(text: &str, default: &Value) -> Result<Value, &'static str> {
 }
 
 /// Converts an error of figment. It holds one error per failing source, and extraction stops at the first.
-fn refused(error: figment::Error) -> Refused {
+fn refused(error: figment::Error) -> ConfigError {
     let place = error.metadata.map_or_else(|| "default".into(), |source| source.name.to_string());
     let mut path = error.path;
     if let Kind::UnknownField(name, _) = &error.kind
@@ -238,7 +244,7 @@ fn refused(error: figment::Error) -> Refused {
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => misplaced(&key, found, expected),
         other => one_line(&other.to_string()),
     };
-    Refused { key, place, reason }
+    ConfigError { key, place, reason }
 }
 
 /// Rewrites serde's errors: serde names Rust types, but the reader knows numbers, lists and sections.

@@ -19,12 +19,12 @@ use super::{
         fabric,
     },
     replies::{body, error, result},
-    sessions::{Found, SdkCredentials},
+    sessions::{FoundSession, SdkCredentials},
 };
 use crate::{
     access::Right,
     authentication::{BIND, Refused},
-    built_in_router::{DynamicCost, EDGE, Failure, Grant, NewTerminator, PresentedSession, Reason, Weight, unreadable},
+    built_in_router::{DynamicCost, EDGE, Failure, FailureReason, Grant, NewTerminator, PresentedSession, Weight, unreadable},
     entity::{Id, Precedence, Service, Terminator},
     frame::{Builder, Frame},
 };
@@ -41,21 +41,23 @@ pub(crate) const MAX_PEER_DATA: usize = 8 << 10;
 pub(crate) const VALIDATION_CHUNK: usize = 500;
 
 /// Why a terminator is not created.
-pub(crate) struct Refusal {
+pub(crate) struct BindRefusal {
     pub outcome: Outcome,
     pub failure: Failure,
     service: Option<Id<Service>>,
     identity: Option<String>,
 }
 
-impl Refusal {
+impl BindRefusal {
     fn other(text: impl Into<String>) -> Self {
         Self { outcome: Outcome::FailedOther, failure: Failure::internal(text), service: None, identity: None }
     }
 
     pub(crate) fn of(failure: Failure) -> Self {
         let outcome = match failure.reason {
-            Reason::Session | Reason::ApiSession | Reason::Policy | Reason::Posture => Outcome::FailedInvalidSession,
+            FailureReason::Session | FailureReason::ApiSession | FailureReason::Policy | FailureReason::Posture => {
+                Outcome::FailedInvalidSession
+            }
             _ => Outcome::FailedOther,
         };
         Self { outcome, failure, service: None, identity: None }
@@ -77,7 +79,7 @@ pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
 pub(crate) fn answer_with(
     core: &Arc<Core>,
     connection: &Arc<RouterConnection>,
-    hosting: impl Future<Output = Result<(), Refusal>> + Send + 'static,
+    hosting: impl Future<Output = Result<(), BindRefusal>> + Send + 'static,
     answer: impl Fn(Outcome, &str) -> Frame + Send + 'static,
 ) {
     let Some(request) = connection.begin_request() else {
@@ -105,13 +107,13 @@ fn answer(to: &Frame, id: &str, outcome: Outcome, text: &str) -> Frame {
     Builder::reply(content::CREATE_TERMINATOR_RESPONSE, to).body(&answer.encode_to_vec())
 }
 
-async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::CreateTerminator) -> Result<(), Refusal> {
+async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::CreateTerminator) -> Result<(), BindRefusal> {
     let credentials = SdkCredentials {
         token: &request_body.session_token,
         api_session_token: Some(request_body.api_session_token.as_str()).filter(|token| !token.is_empty()),
         fingerprints: request_body.fingerprints.iter().map(String::as_str).collect(),
     };
-    let found = core.session_of(&credentials).map_err(Refusal::of)?;
+    let found = core.session_of(&credentials).map_err(BindRefusal::of)?;
     connection.connected.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
     host_for(core, connection, request_body, &found, EDGE).await
 }
@@ -124,17 +126,20 @@ pub(crate) async fn host_for(
     core: &Core,
     connection: &RouterConnection,
     request_body: &edge::CreateTerminator,
-    found: &Found,
+    found: &FoundSession,
     binding: &'static str,
-) -> Result<(), Refusal> {
+) -> Result<(), BindRefusal> {
     let weight = check(request_body)?;
     let spec = &found.session.spec;
-    let named =
-        |refusal: Refusal| Refusal { service: Some(spec.service_id.clone()), identity: Some(spec.identity_id.to_string()), ..refusal };
-    let authorize = || -> Result<Grant, Refusal> {
+    let named = |refusal: BindRefusal| BindRefusal {
+        service: Some(spec.service_id.clone()),
+        identity: Some(spec.identity_id.to_string()),
+        ..refusal
+    };
+    let authorize = || -> Result<Grant, BindRefusal> {
         let presented = PresentedSession { api_session: &found.api_session.id, token: &found.api_session.spec.token };
         let authorized = core.context.authorizer.authorize(presented, &found.session, Right::Bind, &connection.router);
-        authorized.map_err(unreadable).flatten().map_err(|failure| named(Refusal::of(failure)))
+        authorized.map_err(unreadable).flatten().map_err(|failure| named(BindRefusal::of(failure)))
     };
     let grant = authorize()?;
     let id = Id::<Terminator>::from_text(request_body.address.as_str());
@@ -145,12 +150,12 @@ pub(crate) async fn host_for(
             return Ok(());
         }
         if !is_same {
-            return Err(named(Refusal { outcome: Outcome::FailedIdConflict, ..Refusal::other("another terminator has this id") }));
+            return Err(named(BindRefusal { outcome: Outcome::FailedIdConflict, ..BindRefusal::other("another terminator has this id") }));
         }
         core.hosted.remove(&known);
     }
     if core.hosted.count(&connection.router) >= core.context.routers.max_terminators {
-        return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("too many terminators at this router") }));
+        return Err(named(BindRefusal { outcome: Outcome::FailedBusy, ..BindRefusal::other("too many terminators at this router") }));
     }
     let hosted = Arc::new(HostedTerminator {
         id: id.clone(),
@@ -167,7 +172,10 @@ pub(crate) async fn host_for(
         is_listed: AtomicBool::new(false),
     });
     if !core.hosted.add(&hosted) {
-        return Err(named(Refusal { outcome: Outcome::FailedBusy, ..Refusal::other("a terminator with this id is being created") }));
+        return Err(named(BindRefusal {
+            outcome: Outcome::FailedBusy,
+            ..BindRefusal::other("a terminator with this id is being created")
+        }));
     }
     // From here on a change that removes the right finds the terminator; the second check covers changes before.
     let new = NewTerminator {
@@ -181,7 +189,7 @@ pub(crate) async fn host_for(
         binding,
     };
     let written = match authorize() {
-        Ok(_) => core.records.add(new).await.map_err(|failure| named(Refusal::of(failure))),
+        Ok(_) => core.records.add(new).await.map_err(|failure| named(BindRefusal::of(failure))),
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = written {
@@ -190,27 +198,29 @@ pub(crate) async fn host_for(
     }
     if core.hosted.find(hosted.id.as_str()).is_none() {
         core.records.remove([hosted.id.clone()]);
-        return Err(named(Refusal::of(Failure::invalid_session())));
+        return Err(named(BindRefusal::of(Failure::invalid_session())));
     }
     tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");
     Ok(())
 }
 
 /// Checks the limits of a request.
-fn check(request_body: &edge::CreateTerminator) -> Result<Weight, Refusal> {
+fn check(request_body: &edge::CreateTerminator) -> Result<Weight, BindRefusal> {
     let is_id = |id: &str| !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
     if !is_id(&request_body.address) {
-        return Err(Refusal::other(format!("address: 1 to {MAX_ID} letters, digits, '-', '_' and '.' are allowed")));
+        return Err(BindRefusal::other(format!("address: 1 to {MAX_ID} letters, digits, '-', '_' and '.' are allowed")));
     }
     if request_body.instance_id.len() > MAX_INSTANCE || request_body.instance_secret.len() > MAX_SECRET {
-        return Err(Refusal::of(Failure::instance(format!("an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}"))));
+        return Err(BindRefusal::of(Failure::instance(format!(
+            "an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}"
+        ))));
     }
     let bytes: usize = request_body.peer_data.iter().map(|entry| 8 + entry.value.as_ref().map_or(0, Vec::len)).sum();
     if bytes > MAX_PEER_DATA {
-        return Err(Refusal::other(format!("peerData: {bytes} bytes; at most {MAX_PEER_DATA} are allowed")));
+        return Err(BindRefusal::other(format!("peerData: {bytes} bytes; at most {MAX_PEER_DATA} are allowed")));
     }
-    let cost = u16::try_from(request_body.cost).map_err(|_| Refusal::other("cost: at most 65535 is allowed"))?;
-    let precedence = precedence(request_body.precedence).ok_or_else(|| Refusal::other("precedence: 0, 1 and 2 are allowed"))?;
+    let cost = u16::try_from(request_body.cost).map_err(|_| BindRefusal::other("cost: at most 65535 is allowed"))?;
+    let precedence = precedence(request_body.precedence).ok_or_else(|| BindRefusal::other("precedence: 0, 1 and 2 are allowed"))?;
     Ok(Weight { precedence, cost, ..Weight::default() })
 }
 
@@ -223,7 +233,7 @@ fn precedence(number: i32) -> Option<Precedence> {
 }
 
 /// Counts a refusal for lack of a right, for the history.
-pub(crate) async fn count_refusal(core: &Core, refusal: Refusal) {
+pub(crate) async fn count_refusal(core: &Core, refusal: BindRefusal) {
     let Some(reason) = refusal.failure.reason.text() else { return };
     let service = refusal.service.map(|service| service.to_string());
     let refused = Refused { what: BIND, identity: refusal.identity, address: None, service, reason };

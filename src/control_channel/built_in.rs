@@ -24,11 +24,11 @@ use super::{
     },
     replies::body,
     route::{INVALID_LINK, ROUTE_INVALID_TERMINATOR},
-    sessions::Found,
+    sessions::FoundSession,
 };
 use crate::{
     built_in_router::{
-        Answer, EDGE, Failure, RemoteDial, RemoteRouters, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
+        DialReply, EDGE, Failure, RemoteDial, RemoteRouters, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
     },
     entity::{EdgeRouter, Id, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
@@ -110,7 +110,7 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
     let (circuit, attempt) = (route.circuit_id.clone(), route.attempt);
     let (result_core, result_connection, terminator) =
         (core.clone(), connection.clone(), route.egress.as_ref().map(|egress| egress.destination.clone()));
-    let done = move |outcome: std::result::Result<Answer, RouteError>| {
+    let done = move |outcome: std::result::Result<DialReply, RouteError>| {
         let builder = Builder::new(content::ROUTE_RESULT).u32(key::ROUTE_ATTEMPT, attempt);
         let failed = |builder: Builder, text: &str| builder.text(key::ROUTE_ERROR, text);
         let builder = match outcome {
@@ -130,7 +130,7 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
     let links: Vec<&str> = to_links.map(|forward| forward.destination.as_str()).collect();
     let link = match links[..] {
         [link] => link.to_owned(),
-        [to_host, to_client] => return done(router.pass_through(&route.circuit_id, [to_client, to_host]).map(|()| Answer::new())),
+        [to_host, to_client] => return done(router.pass_through(&route.circuit_id, [to_client, to_host]).map(|()| DialReply::new())),
         _ => return done(Err(RouteError::Link)),
     };
     let Some(found) = core.circuits.find(&route.circuit_id) else { return done(Err(RouteError::Link)) };
@@ -175,7 +175,7 @@ impl RemoteRouters for ControlChannelRouters {
         found.map(|found| found.candidates.into_iter().map(candidates::Candidate::into_weight).collect()).unwrap_or_default()
     }
 
-    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = std::result::Result<Answer, Failure>> + Send + '_>> {
+    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = std::result::Result<DialReply, Failure>> + Send + '_>> {
         let (core, router, handle) = (self.core.clone(), self.connection.router.clone(), self.handle.clone());
         Box::pin(async move {
             let (done, answer) = oneshot::channel();
@@ -219,15 +219,15 @@ impl RemoteRouters for ControlChannelRouters {
 }
 
 /// Routes a circuit from the built-in router to a host at another router.
-async fn establish(core: &Arc<Core>, router: &str, dial: RemoteDial) -> std::result::Result<Answer, Failure> {
+async fn establish(core: &Arc<Core>, router: &str, dial: RemoteDial) -> std::result::Result<DialReply, Failure> {
     let found = core.context.authorizer.store.read(|tx| tx.find(&dial.api_session)).map_err(unreadable)?;
     let api_session = found.ok_or_else(Failure::invalid_session)?;
     let sticky = dial.sticky.map(|terminator| (key::STICKINESS, terminator));
     let peer_data = dial.peer_data.into_iter().chain(sticky).map(|(key, value)| NumberedBytes::new(key, value)).collect();
-    let opened: Mutex<Answer> = Mutex::default();
+    let opened: Mutex<DialReply> = Mutex::default();
     let answer = |_: &Circuit, of_circuit: &DialAnswer<'_>| *opened.lock() = of_circuit.peer_data.to_vec();
     let request = DialRequest { router, circuit: Some(dial.circuit), instance: &dial.instance, peer_data, answer: &answer };
-    dial::dial(core, Found { session: dial.session, api_session }, &request).await?;
+    dial::dial(core, FoundSession { session: dial.session, api_session }, &request).await?;
     let mut answer = opened.into_inner();
     for (key, _) in answer.iter_mut().filter(|(key, _)| *key == key::STICKINESS) {
         *key = u32::try_from(sdk::STICKINESS).unwrap_or_default();

@@ -31,7 +31,7 @@ pub(crate) struct DialTarget<'d> {
 }
 
 /// The terminators where a circuit may end.
-pub(crate) struct Found {
+pub(crate) struct Candidates {
     pub candidates: Vec<Candidate>,
     /// Whether the service has a terminator with the instance id, wherever it is.
     has_terminators: bool,
@@ -51,7 +51,7 @@ impl Candidate {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Found> {
+pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Candidates> {
     let mut records = core.context.authorizer.store.read(|tx| tx.linked::<Terminator>("service", service))?;
     let is_remote = |record: &Record<Terminator>| record.spec.router != router || router != EdgeRouter::BUILT_IN;
     records.retain(|record| record.spec.identity == instance && is_remote(record));
@@ -70,7 +70,7 @@ pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tri
         let weight = host.as_ref().map_or(Weight { precedence, cost, ..Weight::default() }, |host| host.weight());
         Some(Candidate { record, host, weight: Weight { path_cost: path.cost, ..weight }, path })
     });
-    Ok(Found { candidates: candidates.collect(), has_terminators, unreachable })
+    Ok(Candidates { candidates: candidates.collect(), has_terminators, unreachable })
 }
 
 /// Chooses the next terminator to dial; the inner error says why there is none.
@@ -85,7 +85,7 @@ pub(crate) fn choose(
 ) -> std::result::Result<std::result::Result<Candidate, Failure>, Failure> {
     let service = grant.service.id.as_str();
     let found = find(core, &circuit.router, service, wanted.instance, wanted.tried).map_err(unreadable)?;
-    let Found { mut candidates, has_terminators, unreachable } = found;
+    let Candidates { mut candidates, has_terminators, unreachable } = found;
     let instance = if wanted.instance.is_empty() { String::new() } else { format!(" for instanceId {}", wanted.instance) };
     if !has_terminators {
         return Ok(Err(Failure::internal(format!("service {service} has no terminators{instance}"))));

@@ -170,12 +170,12 @@ impl RouterConnection {
     }
 
     /// Counts a request that is being processed, unless there are too many.
-    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<Request> {
+    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<RequestGuard> {
         if self.requests.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
             self.requests.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        Some(Request(self.clone()))
+        Some(RequestGuard(self.clone()))
     }
 
     /// Disconnects it. Its reader cleans up.
@@ -198,9 +198,9 @@ impl RouterConnection {
 }
 
 /// A request that is being processed; dropping it ends the count.
-pub(crate) struct Request(Arc<RouterConnection>);
+pub(crate) struct RequestGuard(Arc<RouterConnection>);
 
-impl Drop for Request {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::AcqRel);
     }

@@ -14,7 +14,7 @@ use super::{
     replies::{error, unroute},
     reroute,
     route::{self, RouteFailure},
-    sessions::{Found, SdkCredentials},
+    sessions::{FoundSession, SdkCredentials},
 };
 use crate::{
     access::Right,
@@ -123,7 +123,7 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
 ///
 /// # Errors
 /// The session has no right to it, its data for the host are too long, or no host can be reached.
-pub(crate) async fn dial(core: &Arc<Core>, found: Found, request: &DialRequest<'_>) -> Result<(), Failure> {
+pub(crate) async fn dial(core: &Arc<Core>, found: FoundSession, request: &DialRequest<'_>) -> Result<(), Failure> {
     let bytes: usize = request.peer_data.iter().map(|entry| PEER_DATA_HEAD + entry.value.as_ref().map_or(0, Vec::len)).sum();
     if bytes > MAX_PEER_DATA {
         let text = format!("the data for the host has {bytes} bytes; at most {MAX_PEER_DATA} are passed on");

@@ -16,11 +16,11 @@ use super::{
     data_model,
     message::{content, edge, fabric, key},
     public_keys,
-    receive::Receiver,
+    receive::MessageReceiver,
     replies::unroute,
 };
 use crate::{
-    built_in_router::{Peer, read_hello},
+    built_in_router::{ChannelPeer, read_hello},
     entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State},
     error::Result,
     frame::{Builder, Frame, content as common, key as common_key},
@@ -73,7 +73,7 @@ struct IdentifiedRouter {
 pub(crate) async fn serve(
     core: Arc<Core>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    peer: Peer,
+    peer: ChannelPeer,
     place: impl Send + 'static,
 ) {
     let hello = match read_hello(&mut stream, core.times.hello).await {
@@ -104,7 +104,7 @@ fn body_text(hello: &Frame) -> String {
 }
 
 /// Opens a connection for the sender of a hello. The error is the reason of the rejection, which the router logs.
-fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
+fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
     if hello.content_type() != common::HELLO {
         return Err("the first message must be a hello");
     }
@@ -278,7 +278,7 @@ async fn run(
     }
     core.hosted.of_router(&connection.router).chunks(VALIDATION_CHUNK).for_each(|some| connection.send(validation(some)));
     let reason = tokio::select! {
-        stop = Receiver::new(core.clone(), connection.clone(), read).run() => stop.to_string(),
+        stop = MessageReceiver::new(core.clone(), connection.clone(), read).run() => stop.to_string(),
         () = connection.closed() => "it was cut off".into(),
         () = send_heartbeats(&core, &connection) => "it answered no heartbeats".into(),
     };

@@ -26,13 +26,13 @@ pub(crate) struct InspectedValue {
 
 /// The answers of routers.
 #[derive(Debug, Default)]
-pub(crate) struct Inspection {
+pub(crate) struct RouterInspection {
     pub values: Vec<InspectedValue>,
     pub errors: Vec<String>,
 }
 
 /// Asks the connected routers that `is_meant` selects by their id for values by name.
-pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names: &[String]) -> Inspection {
+pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names: &[String]) -> RouterInspection {
     let body = fabric::InspectRequest { requested_values: names.to_vec() }.encode_to_vec();
     let mut asked = JoinSet::new();
     core.registry.each(|connection| {
@@ -41,7 +41,7 @@ pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names:
             asked.spawn(async move { (connection, timeout(limit, answer).await) });
         }
     });
-    let (mut inspection, mut left) = (Inspection::default(), MAX_BYTES);
+    let (mut inspection, mut left) = (RouterInspection::default(), MAX_BYTES);
     while let Some(Ok((connection, answer))) = asked.join_next().await {
         let decoded = answer.ok().and_then(|answer| fabric::InspectResponse::decode(answer.ok()?.body()).ok());
         let Some(fabric::InspectResponse { errors, values, .. }) = decoded else {

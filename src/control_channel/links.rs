@@ -88,12 +88,12 @@ pub(crate) struct Loss<'l> {
 }
 
 /// All links. They are also published in [`Online`].
-pub(crate) struct Links {
+pub(crate) struct ReportedLinks {
     links: Mutex<HashMap<String, ReportedLink>>,
     online: Online,
 }
 
-impl Links {
+impl ReportedLinks {
     pub(crate) fn new(online: Online) -> Self {
         Self { links: Mutex::default(), online }
     }
@@ -201,7 +201,7 @@ mod tests {
 
     const LOSS: Loss<'static> = Loss { reason: "a test", at: Timestamp::from_millis(0) };
 
-    fn report(links: &Links, source: &str, id: &str, destination: &str, iteration: u32) -> Reported {
+    fn report(links: &ReportedLinks, source: &str, id: &str, destination: &str, iteration: u32) -> Reported {
         let (id, destination_router_id, protocol) = (id.into(), destination.into(), "tls".into());
         let reported = fabric::RouterLink { id, destination_router_id, protocol, iteration, ..fabric::RouterLink::default() };
         links.report(source, reported, Timestamp::from_millis(0))
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn links_belong_to_their_dialler() {
-        let links = Links::new(Online::default());
+        let links = ReportedLinks::new(Online::default());
         assert_eq!(report(&links, "a", "l", "b", 1), Reported::Added);
         assert_eq!(report(&links, "a", "l", "b", 1), Reported::Known);
         assert_eq!(report(&links, "c", "l", "b", 9), Reported::Refused, "of another router");
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn latencies_of_both_sides_count() {
-        let links = Links::new(Online::default());
+        let links = ReportedLinks::new(Online::default());
         report(&links, "a", "l", "b", 1);
         assert_eq!(links.find("l").unwrap().cost(), 130_001);
         assert!(links.measured("l", "a", Duration::from_micros(1900)));
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn bytes_of_either_end_suffice() {
-        let links = Links::new(Online::default());
+        let links = ReportedLinks::new(Online::default());
         report(&links, "a", "l", "b", 1);
         let counted = |router, bytes| {
             links.counted("l", router, bytes);

@@ -68,7 +68,7 @@ use tokio::{
 pub(crate) use self::core::ControlContext;
 use self::core::Times;
 pub(crate) use self::measurements::RouterTraffic;
-use self::{circuit::Circuit, core::Core, inspect::Inspection};
+use self::{circuit::Circuit, core::Core, inspect::RouterInspection};
 use crate::{
     built_in_router::{AuthorizingRecord, CircuitInfo, LinkInfo, PendingReviews, Router},
     entity::EdgeRouter,
@@ -134,7 +134,7 @@ impl Control {
     pub fn serve<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
         stream: S,
-        peer: crate::built_in_router::Peer,
+        peer: crate::built_in_router::ChannelPeer,
         place: P,
     ) -> impl Future<Output = ()> + Send + use<S, P> {
         hello::serve(self.0.core.clone(), stream, peer, place)
@@ -189,7 +189,7 @@ impl Control {
     }
 
     /// Asks the connected routers that `is_meant` selects by their id for values by name.
-    pub(crate) async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String]) -> Inspection {
+    pub(crate) async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String]) -> RouterInspection {
         inspect::inspect(&self.0.core, is_meant, names).await
     }
 

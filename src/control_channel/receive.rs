@@ -16,24 +16,24 @@ use super::{
 };
 use crate::{
     built_in_router::{Stop, read_message},
-    frame::{Builder, Frame, Limits, content as common, key as common_key},
+    frame::{Builder, Frame, FrameLimits, content as common, key as common_key},
 };
 
 /// Maximum lengths of the sections of a message, in bytes. Metrics of a router with thousands of circuits fit.
-const LIMITS: Limits = Limits { headers: 64 << 10, body: 4 << 20 };
+const LIMITS: FrameLimits = FrameLimits { headers: 64 << 10, body: 4 << 20 };
 /// Maximum listeners of a router.
 const MAX_LISTENERS: usize = 16;
 /// Maximum length of names and addresses that a router reports, in bytes.
 const MAX_NAME: usize = 255;
 
 /// The reader of one connection.
-pub(crate) struct Receiver<S> {
+pub(crate) struct MessageReceiver<S> {
     core: Arc<Core>,
     connection: Arc<RouterConnection>,
     stream: S,
 }
 
-impl<S: AsyncRead + Unpin> Receiver<S> {
+impl<S: AsyncRead + Unpin> MessageReceiver<S> {
     pub(crate) fn new(core: Arc<Core>, connection: Arc<RouterConnection>, stream: S) -> Self {
         Self { core, connection, stream }
     }

@@ -33,12 +33,12 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 const REPLACE_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-pub(crate) struct Registry {
+pub(crate) struct ConnectionRegistry {
     connections: Mutex<HashMap<String, Arc<RouterConnection>>>,
     count: AtomicUsize,
 }
 
-impl Registry {
+impl ConnectionRegistry {
     /// Adds a connection, and closes and replaces an older one of the same router. With `is_reconnect`, the same process was connected
     /// before, and its new connection always replaces the older one.
     ///

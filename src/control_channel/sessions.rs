@@ -23,7 +23,7 @@ pub(crate) struct SdkCredentials<'s> {
 }
 
 /// A session with its API session.
-pub(crate) struct Found {
+pub(crate) struct FoundSession {
     pub session: Record<Session>,
     pub api_session: Record<ApiSession>,
 }
@@ -33,19 +33,19 @@ impl Core {
     ///
     /// # Errors
     /// There is none, or the store cannot be read.
-    pub(crate) fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<Found, Failure> {
+    pub(crate) fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<FoundSession, Failure> {
         let found = self.context.authorizer.store.read(|tx| self.find_session(tx, credentials)).map_err(unreadable)?;
         found.ok_or_else(Failure::invalid_session)
     }
 
-    fn find_session(&self, tx: &Read<'_>, credentials: &SdkCredentials<'_>) -> Result<Option<Found>> {
+    fn find_session(&self, tx: &Read<'_>, credentials: &SdkCredentials<'_>) -> Result<Option<FoundSession>> {
         let Some(session) = named(tx, credentials.token)? else { return Ok(None) };
         let matches_token =
             |api_session: &Record<ApiSession>| credentials.api_session_token.is_none_or(|token| token == api_session.spec.token);
         let Some(api_session) = tx.find(&session.spec.api_session_id)?.filter(matches_token) else { return Ok(None) };
         for fingerprint in credentials.fingerprints.iter().take(MAX_CERTIFICATES) {
             if holds_fingerprint(tx, &api_session, fingerprint)? {
-                return Ok(Some(Found { session, api_session }));
+                return Ok(Some(FoundSession { session, api_session }));
             }
         }
         Ok(None)

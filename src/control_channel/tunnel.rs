@@ -13,21 +13,21 @@ use super::{
     dial::{self, DialAnswer, DialRequest},
     message::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
     replies::{body, error},
-    sessions::Found,
+    sessions::FoundSession,
     tunnel_services,
     tunneler::Tunneler,
 };
 use crate::{
     access::Right,
     authentication::login::{self, ClientInfo},
-    built_in_router::{Failure, Reason, unreadable},
+    built_in_router::{Failure, FailureReason, unreadable},
     change::{Change, Lifecycle},
     entity::{
         ApiSession, ConfigType, EdgeRouter, EnvInfo, Id, Identity, PolicyType, Precedence, Record, SdkInfo, Service, Session, TypedLookup,
     },
     error::{Error, Result},
     frame::{Builder, Frame},
-    posture::Permission,
+    posture::ServicePermission,
 };
 
 /// The `binding` of the terminators of such a router.
@@ -231,7 +231,7 @@ fn is_valid(core: &Core, connection: &RouterConnection, tunneler: &Tunneler) -> 
 ///
 /// # Errors
 /// The router has no right to the service.
-pub(crate) async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<Found> {
+pub(crate) async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<FoundSession> {
     let tunneler = connection.tunneler.lock().clone().ok_or_else(Failure::invalid_api_session)?;
     let authorizer = &core.context.authorizer;
     let api_session = tunneler.api_session.clone();
@@ -243,13 +243,13 @@ pub(crate) async fn session(core: &Core, connection: &RouterConnection, service:
     });
     let (service, known) = found.map_err(unreadable)?.ok_or_else(Failure::no_service)?;
     if let Some(session) = known {
-        return Ok(Found { session, api_session });
+        return Ok(FoundSession { session, api_session });
     }
     let identity = authorizer.store.read(|tx| tx.get(&tunneler.identity)).map_err(unreadable)?;
     let permission = authorizer.posture.permission(&identity, &api_session.id, service.id.as_str(), right).map_err(unreadable)?;
     let service_policies = match permission {
-        Permission::Granted(policies) => policies,
-        Permission::Missing | Permission::Blocked(..) => return Err(Failure::not_permitted(Reason::Policy)),
+        ServicePermission::Granted(policies) => policies,
+        ServicePermission::Missing | ServicePermission::Blocked(..) => return Err(Failure::not_permitted(FailureReason::Policy)),
     };
     let id = Id::<Session>::from_text(Session::new_id());
     let mut session = Session {
@@ -266,7 +266,7 @@ pub(crate) async fn session(core: &Core, connection: &RouterConnection, service:
     // The slot is released when the session counts itself.
     let open = move |change: &Change<'_, '_>| change.insert(Record::new(id, change.now(), session)).map(|record| (record, place));
     let (session, _) = core.context.changes.run(open).await.map_err(refused)?;
-    Ok(Found { session, api_session })
+    Ok(FoundSession { session, api_session })
 }
 
 /// The session in every answer: the process of a router exits if the session is missing. The router learns of the end of a session by the id
@@ -356,7 +356,7 @@ async fn circuit(
     connection: &Arc<RouterConnection>,
     frame: &Frame,
     asked: tunnel::CreateCircuit,
-    found: Found,
+    found: FoundSession,
     form: DialForm,
 ) -> Answer<()> {
     let session = session_response(&found.session);

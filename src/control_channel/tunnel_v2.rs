@@ -6,7 +6,7 @@ use std::sync::Arc;
 use prost::Message;
 
 use super::{
-    bind::{self, MAX_ID, Refusal},
+    bind::{self, BindRefusal, MAX_ID},
     connection::RouterConnection,
     core::Core,
     message::{
@@ -15,7 +15,7 @@ use super::{
         tunnel,
     },
     replies::body,
-    sessions::Found,
+    sessions::FoundSession,
     tunnel::{self as requests, BINDING, DialForm},
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The session of the router for a service, in an API session that is opened if there is none.
-async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Result<Found, Failure> {
+async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Result<FoundSession, Failure> {
     requests::ensure_open(core, connection).await?;
     requests::session(core, connection, service, right).await
 }
@@ -52,10 +52,10 @@ fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text
     Builder::reply(content::TUNNEL_TERMINATOR_V2_RESPONSE, to).body(&answer.encode_to_vec())
 }
 
-async fn create(core: &Core, connection: &RouterConnection, asked: &tunnel::CreateTerminatorV2) -> Result<(), Refusal> {
+async fn create(core: &Core, connection: &RouterConnection, asked: &tunnel::CreateTerminatorV2) -> Result<(), BindRefusal> {
     let service = core.context.authorizer.store.read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
-    let service = service.map_err(unreadable).and_then(|found| found.ok_or_else(Failure::no_service)).map_err(Refusal::of)?;
-    let found = session(core, connection, &service.spec.name, Right::Bind).await.map_err(Refusal::of)?;
+    let service = service.map_err(unreadable).and_then(|found| found.ok_or_else(Failure::no_service)).map_err(BindRefusal::of)?;
+    let found = session(core, connection, &service.spec.name, Right::Bind).await.map_err(BindRefusal::of)?;
     let wanted = edge::CreateTerminator {
         address: asked.address.clone(),
         peer_data: asked.peer_data.clone(),

@@ -22,7 +22,7 @@ use crate::{
     entity::plural,
     http::{LocalPart, LocalRequest},
     maintenance::{Trial, Work, offline::CheckedFile, restore},
-    outbound::Client,
+    outbound::HttpClient,
     store::{Manifest, Progress, free_bytes},
 };
 
@@ -176,7 +176,7 @@ fn summary(socket: &Path) -> Result<Json, String> {
 
 /// The status of a log-in with a password, over TLS.
 fn login(running: &Controller, password: &str) -> Result<u16, String> {
-    let client = Client::trusting(&running.authorities(), PATIENCE)?;
+    let client = HttpClient::trusting(&running.authorities(), PATIENCE)?;
     let url = format!("https://{}/edge/management/v1/authenticate?method=password", running.bound());
     let body = json!({ "username": ADMINISTRATOR, "password": password }).to_string();
     client.post(&url, "application/json", body.as_bytes(), MAX_LENGTH).map(|answer| answer.status)

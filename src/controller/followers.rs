@@ -7,7 +7,7 @@ use crate::{
     clock::Clock,
     config::{Address, Config},
     error::Result,
-    http::{JsonCache, Routers, Watchers},
+    http::{JsonCache, RouterCache, Watchers},
     jobs::JobTrigger,
     posture::Posture,
     store::{CommitFeed, OpenStore},
@@ -19,7 +19,7 @@ use super::routers;
 pub(crate) struct Followers {
     pub access: Access,
     pub texts: JsonCache,
-    pub routers: Routers,
+    pub routers: RouterCache,
     pub posture: Posture,
     pub sessions: Sessions,
     pub api_tokens: ApiTokens,
@@ -41,7 +41,7 @@ impl Followers {
         let on_trigger = move |trigger| reviews.review(trigger);
         Ok(Self {
             texts: JsonCache::following(store),
-            routers: Routers::following(store),
+            routers: RouterCache::following(store),
             posture: Posture::following(store, access.clone(), clock.clone(), config.posture.clone(), on_trigger),
             sessions: Sessions::following(store, clock.clone(), &config.sessions)?,
             api_tokens: ApiTokens::following(store),

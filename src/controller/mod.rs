@@ -241,7 +241,7 @@ fn listen(
     listener: Listener,
     rest: RestListener,
     sides: Sides,
-) -> Result<(listener::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
+) -> Result<(listener::RunningListener, JoinHandle<std::io::Result<()>>), NotStarted> {
     let (started, starting) = mpsc::channel();
     let run = move || {
         System::new().block_on(async move {

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
 use crate::{
-    built_in_router::{Peer, Router, RouterContext},
+    built_in_router::{ChannelPeer, Router, RouterContext},
     config::{Address, Config},
     control_channel::Control,
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
@@ -82,10 +82,10 @@ pub(crate) fn control_side(control: &Control) -> RouterSide {
     RouterSide { runtime, serve }
 }
 
-fn peer(stream: &Stream) -> Peer {
+fn peer(stream: &Stream) -> ChannelPeer {
     let (socket, tls) = stream.stream.get_ref();
     let leaf = tls.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
-    Peer { address: socket.stream.peer_addr().ok(), leaf }
+    ChannelPeer { address: socket.stream.peer_addr().ok(), leaf }
 }
 
 fn link(address: &Address) -> RouterInfo {

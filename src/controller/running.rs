@@ -73,9 +73,9 @@ pub struct Controller {
     pub(super) keystore: Arc<Keystore>,
     pub(super) trials: Trials,
     pub(super) watchers: Arc<http::Watchers>,
-    pub(super) server: listener::Running,
+    pub(super) server: listener::RunningListener,
     pub(super) thread: Option<JoinHandle<std::io::Result<()>>>,
-    pub(super) jobs: Option<jobs::Running>,
+    pub(super) jobs: Option<jobs::RunningJobs>,
     pub(super) background: Vec<Background>,
     pub(super) audit: AccessAudit,
     pub(super) expiry: ExpiryNotice,
@@ -129,7 +129,7 @@ impl Controller {
 
     /// Runs the periodic work that is due now, instead of within seconds; for a caller that moved the clock.
     pub fn run_due_jobs(&self) {
-        self.jobs.iter().for_each(jobs::Running::round);
+        self.jobs.iter().for_each(jobs::RunningJobs::round);
         if let Err(error) = self.audit.catch_up() {
             tracing::warn!(%error, "the access audit failed");
         }

@@ -7,7 +7,7 @@ use crate::{
     clock::Clock,
     config::Config,
     entity::AmountLimit,
-    http::Limits,
+    http::RequestLimits,
     metrics::StoreMetrics,
     online::Online,
     pki::{Files, Keystore},
@@ -15,9 +15,9 @@ use crate::{
 };
 
 /// The limits on requests.
-pub(super) fn limits(config: &Config) -> Limits {
+pub(super) fn limits(config: &Config) -> RequestLimits {
     let http = &config.http;
-    Limits {
+    RequestLimits {
         requests: http.max_requests,
         head: http.max_head_bytes,
         body: http.max_body_bytes,

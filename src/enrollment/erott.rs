@@ -2,7 +2,7 @@
 
 use super::{
     context::{EnrollmentContext, EnrollmentRequest, Issued, unknown, use_up},
-    router::Requests,
+    router::RouterCsrs,
 };
 use crate::{
     change::Change,
@@ -13,7 +13,7 @@ use crate::{
 /// Issues both certificates, records the client certificate at the router and deletes the enrollment.
 pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let id = enrollment.spec.edge_router_id.clone().ok_or_else(unknown)?;
-    let pair = Requests::of(offer)?.of_edge_router(id.as_str())?.issue(context)?;
+    let pair = RouterCsrs::of(offer)?.of_edge_router(id.as_str())?.issue(context)?;
     let given = pair.handed_out(context);
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;

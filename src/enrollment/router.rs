@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The two requests of a router.
-pub(crate) struct Requests {
+pub(crate) struct RouterCsrs {
     pub client: Csr,
     pub server: Csr,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Pair {
     server: Certificate,
 }
 
-impl Requests {
+impl RouterCsrs {
     /// Reads the members `certCsr` and `serverCertCsr`.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ pub(crate) async fn extend(context: &EnrollmentContext<'_>, chain: &[Certificate
         Ok((edge, transit))
     })?;
     let unreadable = |reason| if let Error::Refused(_) = reason { Error::Refused(Refusal::RouterCsr) } else { reason };
-    let asked = || Requests::parse(client, server).map_err(unreadable);
+    let asked = || RouterCsrs::parse(client, server).map_err(unreadable);
     let requests = match &found {
         (Some(id), _) => asked()?.of_edge_router(id.as_str()).map_err(|_| Error::Refused(Refusal::RouterCommonName))?,
         (_, Some(id)) => asked()?.of_transit_router(id.as_str()).map_err(unreadable)?,
@@ -142,7 +142,7 @@ pub(crate) async fn offer(
     (client, server): (&str, &str),
     is_confirmed: bool,
 ) -> Result<Issued> {
-    let asked = Requests::parse(client, server)?;
+    let asked = RouterCsrs::parse(client, server)?;
     let requests = match router {
         Renewing::Edge(id) => asked.of_edge_router(id.as_str())?,
         Renewing::Transit(id) => asked.of_transit_router(id.as_str())?,

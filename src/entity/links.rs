@@ -27,9 +27,9 @@ impl Hyperlink {
 
 /// Links by name, in the order they were added.
 #[derive(Debug, Clone, Default)]
-pub struct Links(Vec<(&'static str, Hyperlink)>);
+pub struct HalLinks(Vec<(&'static str, Hyperlink)>);
 
-impl Links {
+impl HalLinks {
     /// With a link added.
     #[must_use]
     pub fn with(mut self, name: &'static str, path: impl std::fmt::Display) -> Self {
@@ -48,12 +48,12 @@ impl Links {
     }
 }
 
-impl Serialize for Links {
+impl Serialize for HalLinks {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, link)| (name, link)))
     }
 }
-impl JsonSchema for Links {
+impl JsonSchema for HalLinks {
     fn schema_name() -> Cow<'static, str> {
         "Links".into()
     }
@@ -68,7 +68,7 @@ impl JsonSchema for Links {
 #[schemars(rename = "EntityRef")]
 pub(crate) struct EntityRef {
     #[serde(rename = "_links")]
-    pub links: Links,
+    pub links: HalLinks,
     /// The kind, as a path segment.
     pub entity: &'static str,
     pub id: String,
@@ -79,7 +79,7 @@ impl EntityRef {
     /// A reference to a record of which only id and name are known.
     pub(crate) fn new(kind: Kind, id: &str, name: &str) -> Self {
         Self {
-            links: Links::default().with("self", format_args!("{}/{id}", kind.path)),
+            links: HalLinks::default().with("self", format_args!("{}/{id}", kind.path)),
             entity: kind.path,
             id: id.into(),
             name: name.into(),
@@ -88,6 +88,6 @@ impl EntityRef {
 
     /// A reference to a record, with all its links.
     pub(crate) fn of<E: Entity>(record: &Record<E>, name: &str) -> Self {
-        Self { links: Links::of(record), entity: E::KIND.path, id: record.id.to_string(), name: name.into() }
+        Self { links: HalLinks::of(record), entity: E::KIND.path, id: record.id.to_string(), name: name.into() }
     }
 }

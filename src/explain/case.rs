@@ -24,12 +24,12 @@ pub(super) struct Case<'q> {
 /// A record of the management interface.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Named")]
-pub(crate) struct Named {
+pub(crate) struct NamedRecord {
     pub(super) id: String,
     pub(super) name: String,
 }
 
-impl Named {
+impl NamedRecord {
     pub(super) fn new<E: Entity>(record: &Record<E>, name: &str) -> Self {
         Self { id: record.id.to_string(), name: name.into() }
     }

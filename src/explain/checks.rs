@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     case::{Case, MAX_LISTED},
-    obstacle::{Edit, Obstacle, ObstacleKind},
+    obstacle::{Obstacle, ObstacleKind, SuggestedEdit},
 };
 use crate::{
     access::{Engine, PolicyEntityKind},
@@ -36,7 +36,7 @@ pub(crate) fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<
 
 /// The edit after which a policy no longer requires the failing checks, but still the passing ones. An entry that
 /// matches a failing check is removed. Passing checks that no other entry matches are then named by id.
-fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[EvaluatedCheck]) -> Edit {
+fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[EvaluatedCheck]) -> SuggestedEdit {
     let semantic = policy.spec.semantic;
     let (mut roles, mut dropped) = (Vec::new(), Vec::new());
     for part in parts(&policy.spec) {
@@ -52,7 +52,7 @@ fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[EvaluatedC
     let by: Vec<String> = dropped.into_iter().filter(|entry| entry.starts_with('#')).collect();
     let others = if by.is_empty() { String::new() } else { format!(", nor for others by {}", by.join(" ")) };
     let still = if named.is_empty() { String::new() } else { format!(", but still for {}", names(named.into_iter())) };
-    Edit {
+    SuggestedEdit {
         method: "PATCH",
         path: format!("/service-policies/{}", policy.id),
         body: json!({ "postureCheckRoles": roles }),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::{case::MAX_LISTED, obstacle::Edit};
+use super::{case::MAX_LISTED, obstacle::SuggestedEdit};
 use crate::{
     authentication::trust::{self, ChainPolicy},
     clock::Timestamp,
@@ -25,7 +25,7 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedCredential")]
 pub(crate) struct ExplainedCredential {
-    pub method: Method,
+    pub method: LoginMethod,
     /// Whether a log-in with it succeeds: the auth policy of the identity allows it, and a certificate is valid, or
     /// expired where the policy allows that, and issued by an authority whose certificates may log in.
     pub is_allowed: bool,
@@ -35,7 +35,7 @@ pub(crate) struct ExplainedCredential {
 }
 
 impl ExplainedCredential {
-    fn new(method: Method, lacking: Vec<CredentialProblem>) -> Self {
+    fn new(method: LoginMethod, lacking: Vec<CredentialProblem>) -> Self {
         Self { method, is_allowed: lacking.is_empty(), lacking }
     }
 }
@@ -46,14 +46,14 @@ pub(crate) struct CredentialProblem {
     /// The reason as text.
     pub text: String,
     /// Requests of which any one removes the reason; empty if no request can.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<SuggestedEdit>,
 }
 
 /// The log-in methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedMethod")]
-pub(crate) enum Method {
+pub(crate) enum LoginMethod {
     /// User name and password.
     Updb,
     /// A client certificate.
@@ -74,15 +74,15 @@ pub(crate) fn credentials(tx: &Read<'_>, identity: &Record<Identity>, policy: &R
     let mut means: Vec<ExplainedCredential> = Vec::new();
     for held in tx.linked::<Authenticator>("identity", identity.id.as_str())? {
         means.push(match held.spec.credential.method() {
-            authenticator::Method::Updb => ExplainedCredential::new(Method::Updb, look.password()),
-            authenticator::Method::Cert => ExplainedCredential::new(Method::Cert, look.certificate(&held)?),
+            authenticator::Method::Updb => ExplainedCredential::new(LoginMethod::Updb, look.password()),
+            authenticator::Method::Cert => ExplainedCredential::new(LoginMethod::Cert, look.certificate(&held)?),
         });
     }
     if identity.spec.external_id.is_some() {
         means.extend(look.external_id());
     }
     let by_id = others.signers_by_id.iter().any(|signer| look.allowed().ext_jwt.lets_in(&signer.id));
-    means.extend(by_id.then(|| ExplainedCredential::new(Method::ExternalJwt, Vec::new())));
+    means.extend(by_id.then(|| ExplainedCredential::new(LoginMethod::ExternalJwt, Vec::new())));
     Ok(means)
 }
 
@@ -142,8 +142,8 @@ impl CredentialContext<'_> {
     }
 
     /// The edit that changes the member `primary` of the policy; `words` say what it then allows.
-    fn allowing(&self, primary: Json, words: &str) -> Edit {
-        Edit {
+    fn allowing(&self, primary: Json, words: &str) -> SuggestedEdit {
+        SuggestedEdit {
             method: "PATCH",
             path: format!("/auth-policies/{}", self.policy.id),
             body: json!({ "primary": primary }),
@@ -201,7 +201,7 @@ impl CredentialContext<'_> {
         // The claim decides which identity logs in, whatever credential it has.
         if let Some(named) = claim.filter(|named| !named.trim().is_empty() && self.identity.spec.external_id.as_ref() != Some(named)) {
             let is_free = self.identity.spec.external_id.is_none() && !self.tx.any::<Identity>("externalId", &named)?;
-            let edit = || Edit {
+            let edit = || SuggestedEdit {
                 method: "PATCH",
                 path: format!("/identities/{}", self.identity.id),
                 body: json!({ "externalId": named }),
@@ -220,19 +220,19 @@ impl CredentialContext<'_> {
         let claims = |ca: &&Record<Ca>| ca.state.is_verified && ca.spec.external_id_claim.is_some();
         let (open, closed): (Vec<_>, Vec<_>) = self.others.authorities.iter().filter(claims).partition(|ca| ca.lets_in());
         if by_token || (allowed.cert.allowed && !open.is_empty()) {
-            return Some(ExplainedCredential::new(Method::ExternalId, Vec::new()));
+            return Some(ExplainedCredential::new(LoginMethod::ExternalId, Vec::new()));
         }
         let certificates = (!open.is_empty()).then(|| self.allowing(json!({ "cert": { "allowed": true } }), "certificates"));
         let opened = closed.into_iter().filter(|_| allowed.cert.allowed).take(MAX_LISTED).map(opening);
-        let edits: Vec<Edit> = certificates.into_iter().chain(self.allowing_tokens(signers)).chain(opened).collect();
+        let edits: Vec<SuggestedEdit> = certificates.into_iter().chain(self.allowing_tokens(signers)).chain(opened).collect();
         let name = &self.policy.spec.name;
         let text = format!("no authority or signer that the auth policy {name} allows uses its external id");
-        (!edits.is_empty()).then(|| ExplainedCredential::new(Method::ExternalId, vec![CredentialProblem { text, edits }]))
+        (!edits.is_empty()).then(|| ExplainedCredential::new(LoginMethod::ExternalId, vec![CredentialProblem { text, edits }]))
     }
 
     /// Edits that allow tokens of these signers. Signers are only added to the list of a policy, because an empty list
     /// means all of them.
-    fn allowing_tokens(&self, signers: &[Record<ExternalJwtSigner>]) -> Vec<Edit> {
+    fn allowing_tokens(&self, signers: &[Record<ExternalJwtSigner>]) -> Vec<SuggestedEdit> {
         let ext_jwt = &self.allowed().ext_jwt;
         let tokens = |change: Json, whose: &str| self.allowing(json!({ "extJwt": change }), &format!("tokens of {whose}"));
         if signers.iter().any(|signer| ext_jwt.lists(&signer.id)) {
@@ -271,8 +271,8 @@ fn shut(ca: &Record<Ca>) -> CredentialProblem {
     }
 }
 
-fn opening(ca: &Record<Ca>) -> Edit {
-    Edit {
+fn opening(ca: &Record<Ca>) -> SuggestedEdit {
+    SuggestedEdit {
         method: "PATCH",
         path: format!("/cas/{}", ca.id),
         body: json!({ "isAuthEnabled": true }),

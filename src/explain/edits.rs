@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{
     case::{Case, MAX_LISTED},
     credentials::{CredentialProblem, ExplainedCredential},
-    obstacle::{Edit, Obstacle, ObstacleKind},
-    policies::Candidate,
+    obstacle::{Obstacle, ObstacleKind, SuggestedEdit},
+    policies::PolicyCandidate,
 };
 use crate::{
     access::{NearMiss, PolicyEntityKind},
@@ -19,8 +19,12 @@ use crate::{
 pub(crate) fn disabled(identity: &Record<Identity>) -> Obstacle {
     let until = identity.state.disabled_until.map_or_else(String::new, |until| format!(" until {until}"));
     let name = &identity.spec.name;
-    let edit =
-        Edit { method: "POST", path: format!("/identities/{}/enable", identity.id), body: json!({}), text: format!("enable {name}") };
+    let edit = SuggestedEdit {
+        method: "POST",
+        path: format!("/identities/{}/enable", identity.id),
+        body: json!({}),
+        text: format!("enable {name}"),
+    };
     Obstacle::new(ObstacleKind::Disabled, format!("{name} is disabled{until}"), vec![edit])
 }
 
@@ -34,7 +38,7 @@ pub(crate) fn no_credential(identity: &Record<Identity>, outstanding: Option<&Re
             (format!("{name} has no credential, because it is the tunneler of the edge router {name}"), None)
         }
         None => {
-            let edit = Edit {
+            let edit = SuggestedEdit {
                 method: "POST",
                 path: "/enrollments".into(),
                 body: json!({ "identityId": identity.id, "method": "ott", "expiresAt": tomorrow(now) }),
@@ -48,13 +52,13 @@ pub(crate) fn no_credential(identity: &Record<Identity>, outstanding: Option<&Re
 
 /// The identity, or the edge router whose tunneler it is, has an unused enrollment token. Only the client can then enroll; no request to
 /// the management interface can do that.
-fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, now: Timestamp) -> (String, Option<Edit>) {
+fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, now: Timestamp) -> (String, Option<SuggestedEdit>) {
     let (name, end) = (&identity.spec.name, enrollment.spec.expires_at);
     let who = if enrollment.spec.edge_router_id.is_some() { format!("the edge router {name}") } else { name.clone() };
     if end > now {
         return (format!("{who} has not enrolled yet; its token is valid until {end}"), None);
     }
-    let edit = Edit {
+    let edit = SuggestedEdit {
         method: "POST",
         path: format!("/enrollments/{}/refresh", enrollment.id),
         body: json!({ "expiresAt": tomorrow(now) }),
@@ -71,7 +75,7 @@ fn tomorrow(now: Timestamp) -> Timestamp {
 /// all such edits. Otherwise each reason of the credential with the fewest reasons is an obstacle.
 pub(crate) fn not_allowed(identity: &Record<Identity>, credentials: &[ExplainedCredential]) -> Vec<Obstacle> {
     let alone = || credentials.iter().filter_map(|means| <&[CredentialProblem; 1]>::try_from(means.lacking.as_slice()).ok());
-    let mut edits: Vec<Edit> = alone().flat_map(|[lack]| &lack.edits).cloned().collect();
+    let mut edits: Vec<SuggestedEdit> = alone().flat_map(|[lack]| &lack.edits).cloned().collect();
     // The shortest change comes first, because it changes least.
     edits.sort_by_cached_key(|edit| {
         let body = edit.body.to_string();
@@ -105,15 +109,15 @@ pub(crate) fn lacks(credentials: &[ExplainedCredential]) -> String {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<Obstacle> {
+pub(crate) fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[PolicyCandidate]) -> Result<Obstacle> {
     let (identity, service) = (&case.identity, &case.service);
     // A policy whose posture checks fail would not help even if it matched.
     let passing = near.iter().filter(|candidate| candidate.is_passing);
-    let mut edits: Vec<Edit> = passing.flat_map(|Candidate { policy, near, .. }| completing(case, policy, near)).collect();
+    let mut edits: Vec<SuggestedEdit> = passing.flat_map(|PolicyCandidate { policy, near, .. }| completing(case, policy, near)).collect();
     edits.sort_by_key(|edit| edit.body.to_string().len());
     edits.truncate(MAX_LISTED);
     let verb = case.right.verb();
-    edits.push(Edit {
+    edits.push(SuggestedEdit {
         method: "POST",
         path: "/service-policies".into(),
         body: json!({
@@ -141,7 +145,7 @@ pub(crate) fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
 }
 
 /// The edits that make a policy that matches one side match the other too.
-fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &NearMiss) -> Vec<Edit> {
+fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &NearMiss) -> Vec<SuggestedEdit> {
     let (path, name, id, held) = match near.missing {
         PolicyEntityKind::Service => ("services", &case.service.spec.name, case.service.id.as_str(), &case.service.spec.role_attributes),
         _ => ("identities", &case.identity.spec.name, case.identity.id.as_str(), &case.identity.spec.role_attributes),
@@ -151,7 +155,7 @@ fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &NearMiss) 
             PolicyEntityKind::Service => ("serviceRoles", &policy.spec.service_roles),
             _ => ("identityRoles", &policy.spec.identity_roles),
         };
-        let edit = Edit {
+        let edit = SuggestedEdit {
             method: "PATCH",
             path: format!("/service-policies/{}", policy.id),
             body: json!({ member: with(listed, [format!("@{id}")]) }),
@@ -159,7 +163,7 @@ fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &NearMiss) 
         };
         return vec![edit];
     }
-    let adding = |attributes: &Vec<std::sync::Arc<str>>| Edit {
+    let adding = |attributes: &Vec<std::sync::Arc<str>>| SuggestedEdit {
         method: "PATCH",
         path: format!("/{path}/{id}"),
         body: json!({ "roleAttributes": with(held, attributes.iter().map(ToString::to_string)) }),

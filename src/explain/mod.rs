@@ -29,10 +29,10 @@ use serde::Serialize;
 
 use self::{
     authentication::Authentication,
-    case::{Case, MAX_LISTED, Named},
+    case::{Case, MAX_LISTED, NamedRecord},
     obstacle::Obstacle,
-    policies::{Candidate, Grant, NearGrant},
-    routers::Router,
+    policies::{GrantingPolicy, NearGrant, PolicyCandidate},
+    routers::CommonRouter,
     traffic::Host,
 };
 use crate::{
@@ -60,8 +60,8 @@ pub(crate) struct Question<'q> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Explanation {
-    identity: Named,
-    service: Named,
+    identity: NamedRecord,
+    service: NamedRecord,
     #[serde(rename = "type")]
     right: Right,
     /// Whether it would work now: the right is there, a common router is connected, and, to dial, a host binds the
@@ -73,11 +73,11 @@ pub(crate) struct Explanation {
     /// Whether the identity can log in, and with which credentials.
     authentication: Authentication,
     /// The policies that give the right.
-    policies: Vec<Grant>,
+    policies: Vec<GrantingPolicy>,
     /// If no policy gives it: those that lack least, at most 10.
     near_policies: Vec<NearGrant>,
     /// The edge routers that identity and service have in common.
-    routers: Vec<Router>,
+    routers: Vec<CommonRouter>,
     /// The reachable hosts of the service, at most 10.
     hosts: Vec<Host>,
     /// The number of all reachable hosts.
@@ -150,8 +150,8 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     let host_count = hosts.len();
     hosts.truncate(MAX_LISTED);
     Ok(Explanation {
-        identity: Named::new(&case.identity, &case.identity.spec.name),
-        service: Named::new(&case.service, &case.service.spec.name),
+        identity: NamedRecord::new(&case.identity, &case.identity.spec.name),
+        service: NamedRecord::new(&case.service, &case.service.spec.name),
         right: case.right,
         verdict: obstacles.is_empty(),
         allowed,
@@ -166,7 +166,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
 }
 
 /// The policies that lack least to give the right; those whose posture checks pass come first.
-fn nearest(tx: &Read<'_>, case: &Case<'_>, evaluator: &PostureEvaluator<'_>) -> Result<Vec<Candidate>> {
+fn nearest(tx: &Read<'_>, case: &Case<'_>, evaluator: &PostureEvaluator<'_>) -> Result<Vec<PolicyCandidate>> {
     let (identity, service) = (case.identity.id.as_str(), case.service.id.as_str());
     let mut nearest = Vec::new();
     for near in case.access.ask(|engine| engine.near_misses(identity, service, case.right)) {
@@ -175,7 +175,7 @@ fn nearest(tx: &Read<'_>, case: &Case<'_>, evaluator: &PostureEvaluator<'_>) -> 
     nearest.sort_by_key(|(is_failing, near)| (*is_failing, near.lacking.iter().map(Vec::len).min()));
     let read = |(is_failing, near): (bool, NearMiss)| {
         let policy = tx.find(&Id::<ServicePolicy>::from_text(near.policy.as_ref()))?;
-        Ok(policy.map(|policy| Candidate { policy, near, is_passing: !is_failing }))
+        Ok(policy.map(|policy| PolicyCandidate { policy, near, is_passing: !is_failing }))
     };
     nearest.into_iter().take(MAX_LISTED).filter_map(|near| read(near).transpose()).collect()
 }

@@ -15,14 +15,14 @@ pub(crate) struct Obstacle {
     /// The obstacle in plain English.
     pub text: String,
     /// Requests of which any one removes it, smallest first.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<SuggestedEdit>,
     /// What to do if no request removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
 impl Obstacle {
-    pub(super) fn new(what: ObstacleKind, text: String, edits: Vec<Edit>) -> Self {
+    pub(super) fn new(what: ObstacleKind, text: String, edits: Vec<SuggestedEdit>) -> Self {
         Self { what, concerns: what.concerns(), text, edits, remedy: None }
     }
 
@@ -84,7 +84,7 @@ impl ObstacleKind {
 
 /// A request to the management interface.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Edit {
+pub(crate) struct SuggestedEdit {
     pub method: &'static str,
     /// The path below the base path of the management interface.
     pub path: String,

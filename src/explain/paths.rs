@@ -3,7 +3,7 @@
 use super::{
     case::{Case, MAX_LISTED},
     obstacle::{Obstacle, ObstacleKind},
-    routers::Router,
+    routers::CommonRouter,
     traffic::{Host, named_router},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Option<Obstacle>> {
+pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>, routers: &[CommonRouter], hosts: &[Host]) -> Result<Option<Obstacle>> {
     let connected = || routers.iter().filter(|router| router.is_online).map(|router| &router.router);
     // A session that names the built-in router names another router only if that one has a link to the built-in router.
     let is_here = |id: &str| id == EdgeRouter::BUILT_IN;

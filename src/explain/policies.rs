@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::case::{Case, Named};
+use super::case::{Case, NamedRecord};
 use crate::{
-    access::{GrantReason, NearMiss, PolicyEntityKind, Reason},
+    access::{GrantReason, NearMiss, PolicyEntityKind, RoleMatch},
     entity::{Id, Record, ServicePolicy, TypedLookup},
     error::Result,
     posture::{CheckFailure, Evidence, PostureEvaluator},
@@ -15,15 +15,15 @@ use crate::{
 /// A policy that gives the right, and why it matches.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Grant {
+pub(crate) struct GrantingPolicy {
     /// The policy.
-    pub policy: Named,
+    pub policy: NamedRecord,
     /// The entries of the policy that match the identity: `@id`, `#all`, or role attributes.
     pub identity_by: Vec<String>,
     /// The entries of the policy that match the service.
     pub service_by: Vec<String>,
     /// The posture checks that the policy requires.
-    pub posture_checks: Vec<Named>,
+    pub posture_checks: Vec<NamedRecord>,
     /// Those that the endpoint does not pass, with what it reported and what is required.
     pub failed_checks: Vec<CheckFailure>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Grant {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NearGrant {
     /// The policy.
-    pub policy: Named,
+    pub policy: NamedRecord,
     /// The side that it does not match.
     pub missing: Missing,
     /// The entries that match the other side.
@@ -45,7 +45,7 @@ pub(crate) struct NearGrant {
 }
 
 /// A near policy, before it is converted for the answer.
-pub(crate) struct Candidate {
+pub(crate) struct PolicyCandidate {
     pub policy: Record<ServicePolicy>,
     pub near: NearMiss,
     pub is_passing: bool,
@@ -70,27 +70,27 @@ pub(crate) fn granting(
     grant: &GrantReason,
     evaluator: &PostureEvaluator<'_>,
     evidence: &Evidence,
-) -> Result<Option<Grant>> {
+) -> Result<Option<GrantingPolicy>> {
     let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.policy_grant.policy.as_ref()))? else { return Ok(None) };
     let checks = evaluator.checks(&grant.policy_grant.posture_checks)?;
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
-    Ok(Some(Grant {
-        policy: Named::new(&policy, &policy.spec.name),
+    Ok(Some(GrantingPolicy {
+        policy: NamedRecord::new(&policy, &policy.spec.name),
         identity_by: by(&grant.identity, case.identity.id.as_str()),
         service_by: by(&grant.service, case.service.id.as_str()),
-        posture_checks: checks.iter().map(|judged| Named::new(&judged.check, &judged.check.spec.name)).collect(),
+        posture_checks: checks.iter().map(|judged| NamedRecord::new(&judged.check, &judged.check.spec.name)).collect(),
         failed_checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence)).collect(),
     }))
 }
 
 /// A near policy for the answer.
-pub(crate) fn nearly(case: &Case<'_>, Candidate { policy, near, is_passing }: &Candidate) -> NearGrant {
+pub(crate) fn nearly(case: &Case<'_>, PolicyCandidate { policy, near, is_passing }: &PolicyCandidate) -> NearGrant {
     let (missing, there) = match near.missing {
         PolicyEntityKind::Service => (Missing::Service, case.identity.id.as_str()),
         _ => (Missing::Identity, case.service.id.as_str()),
     };
     NearGrant {
-        policy: Named::new(policy, &policy.spec.name),
+        policy: NamedRecord::new(policy, &policy.spec.name),
         missing,
         matched_by: by(&near.matched, there),
         lacking: near.lacking.iter().map(|set| set.iter().map(ToString::to_string).collect()).collect(),
@@ -98,10 +98,10 @@ pub(crate) fn nearly(case: &Case<'_>, Candidate { policy, near, is_passing }: &C
     }
 }
 
-fn by(reason: &Reason, id: &str) -> Vec<String> {
+fn by(reason: &RoleMatch, id: &str) -> Vec<String> {
     match reason {
-        Reason::Id => vec![format!("@{id}")],
-        Reason::Everyone => vec!["#all".into()],
-        Reason::Attributes(attributes) => attributes.iter().map(|attribute| format!("#{attribute}")).collect(),
+        RoleMatch::Id => vec![format!("@{id}")],
+        RoleMatch::Everyone => vec!["#all".into()],
+        RoleMatch::Attributes(attributes) => attributes.iter().map(|attribute| format!("#{attribute}")).collect(),
     }
 }

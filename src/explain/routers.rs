@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::{
-    case::{Case, Named},
+    case::{Case, NamedRecord},
     edits::free,
-    obstacle::{Edit, Obstacle, ObstacleKind},
+    obstacle::{Obstacle, ObstacleKind, SuggestedEdit},
 };
 use crate::{
     access::{PolicyEntityKind, PolicyKind},
@@ -20,9 +20,9 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedRouter")]
-pub(crate) struct Router {
+pub(crate) struct CommonRouter {
     #[serde(flatten)]
-    pub router: Named,
+    pub router: NamedRecord,
     pub is_online: bool,
     /// Whether it is disabled. Sessions list it all the same.
     pub is_disabled: bool,
@@ -32,12 +32,12 @@ pub(crate) struct Router {
 ///
 /// # Errors
 /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
-pub(crate) fn in_common(tx: &Read<'_>, id: &str) -> Result<Option<Router>> {
+pub(crate) fn in_common(tx: &Read<'_>, id: &str) -> Result<Option<CommonRouter>> {
     let found = tx.find::<EdgeRouter>(&Id::from_text(id))?;
-    Ok(found.map(|router| Router {
+    Ok(found.map(|router| CommonRouter {
         is_online: tx.router_info(id).is_some(),
         is_disabled: router.spec.disabled,
-        router: Named::new(&router, &router.spec.name),
+        router: NamedRecord::new(&router, &router.spec.name),
     }))
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
     let obstacle = |what, text, edit| Obstacle::new(what, text, vec![edit]);
     let mut obstacles = Vec::new();
     if tx.count::<EdgeRouter>()? == 0 {
-        let edit = Edit {
+        let edit = SuggestedEdit {
             method: "POST",
             path: "/edge-routers".into(),
             // No edge router has the name, and routers of the other kind may not have it either.
@@ -99,9 +99,9 @@ pub(crate) fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
     Ok(obstacles)
 }
 
-fn for_service(tx: &Read<'_>, case: &Case<'_>) -> Result<Edit> {
+fn for_service(tx: &Read<'_>, case: &Case<'_>) -> Result<SuggestedEdit> {
     let name = &case.service.spec.name;
-    Ok(Edit {
+    Ok(SuggestedEdit {
         method: "POST",
         path: "/service-edge-router-policies".into(),
         body: json!({
@@ -112,9 +112,9 @@ fn for_service(tx: &Read<'_>, case: &Case<'_>) -> Result<Edit> {
     })
 }
 
-fn for_identity(tx: &Read<'_>, case: &Case<'_>, routers: Json, text: String) -> Result<Edit> {
+fn for_identity(tx: &Read<'_>, case: &Case<'_>, routers: Json, text: String) -> Result<SuggestedEdit> {
     let name = format!("{}-edge-routers-of-{}", case.identity.spec.name, case.service.spec.name);
-    Ok(Edit {
+    Ok(SuggestedEdit {
         method: "POST",
         path: "/edge-router-policies".into(),
         body: json!({

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     case::Case,
-    obstacle::{Edit, Obstacle, ObstacleKind},
+    obstacle::{Obstacle, ObstacleKind, SuggestedEdit},
 };
 use crate::{
     authentication::mfa,
@@ -29,7 +29,7 @@ pub(crate) struct SecondFactor {
     pub text: String,
     /// Requests of which any one lets the identity log in completely.
     #[serde(skip)]
-    pub edits: Vec<Edit>,
+    pub edits: Vec<SuggestedEdit>,
 }
 
 /// The kinds of second factors.
@@ -69,8 +69,8 @@ pub(crate) fn missing(case: &Case<'_>, factors: &[SecondFactor]) -> Vec<Obstacle
 }
 
 /// The edit after which the auth policy no longer requires a factor.
-fn waiving(policy: &Record<AuthPolicy>, secondary: Json, what: &str) -> Edit {
-    Edit {
+fn waiving(policy: &Record<AuthPolicy>, secondary: Json, what: &str) -> SuggestedEdit {
+    SuggestedEdit {
         method: "PATCH",
         path: format!("/auth-policies/{}", policy.id),
         body: json!({ "secondary": secondary }),
@@ -97,14 +97,14 @@ fn token(identity: &Record<Identity>, policy: &Record<AuthPolicy>, signer: &Reco
         (true, true) => format!(", but {signed_by} identifies by external ids, and {name} has none"),
         (true, false) => String::new(),
     };
-    let enabling = || Edit {
+    let enabling = || SuggestedEdit {
         method: "PATCH",
         path: format!("/external-jwt-signers/{}", signer.id),
         body: json!({ "enabled": true }),
         text: format!("enable {signed_by}"),
     };
     let is_ready = lacking.is_empty();
-    let mut edits: Vec<Edit> = (!signer.spec.enabled && !is_nameless).then(enabling).into_iter().collect();
+    let mut edits: Vec<SuggestedEdit> = (!signer.spec.enabled && !is_nameless).then(enabling).into_iter().collect();
     // An empty text, because null would leave the value unchanged.
     edits.extend((!is_ready).then(|| waiving(policy, json!({ "requireExtJwtSigner": "" }), &format!("a token of {signed_by}"))));
     let text = format!("the auth policy {} requires a token of {signed_by} with every request{lacking}", policy.spec.name);

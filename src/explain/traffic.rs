@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    case::{Case, MAX_LISTED, Named},
+    case::{Case, MAX_LISTED, NamedRecord},
     obstacle::{Obstacle, ObstacleKind},
-    routers::Router,
+    routers::CommonRouter,
 };
 use crate::{
     access::Right,
@@ -28,9 +28,9 @@ use crate::{
 pub(crate) struct Host {
     /// The identity that hosts it. Absent for terminators that an administrator made.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity: Option<Named>,
+    pub identity: Option<NamedRecord>,
     /// The router of its terminators.
-    pub router: Named,
+    pub router: NamedRecord,
     /// The number of its terminators on this router.
     pub terminators: usize,
 }
@@ -49,7 +49,7 @@ pub(crate) fn hosts(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Host>> {
     }
     let mut hosts = Vec::with_capacity(counts.len());
     for ((identity, router), terminators) in counts {
-        let identity = tx.find::<Identity>(&Id::from_text(identity))?.map(|found| Named::new(&found, &found.spec.name));
+        let identity = tx.find::<Identity>(&Id::from_text(identity))?.map(|found| NamedRecord::new(&found, &found.spec.name));
         if let Some(router) = named_router(tx, &router)? {
             hosts.push(Host { identity, router, terminators });
         }
@@ -65,11 +65,11 @@ fn is_live(tx: &Read<'_>, terminator: &Record<Terminator>) -> bool {
     is_router_connected && (!terminator.is_of_a_connection() || tx.is_connected(&terminator.state.host_id))
 }
 
-pub(super) fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<Named>> {
+pub(super) fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<NamedRecord>> {
     if let Some(found) = tx.find::<EdgeRouter>(&Id::from_text(id))? {
-        return Ok(Some(Named::new(&found, &found.spec.name)));
+        return Ok(Some(NamedRecord::new(&found, &found.spec.name)));
     }
-    Ok(tx.find::<TransitRouter>(&Id::from_text(id))?.map(|found| Named::new(&found, &found.spec.name)))
+    Ok(tx.find::<TransitRouter>(&Id::from_text(id))?.map(|found| NamedRecord::new(&found, &found.spec.name)))
 }
 
 /// The hosts as text, such as `connected, hosted by bob`; `None` if there are none.
@@ -93,7 +93,7 @@ pub(crate) fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Opt
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn obstacles(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Vec<Obstacle>> {
+pub(crate) fn obstacles(tx: &Read<'_>, case: &Case<'_>, routers: &[CommonRouter], hosts: &[Host]) -> Result<Vec<Obstacle>> {
     let mut obstacles = Vec::new();
     // Without a common router, that is reported as an obstacle to the right.
     if !routers.is_empty() && !routers.iter().any(|router| router.is_online) {
@@ -105,12 +105,12 @@ pub(crate) fn obstacles(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], host
     Ok(obstacles)
 }
 
-fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[Router]) -> Result<Obstacle> {
+fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[CommonRouter]) -> Result<Obstacle> {
     let names = listed(routers.iter().map(|router| router.router.name.as_str()));
     let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
     let text = format!("no edge router that {identity} and {service} have in common is connected: {names}");
     let mut remedy = "start one of them".to_owned();
-    for Router { router, .. } in routers.iter().take(MAX_LISTED) {
+    for CommonRouter { router, .. } in routers.iter().take(MAX_LISTED) {
         let enrolled = tx.find(&Id::<EdgeRouter>::from_text(router.id.as_str()))?.is_some_and(|found| found.state.is_verified);
         if !enrolled {
             write!(remedy, "; {} has not enrolled yet", router.name).ok();

@@ -9,7 +9,7 @@ pub const HEAD: usize = 20;
 
 /// The maximum lengths of the sections of a message, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct FrameLimits {
     pub headers: usize,
     pub body: usize,
 }
@@ -35,7 +35,7 @@ impl Head {
     ///
     /// # Errors
     /// The magic number is wrong, or the length of a section exceeds its limit.
-    pub fn decode(bytes: &[u8; HEAD], limits: Limits) -> Result<Self, Malformed> {
+    pub fn decode(bytes: &[u8; HEAD], limits: FrameLimits) -> Result<Self, Malformed> {
         let [m0, m1, m2, m3, c0, c1, c2, c3, s0, s1, s2, s3, h0, h1, h2, h3, b0, b1, b2, b3] = *bytes;
         if [m0, m1, m2, m3] != MAGIC {
             return Err(Malformed::Magic);

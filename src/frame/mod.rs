@@ -18,7 +18,7 @@ use bytes::{BufMut, BytesMut, buf::Limit};
 
 pub use build::Builder;
 pub(crate) use head::MAGIC;
-pub use head::{HEAD, Head, Limits};
+pub use head::{FrameLimits, HEAD, Head};
 use headers::HEADER;
 pub(crate) use headers::Headers;
 pub(crate) use malformed::Malformed;
@@ -67,7 +67,7 @@ impl Frame {
     ///
     /// # Errors
     /// The bytes are not exactly one well-formed message.
-    pub fn decode(bytes: BytesMut, limits: Limits) -> Result<Self, Malformed> {
+    pub fn decode(bytes: BytesMut, limits: FrameLimits) -> Result<Self, Malformed> {
         let size = bytes.len();
         let head = Head::decode(bytes.first_chunk().ok_or(Malformed::Size(size))?, limits)?;
         if size != HEAD + head.headers + head.body {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
+const LIMITS: FrameLimits = FrameLimits { headers: 4192, body: 4192 };
 /// Header keys and content types of SDK channels.
 const CONNECTION: i32 = 1000;
 const DIAL_SUCCESS: i32 = 60788;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Entity, Id, Links},
+    entity::{Entity, HalLinks, Id},
     error::{Error, Result},
 };
 
@@ -123,7 +123,7 @@ impl CreatedLocation {
 
     /// The record with this id, at another path below the base path.
     pub(crate) fn at<E: Entity>(path: &str, id: &Id<E>) -> Self {
-        Self(Location { links: Links::default().with("self", path), id: id.to_string() })
+        Self(Location { links: HalLinks::default().with("self", path), id: id.to_string() })
     }
 }
 
@@ -193,9 +193,9 @@ impl<T: Serialize + JsonSchema + 'static> Answer for BareJson<T> {
 }
 
 /// A signed token, status 200.
-pub(crate) struct Token(pub String);
+pub(crate) struct SignedToken(pub String);
 
-impl Answer for Token {
+impl Answer for SignedToken {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = serde_json::json!({ "type": "string" });
         operation.answer = Some(AnswerShape { status: 200, content: vec![(JWT, Some(text))], headers: &[] });

@@ -13,14 +13,14 @@ use super::{
     list_body::{self, Joined, joined},
     list_part::Part,
     listing::Listing,
-    preview::{Outcome, Preview},
+    preview::{ChangeOutcome, PreviewParameter},
 };
 use crate::{
     access::{self, Access, Engine, PolicyEntityKind, Semantic},
     change::{Change, Lifecycle},
     entity::{Entity, FilterNames, Id, TypedLookup, filterable},
     error::{Error, Result},
-    store::{Plan, Read, Scope},
+    store::{ListPlan, Read, Scope},
 };
 
 /// Selects records by their role attributes.
@@ -86,7 +86,7 @@ pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<Ro
 async fn list_records<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(FilterNames::<E>::of_whole(is_admin))?;
-    let plan = Plan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
+    let plan = ListPlan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
     let (brief, texts) = (plan.is_short(), call.texts.clone());
     let find = move |tx: &Read<'_>| plan.ids(tx).map(|(ids, total)| (ids, Pagination::of(window, total)));
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
@@ -111,8 +111,8 @@ pub(crate) async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<Ca
 pub(crate) async fn create<E: Lifecycle + JsonSchema>(
     call: Call,
     Create(draft): Create<E>,
-    preview: Preview,
-) -> Result<Outcome<CreatedLocation>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<CreatedLocation>> {
     preview.change(&call, move |change| change.create(draft).map(|record| CreatedLocation::new(&record.id))).await
 }
 
@@ -122,8 +122,8 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
     id: Id<E>,
     known: IfMatch,
     body: Replace<E>,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED, E::KEPT)).map(Some);
     let replace = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
@@ -139,8 +139,8 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
     id: Id<E>,
     known: IfMatch,
     patch: Patch<E>,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let patched = move |stored: &_| {
         let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, patch.fixed);
         merged.map(body::read_whole).transpose()
@@ -154,7 +154,12 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
 }
 
 /// DELETE /{kind}/{id}
-pub(crate) async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview: Preview) -> Result<Outcome<NoData>> {
+pub(crate) async fn delete<E: Lifecycle>(
+    call: Call,
+    id: Id<E>,
+    known: IfMatch,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let delete = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;

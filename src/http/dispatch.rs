@@ -39,7 +39,7 @@ use super::{
     openapi::{self, operation::JSON},
     page, preview, redaction,
     request_checks::{check_accept, check_content_type, check_permission, required_caller},
-    route::{Found, Interface},
+    route::{Interface, RouteMatch},
     row::Row,
     state::AppState,
     token_scope, unknown_members,
@@ -115,9 +115,9 @@ impl Dispatcher {
     pub(super) fn find(&self, method: &str, path: &str) -> Result<(&Row, Vec<String>)> {
         let (interface, below) = self.locate(path).ok_or(Error::Refused(Refusal::UnknownPath))?;
         match interface.find(method, &below) {
-            Found::Row(row, segments) => Ok((row, segments)),
-            Found::OtherMethod => Err(Error::Refused(Refusal::MethodNotAllowed)),
-            Found::Nothing => Err(Error::Refused(Refusal::UnknownPath)),
+            RouteMatch::Row(row, segments) => Ok((row, segments)),
+            RouteMatch::OtherMethod => Err(Error::Refused(Refusal::MethodNotAllowed)),
+            RouteMatch::Nothing => Err(Error::Refused(Refusal::UnknownPath)),
         }
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{Entity, Id, Links, Lookup, Record, Tags},
+    entity::{Entity, HalLinks, Id, Lookup, Record, Tags},
     error::Result,
     query::Window,
 };
@@ -83,7 +83,7 @@ pub(crate) struct Empty {}
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Location {
     #[serde(rename = "_links")]
-    pub links: Links,
+    pub links: HalLinks,
     pub id: String,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Location {
 #[schemars(rename = "{V}")]
 pub struct Detail<V> {
     #[serde(rename = "_links")]
-    pub links: Links,
+    pub links: HalLinks,
     pub id: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -106,7 +106,7 @@ impl<V> Detail<V> {
     /// A record with one of its views.
     pub fn new<E: Entity>(record: &Record<E>, view: V) -> Self {
         Self {
-            links: Links::of(record),
+            links: HalLinks::of(record),
             id: record.id.to_string(),
             created_at: record.created_at,
             updated_at: record.updated_at,
@@ -127,6 +127,6 @@ pub(crate) fn detail<E: Entity>(record: &Record<E>, lookup: &dyn Lookup) -> Resu
 impl Location {
     /// The location of a record of kind `E`.
     pub(crate) fn of<E: Entity>(id: &Id<E>) -> Self {
-        Self { links: Links::default().with("self", format_args!("{}/{id}", E::KIND.path)), id: id.to_string() }
+        Self { links: HalLinks::default().with("self", format_args!("{}/{id}", E::KIND.path)), id: id.to_string() }
     }
 }

@@ -29,12 +29,12 @@ pub(crate) struct ApiError {
     pub cause: Option<Cause>,
     /// Every broken rule, if there are several; `cause` has the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub violations: Vec<Violation>,
+    pub violations: Vec<RuleViolation>,
 }
 
 /// A broken rule.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Violation {
+pub(crate) struct RuleViolation {
     /// The member of the request, if the rule is about a single one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -116,16 +116,16 @@ fn member_message(field: &str, reason: &str) -> String {
 }
 
 /// One entry of the list of broken rules.
-fn violation(error: &Error) -> Violation {
+fn violation(error: &Error) -> RuleViolation {
     let of = |field: &str, reason: String, value: &str| {
         let value = Some(value).filter(|value| !value.is_empty()).map(str::to_owned);
-        Violation { field: Some(field.into()), reason: shortened(&reason), value }
+        RuleViolation { field: Some(field.into()), reason: shortened(&reason), value }
     };
     match error {
         Error::Invalid { field, reason, value } => of(field, reason.clone(), value),
         Error::Duplicate { field, value } => of(field, error.to_string(), value),
         Error::NotFound { field: Some(field), id, .. } => of(field, error.to_string(), id),
-        other => Violation { field: None, reason: shortened(&other.to_string()), value: None },
+        other => RuleViolation { field: None, reason: shortened(&other.to_string()), value: None },
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn whole(body: &[u8]) -> Option<Bytes> {
     if !(SMALLEST..=MAX_LENGTH).contains(&body.len()) {
         return None;
     }
-    let mut pieces = Pieces::default();
+    let mut pieces = GzipPieces::default();
     let mut packed = pieces.pack(body).ok()?;
     packed.extend_from_slice(&pieces.end());
     (packed.len() < body.len()).then(|| packed.into())
@@ -56,14 +56,14 @@ pub(crate) fn whole(body: &[u8]) -> Option<Bytes> {
 
 /// The state of a body that is compressed in pieces.
 #[derive(Default)]
-pub(crate) struct Pieces {
+pub(crate) struct GzipPieces {
     sum: crc32fast::Hasher,
     has_begun: bool,
     /// Modulo 2^32.
     length: u32,
 }
 
-impl Pieces {
+impl GzipPieces {
     /// Compresses the next piece.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Pieces {
 
 /// Compresses the pieces of a body one after the other.
 pub(crate) fn stream(pieces: impl Stream<Item = Result<Vec<u8>>> + Unpin) -> impl Stream<Item = Result<Bytes>> {
-    stream::unfold((pieces, Some(Pieces::default())), async |(mut pieces, packer)| {
+    stream::unfold((pieces, Some(GzipPieces::default())), async |(mut pieces, packer)| {
         let mut packer = packer?;
         match pieces.next().await {
             Some(Ok(piece)) => {
@@ -164,7 +164,7 @@ mod tests {
     fn pieces_form_one_gzip_stream() {
         let noise: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for pieces in [vec![], vec![&b""[..]], vec![b"one", b"", b"two"], vec![&noise, b"a", &noise[..70_000]]] {
-            let mut packer = Pieces::default();
+            let mut packer = GzipPieces::default();
             let mut packed: Vec<u8> = pieces.iter().flat_map(|piece| packer.pack(piece).unwrap()).collect();
             packed.extend(packer.end());
             assert_eq!(unpacked(&packed), pieces.concat());

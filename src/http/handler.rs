@@ -12,7 +12,7 @@ use super::{
 use crate::error::Result;
 
 /// A pending answer. Not `Send`: a request stays on the thread that read it.
-pub(crate) type Pending = Pin<Box<dyn Future<Output = Result<Reply>>>>;
+pub(crate) type PendingAnswer = Pin<Box<dyn Future<Output = Result<Reply>>>>;
 
 /// A function of a route table. `Args` only lets functions with different numbers of arguments implement the trait.
 pub(crate) trait Handler<Args>: Clone + Send + Sync + 'static {
@@ -27,7 +27,7 @@ pub(crate) trait Handler<Args>: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// The request does not match the arguments.
-    fn start(&self, call: Call, incoming: &mut Incoming<'_>) -> Result<Pending>;
+    fn start(&self, call: Call, incoming: &mut Incoming<'_>) -> Result<PendingAnswer>;
 }
 
 macro_rules! action {
@@ -45,7 +45,7 @@ macro_rules! action {
                 Ok(())
             }
             #[allow(non_snake_case, unused_variables)]
-            fn start(&self, call: Call, incoming: &mut Incoming<'_>) -> Result<Pending> {
+            fn start(&self, call: Call, incoming: &mut Incoming<'_>) -> Result<PendingAnswer> {
                 $(let $argument = $argument::take(incoming)?;)*
                 let function = self.clone();
                 Ok(Box::pin(async move { function(call, $($argument),*).await?.reply() }))

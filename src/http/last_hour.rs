@@ -30,7 +30,7 @@ const STEPS: usize = 360;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "HourStep")]
-pub struct Step {
+pub struct TrafficSample {
     /// The end of the step.
     pub at: Timestamp,
     /// Data bytes per second from clients to hosts through the built-in router.
@@ -65,7 +65,7 @@ pub struct LastHour {
     router: Router,
     control: Control,
     metrics: Metrics,
-    steps: Mutex<(VecDeque<Step>, Totals)>,
+    steps: Mutex<(VecDeque<TrafficSample>, Totals)>,
 }
 
 impl LastHour {
@@ -96,7 +96,7 @@ impl LastHour {
         let mut held = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let (steps, before) = &mut *held;
         let seconds = steps.back().map_or(STEP, |last| at.since(last.at)).as_secs().max(1);
-        let step = Step {
+        let step = TrafficSample {
             at,
             client_bytes_per_second: now.client_bytes.saturating_sub(before.client_bytes) / seconds,
             host_bytes_per_second: now.host_bytes.saturating_sub(before.host_bytes) / seconds,
@@ -115,7 +115,7 @@ impl LastHour {
     }
 
     /// The steps, the oldest first.
-    pub fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<TrafficSample> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).0.iter().copied().collect()
     }
 }

@@ -32,7 +32,7 @@ const BODY_STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Limits of requests and of what they create.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct RequestLimits {
     /// Concurrently processed requests; as many again may wait for their bodies.
     pub requests: usize,
     /// Bytes of a request's head.
@@ -49,7 +49,7 @@ pub struct Limits {
     pub origins: Vec<String>,
 }
 
-impl Limits {
+impl RequestLimits {
     /// The maximum bytes of a body of an operation with this permission.
     pub(crate) fn body_of(&self, permission: Permission) -> usize {
         if permission == Permission::Open { self.open_body.min(self.body) } else { self.body }
@@ -69,7 +69,7 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// With these limits.
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &RequestLimits) -> Self {
         let arrivals = Arrivals { limit: limits.requests, waiting: Mutex::default() };
         Self { permits: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals, stopping: OnceLock::new() }
     }

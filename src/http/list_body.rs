@@ -24,7 +24,7 @@ use super::{
 use crate::{
     entity::{Entity, FilterNames, Id, Record, TypedLookup, filterable},
     error::{Error, Result},
-    store::{Ids, Plan, Read, Scope},
+    store::{Ids, ListPlan, Read, Scope},
 };
 
 /// If the store is busy when the next part is due: the pause between attempts, and their number.
@@ -184,7 +184,7 @@ pub(crate) async fn joined<T>(
 /// The filter or the sort is invalid, or a record cannot be read.
 pub(crate) fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, names: &FilterNames<E>, scope: Scope) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(names)?;
-    let (ids, total) = Plan::<E>::of(query, window, scope).ids(tx)?;
+    let (ids, total) = ListPlan::<E>::of(query, window, scope).ids(tx)?;
     Ok((ids, Pagination::of(window, total)))
 }
 

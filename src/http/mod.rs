@@ -48,7 +48,7 @@ mod state;
 mod token_scope;
 mod unknown_members;
 
-pub(crate) use cache::{json_cache::JsonCache, network_tokens::NetworkTokens, routers::Routers};
+pub(crate) use cache::{json_cache::JsonCache, network_tokens::NetworkTokens, routers::RouterCache};
 pub(crate) use connection::acceptor::{RestListener, connection_handlers};
 pub(crate) use connection::guard::ConnectionLimits;
 pub(crate) use connection::memory_ledger::MemoryBounds;
@@ -57,13 +57,13 @@ pub(crate) use dispatch::Dispatcher;
 pub use header::Header;
 pub(crate) use history_watchers::Watchers;
 pub(crate) use last_hour::LastHour;
-pub(crate) use limits::Limits;
+pub(crate) use limits::RequestLimits;
 pub(crate) use local::answer_locally;
 pub use local::{LocalPart, LocalRequest};
 pub(crate) use metrics_listener::MetricsFormat;
 pub(crate) use openapi::descriptions::Descriptions;
 pub use permission::Permission;
-pub use route::{Found, Interface};
+pub use route::{Interface, RouteMatch};
 pub use row::Row;
 pub(crate) use state::AppState;
 

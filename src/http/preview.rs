@@ -26,9 +26,9 @@ pub(crate) const MAX_LISTED: usize = 20;
 
 /// The parameter `preview`: whether the request asks for a preview only.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Preview(bool);
+pub(crate) struct PreviewParameter(bool);
 
-impl Extractor for Preview {
+impl Extractor for PreviewParameter {
     fn describe(operation: &mut Operation) -> Result<()> {
         let description = "`true`: change nothing, and answer who would gain or lose access.";
         let schema = serde_json::json!({ "type": "boolean", "description": description });
@@ -73,7 +73,7 @@ fn asked(query: &str) -> Option<String> {
     values.reduce(|one, other| if one == "false" { other } else { one })
 }
 
-impl Preview {
+impl PreviewParameter {
     /// Whether the request asks for a preview only.
     pub(crate) fn is_asked(self) -> bool {
         self.0
@@ -87,33 +87,33 @@ impl Preview {
         self,
         call: &Call,
         job: impl FnOnce(&Change<'_, '_>) -> Result<A> + Send + 'static,
-    ) -> Result<Outcome<A>> {
+    ) -> Result<ChangeOutcome<A>> {
         if !self.0 {
-            return call.changes.run(job).await.map(Outcome::NoData);
+            return call.changes.run(job).await.map(ChangeOutcome::NoData);
         }
         let access = call.access.clone();
         let look = move |tx: &Read<'_>, events: Vec<Event>| {
             let difference = access.preview(&events, MAX_LISTED, |left| tx.before(left))?;
             difference.named(|subject, id| named(tx, &events, subject, id))
         };
-        call.changes.dry_run(job, look).await.map(|seen| Outcome::Previewed(Box::new(seen)))
+        call.changes.dry_run(job, look).await.map(|seen| ChangeOutcome::Previewed(Box::new(seen)))
     }
 }
 
 /// The result of a change or of its preview.
-pub(crate) enum Outcome<A> {
+pub(crate) enum ChangeOutcome<A> {
     NoData(A),
     Previewed(Box<Difference<EntityRef>>),
 }
 
-impl<A> Outcome<A> {
+impl<A> ChangeOutcome<A> {
     /// Whether the change was made, and not only previewed.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self, Self::NoData(_))
     }
 }
 
-impl<A: Answer> Answer for Outcome<A> {
+impl<A: Answer> Answer for ChangeOutcome<A> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         A::describe(operation, schemas);
         operation.preview = Some(schemas.answer::<Envelope<Difference<EntityRef>>>());

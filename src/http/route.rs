@@ -253,7 +253,7 @@ pub struct Interface {
 }
 
 /// The result of a route lookup.
-pub enum Found<'i> {
+pub enum RouteMatch<'i> {
     Row(&'i Row, Vec<String>),
     OtherMethod,
     Nothing,
@@ -261,15 +261,15 @@ pub enum Found<'i> {
 
 impl Interface {
     /// The row for a method and a path below the base.
-    pub fn find(&self, method: &str, path: &str) -> Found<'_> {
-        let Ok(matched) = self.tree.at(path) else { return Found::Nothing };
-        let Some(rows) = self.paths.get(*matched.value) else { return Found::Nothing };
+    pub fn find(&self, method: &str, path: &str) -> RouteMatch<'_> {
+        let Ok(matched) = self.tree.at(path) else { return RouteMatch::Nothing };
+        let Some(rows) = self.paths.get(*matched.value) else { return RouteMatch::Nothing };
         match rows.iter().find(|row| row.method == method) {
             Some(row) => {
                 let decoded = |value: &str| percent_decode_str(value).decode_utf8_lossy().into_owned();
-                Found::Row(row, matched.params.iter().map(|(_, value)| decoded(value)).collect())
+                RouteMatch::Row(row, matched.params.iter().map(|(_, value)| decoded(value)).collect())
             }
-            None => Found::OtherMethod,
+            None => RouteMatch::OtherMethod,
         }
     }
 

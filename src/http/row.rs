@@ -1,10 +1,10 @@
 //! A row of a route table.
 
-use super::{body::Incoming, call::Call, handler::Pending, openapi::operation::Operation, permission::Permission};
+use super::{body::Incoming, call::Call, handler::PendingAnswer, openapi::operation::Operation, permission::Permission};
 use crate::error::Result;
 
 /// Takes the arguments of a request and starts the row's function.
-pub(crate) type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<Pending> + Send + Sync>;
+pub(crate) type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<PendingAnswer> + Send + Sync>;
 
 /// A row of a route table.
 pub struct Row {

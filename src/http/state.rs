@@ -7,10 +7,10 @@ use tokio::sync::Semaphore;
 
 use super::{
     cache::network_tokens::NetworkTokens,
-    cache::{json_cache::JsonCache, routers::Routers},
+    cache::{json_cache::JsonCache, routers::RouterCache},
     history_watchers::Watchers,
     last_hour::LastHour,
-    limits::Limits,
+    limits::RequestLimits,
     openapi::descriptions::Descriptions,
 };
 use crate::{
@@ -71,11 +71,11 @@ pub struct AppState {
     /// When this process started.
     pub started: Timestamp,
     /// May be replaced while requests are answered.
-    pub limits: ArcSwap<Limits>,
+    pub limits: ArcSwap<RequestLimits>,
     /// Cached JSON of records, for lists and details.
     pub texts: JsonCache,
     /// Cached edge routers, for sessions.
-    pub routers: Routers,
+    pub routers: RouterCache,
     /// The cached network token, which any client may request.
     pub(crate) network_tokens: NetworkTokens,
 }

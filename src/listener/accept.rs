@@ -8,7 +8,7 @@ use tokio::{io::AsyncReadExt, net::TcpStream, sync::oneshot, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
-    accepted::{Accepted, RouterSide, Stream, Unauthenticated},
+    accepted::{AcceptedConnection, RouterSide, Stream, Unauthenticated},
     client_hello::{self, Offers},
     handshake_slots::{ClientPrefix, HandshakeSlot, HandshakeSlots},
     plaintext,
@@ -82,7 +82,7 @@ pub(crate) struct Acceptor {
 
 impl Acceptor {
     /// Accepts a connection. Returns a connection for REST; one for the router has ended when this returns `None`.
-    pub(crate) async fn enter(&self, socket: TcpStream) -> Option<Accepted> {
+    pub(crate) async fn enter(&self, socket: TcpStream) -> Option<AcceptedConnection> {
         let here = self.stopping.connection();
         let mut ends = here.clone();
         let accepted = tokio::select! {
@@ -90,7 +90,7 @@ impl Acceptor {
             () = ends.ends() => return None,
         };
         match accepted {
-            Ok(stream) => stream.map(|stream| Accepted { stream, here }),
+            Ok(stream) => stream.map(|stream| AcceptedConnection { stream, here }),
             Err(error) => {
                 tracing::debug!(%error, "a connection was not accepted");
                 None

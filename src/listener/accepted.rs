@@ -11,7 +11,7 @@ use super::{handshake_slots::HandshakeSlot, rewind::Rewind, shutdown::Connection
 pub(crate) type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
 
 /// A connection for REST.
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedConnection {
     pub stream: Stream,
     /// Counts the connection as open until it is dropped.
     pub here: ConnectionGuard,

@@ -33,7 +33,7 @@ use actix_service::{
 use tokio::net::TcpStream;
 
 use accept::{Acceptor, Port, Protocols};
-pub(crate) use accepted::{Accepted, RouterSide, Stream, Unauthenticated};
+pub(crate) use accepted::{AcceptedConnection, RouterSide, Stream, Unauthenticated};
 use file_limit::room_for;
 pub(crate) use handshake_slots::ClientPrefix;
 use handshake_slots::HandshakeSlots;
@@ -68,12 +68,12 @@ pub(crate) struct Sides {
 }
 
 /// A running listener.
-pub(crate) struct Running {
+pub(crate) struct RunningListener {
     handle: ServerHandle,
     stopping: Shutdown,
 }
 
-impl Running {
+impl RunningListener {
     /// Stops it: idle connections close at once, others when their requests are answered. A client that accepts no bytes is dropped after a
     /// second.
     pub(crate) async fn stop(&self) {
@@ -91,10 +91,10 @@ impl Running {
 ///
 /// # Errors
 /// A socket cannot be used.
-pub(crate) fn serve<F, S>(listener: Listener, stopping: Shutdown, rest: F, sides: Sides) -> io::Result<(Server, Running)>
+pub(crate) fn serve<F, S>(listener: Listener, stopping: Shutdown, rest: F, sides: Sides) -> io::Result<(Server, RunningListener)>
 where
     F: Fn() -> S + Clone + Send + 'static,
-    S: ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> + 'static,
+    S: ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()> + 'static,
 {
     let workers = if listener.workers > 0 { listener.workers } else { available_parallelism().map_or(1, NonZero::get) };
     let connections = room_for(listener.connections).div_ceil(workers);
@@ -116,7 +116,7 @@ where
         builder = builder.listen(format!("listener {}", number + 1), socket, Handlers { entrance, rest: rest.clone() })?;
     }
     let server = builder.run();
-    let running = Running { handle: server.handle(), stopping };
+    let running = RunningListener { handle: server.handle(), stopping };
     Ok((server, running))
 }
 
@@ -130,7 +130,7 @@ struct Handlers<F> {
 impl<F, S> ServerServiceFactory<TcpStream> for Handlers<F>
 where
     F: Fn() -> S + Clone + Send + 'static,
-    S: ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> + 'static,
+    S: ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()> + 'static,
 {
     type Factory = BoxServiceFactory<(), TcpStream, (), (), ()>;
 

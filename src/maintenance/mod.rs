@@ -22,7 +22,7 @@ pub(crate) use background::Background;
 pub(crate) use schedule::{OverdueSnapshot, newest};
 pub use schedule::{Schedule, overdue};
 pub use scrub::Scrub;
-pub(crate) use trials::{Method, SnapshotFile, Trial, TrialState, Trials, Tried};
+pub(crate) use trials::{SnapshotFile, SnapshotTest, Trial, TrialState, Trials, Tried};
 pub(crate) use upgrade::{record_release, upgrade};
 
 use std::{

@@ -27,7 +27,7 @@ const NICE: i32 = 10;
 
 /// How a snapshot is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Method {
+pub(crate) enum SnapshotTest {
     /// Reads the snapshot and checks that it is complete and sound.
     Proof,
     /// Restores a copy and starts a controller on it.
@@ -57,7 +57,7 @@ pub(crate) struct SnapshotFile {
 /// What a trial does: its method, and the name of the snapshot.
 #[derive(Debug, Clone)]
 pub(crate) struct Tried {
-    pub method: Method,
+    pub method: SnapshotTest,
     pub snapshot: String,
 }
 
@@ -101,7 +101,7 @@ impl Trials {
     ///
     /// # Errors
     /// There is no such snapshot; [`crate::error::Refusal::RateLimited`] while another trial is in progress.
-    pub(crate) fn begin(&self, method: Method, name: &str) -> Result<()> {
+    pub(crate) fn begin(&self, method: SnapshotTest, name: &str) -> Result<()> {
         let unknown =
             || Error::invalid("snapshot", "is not one of the controller's snapshots; GET /overkeep/v1/snapshots lists them", name);
         let snapshot = self.known()?.into_iter().find(|known| known.name == name).ok_or_else(unknown)?;
@@ -128,8 +128,8 @@ impl Trials {
         self.runs.stop();
     }
 
-    fn tried(&self, method: Method, snapshot: &SnapshotFile, progress: &Arc<Progress>) -> Result<Trial, String> {
-        if method == Method::Drill {
+    fn tried(&self, method: SnapshotTest, snapshot: &SnapshotFile, progress: &Arc<Progress>) -> Result<Trial, String> {
+        if method == SnapshotTest::Drill {
             let parent = snapshot.path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
             return (self.drill)(&self.config, &snapshot.path, parent, progress);
         }

@@ -1,6 +1,6 @@
 //! Requests that the controller sends to other servers: key sets and token endpoints of issuers, and its own advertised addresses.
 //!
-//! Here: one HTTP client with bounds on time and bytes. Not here: which addresses may be asked (`entity/endpoint.rs`). Start at [`Client`].
+//! Here: one HTTP client with bounds on time and bytes. Not here: which addresses may be asked (`entity/endpoint.rs`). Start at [`HttpClient`].
 //! Invariants: no redirect is followed, no proxy is used, and an answer is read up to the caller's bound only.
 
 mod tls;
@@ -23,15 +23,15 @@ const AGENT: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
 
 /// An HTTP client. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Client(Agent);
+pub(crate) struct HttpClient(Agent);
 
 /// An answer with any status.
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-impl Client {
+impl HttpClient {
     /// Trusts the authorities of the system. A request including its answer may take at most `most`.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Client {
     /// Trusts these authorities only.
     ///
     /// # Errors
-    /// As [`Client::of_system`].
+    /// As [`HttpClient::of_system`].
     pub(crate) fn trusting(authorities: &[CertificateDer<'_>], most: Duration) -> Result<Self, String> {
         let tls = TlsConnector::new(authorities).map_err(|error| error.to_string())?;
         let config = Agent::config_builder().timeout_global(Some(most)).max_redirects(0).proxy(None);
@@ -55,22 +55,22 @@ impl Client {
     ///
     /// # Errors
     /// There is no answer, or the answer has more than `most` bytes.
-    pub(crate) fn get(&self, url: &str, most: u64) -> Result<Answer, String> {
+    pub(crate) fn get(&self, url: &str, most: u64) -> Result<HttpAnswer, String> {
         read(self.0.get(url).header("accept", "application/json").call(), most)
     }
 
     /// Posts a body. Blocks.
     ///
     /// # Errors
-    /// As [`Client::get`].
-    pub(crate) fn post(&self, url: &str, media: &str, body: &[u8], most: u64) -> Result<Answer, String> {
+    /// As [`HttpClient::get`].
+    pub(crate) fn post(&self, url: &str, media: &str, body: &[u8], most: u64) -> Result<HttpAnswer, String> {
         read(self.0.post(url).header("accept", "application/json").header("content-type", media).send(body), most)
     }
 }
 
-fn read(answer: Result<Response<Body>, ureq::Error>, most: u64) -> Result<Answer, String> {
+fn read(answer: Result<Response<Body>, ureq::Error>, most: u64) -> Result<HttpAnswer, String> {
     let answer = answer.map_err(|error| error.to_string())?;
     let (status, mut body) = (answer.status().as_u16(), Vec::new());
     answer.into_body().into_reader().take(most.saturating_add(1)).read_to_end(&mut body).map_err(|error| error.to_string())?;
-    if body.len() as u64 > most { Err(format!("the answer is longer than {most} bytes")) } else { Ok(Answer { status, body }) }
+    if body.len() as u64 > most { Err(format!("the answer is longer than {most} bytes")) } else { Ok(HttpAnswer { status, body }) }
 }

@@ -1,6 +1,6 @@
 //! Adoption of the authority of another controller: its signing certificate and key, and the authorities that its clients trust.
 
-use super::{Certificate, Credential, Error, KeyedCertificate, Material, PrivateKey, Result, chain::MAX_LENGTH};
+use super::{Certificate, CertificateAndKey, Error, KeyedCertificate, Material, PrivateKey, Result, chain::MAX_LENGTH};
 
 /// The maximum number of authorities in a root bundle.
 const MAX_BUNDLE: usize = 100;
@@ -76,7 +76,7 @@ impl Material {
     /// As [`Authority::open`](super::Authority::open) and [`Authority::issue_own`](super::Authority::issue_own).
     pub(crate) fn with_adopted(&self, adoption: &Adoption, now: i64) -> Result<Self> {
         let signing = adoption.signing.store();
-        let root = Credential { certificate: adoption.root.pem(), key: String::new().into() };
+        let root = CertificateAndKey { certificate: adoption.root.pem(), key: String::new().into() };
         let is_new = |pem: &&String| **pem != signing.certificate && **pem != root.certificate;
         let retired = std::iter::once(&self.intermediate.certificate).chain(&self.retired);
         let given: Vec<String> = adoption.others.iter().map(Certificate::pem).collect();

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 /// Verifiers by key id.
 #[derive(Debug, Default)]
-pub struct KeySet(BTreeMap<String, Verifier>);
+pub struct Verifiers(BTreeMap<String, Verifier>);
 
-impl KeySet {
+impl Verifiers {
     /// Reads at most `limit` keys of a key set. Keys that are not for signatures, have no id or are of an unsupported
     /// kind are skipped.
     ///

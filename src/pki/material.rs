@@ -10,14 +10,14 @@ const MAX_SHOWN: usize = 50;
 
 /// A certificate and its private key as stored: one PEM block each. The key is secret.
 #[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
-pub struct Credential {
+pub struct CertificateAndKey {
     /// One `CERTIFICATE` block.
     pub certificate: String,
     /// One `PRIVATE KEY` block, PKCS#8 without a password. Wiped from memory when it is dropped.
     pub key: Zeroizing<String>,
 }
 
-impl fmt::Debug for Credential {
+impl fmt::Debug for CertificateAndKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credential(..)")
     }
@@ -27,9 +27,9 @@ impl fmt::Debug for Credential {
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Material {
     /// Signs only intermediates; P-384, 30 years. That of an adopted authority (`adoption.rs`) has an empty key.
-    pub root: Credential,
+    pub root: CertificateAndKey,
     /// Signs leaves only; P-256, 10 years. Its signer may be the root or an adopted authority below the root.
-    pub intermediate: Credential,
+    pub intermediate: CertificateAndKey,
     /// The certificates of retired intermediates, newest first, one PEM block each. Their keys are deleted. What they
     /// issued is valid until they expire; they are kept longer, because the clock may be wrong.
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct Material {
     pub shown: Vec<String>,
     /// The leaf of the listeners, whose key also signs enrollment tokens; RSA with 2048 bits, because clients in use
     /// verify only RS256; one year.
-    pub server: Credential,
+    pub server: CertificateAndKey,
 }
 
 impl Material {
@@ -80,13 +80,13 @@ impl KeyedCertificate {
     ///
     /// # Errors
     /// [`Error::KeyMismatch`], and the errors of [`Certificate::only`] and [`PrivateKey::from_pem`].
-    pub fn open(stored: &Credential) -> Result<Self> {
+    pub fn open(stored: &CertificateAndKey) -> Result<Self> {
         Self::new(Certificate::only(&stored.certificate)?, PrivateKey::from_pem(&stored.key)?)
     }
 
     /// The form to be stored. Contains the secret.
-    pub fn store(&self) -> Credential {
-        Credential { certificate: self.certificate.pem(), key: self.key.to_pem() }
+    pub fn store(&self) -> CertificateAndKey {
+        CertificateAndKey { certificate: self.certificate.pem(), key: self.key.to_pem() }
     }
 
     /// The certificate.

@@ -2,7 +2,7 @@
 
 use super::validity::{date, serial};
 use super::{
-    AlternativeNames, Authority, Certificate, Credential, Error, KeyKind, KeyedCertificate, Material, PrivateKey, Result, Validity,
+    AlternativeNames, Authority, Certificate, CertificateAndKey, Error, KeyKind, KeyedCertificate, Material, PrivateKey, Result, Validity,
 };
 use data_encoding::HEXLOWER;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, Issuer, KeyUsagePurpose};
@@ -20,9 +20,9 @@ impl Material {
     pub fn generate(hosts: &AlternativeNames, now: i64) -> Result<Self> {
         let root = params("Root", BasicConstraints::Unconstrained, Validity::years(ROOT_YEARS, now))?;
         let root = CertifiedIssuer::self_signed(root, PrivateKey::generate(KeyKind::P384)?)?;
-        let root = Credential { certificate: root.pem(), key: root.key().to_pem() };
+        let root = CertificateAndKey { certificate: root.pem(), key: root.key().to_pem() };
         let intermediate = intermediate(&root, now)?;
-        let server = Credential { certificate: String::new(), key: PrivateKey::generate(KeyKind::Rsa)?.to_pem() };
+        let server = CertificateAndKey { certificate: String::new(), key: PrivateKey::generate(KeyKind::Rsa)?.to_pem() };
         let made = Self { root, intermediate, retired: Vec::new(), adopted: Vec::new(), shown: Vec::new(), server };
         made.with_leaf(hosts, Validity::years(SERVER_YEARS, now))
     }
@@ -60,7 +60,7 @@ impl Material {
     /// As [`Authority::open`] and [`Authority::issue_own`].
     pub(crate) fn with_server_key(&self, now: i64) -> Result<Self> {
         let key = PrivateKey::generate(KeyKind::Rsa)?.to_pem();
-        Self { server: Credential { key, ..self.server.clone() }, ..self.clone() }.with_new_leaf(now)
+        Self { server: CertificateAndKey { key, ..self.server.clone() }, ..self.clone() }.with_new_leaf(now)
     }
 
     /// The material with a new leaf for the server's key, under the same names.
@@ -91,14 +91,14 @@ fn is_due(certificate: &Certificate, next: Validity, now: i64) -> bool {
 }
 
 /// A new intermediate under a root.
-fn intermediate(root: &Credential, now: i64) -> Result<Credential> {
+fn intermediate(root: &CertificateAndKey, now: i64) -> Result<CertificateAndKey> {
     let root = KeyedCertificate::open(root)?;
     let validity = Validity::years(INTERMEDIATE_YEARS, now).within(&root.certificate);
     let mut params = params("Intermediate", BasicConstraints::Constrained(0), validity)?;
     params.use_authority_key_identifier_extension = true;
     let issuer = Issuer::from_ca_cert_der(root.certificate.der(), root.key)?;
     let made = CertifiedIssuer::signed_by(params, PrivateKey::generate(KeyKind::P256)?, &issuer)?;
-    Ok(Credential { certificate: made.pem(), key: made.key().to_pem() })
+    Ok(CertificateAndKey { certificate: made.pem(), key: made.key().to_pem() })
 }
 
 /// The parameters of an authority. A random suffix makes its name unique among all controllers, because trusted

@@ -25,7 +25,7 @@ const SIGNATURES: u32 = 16;
 
 /// The use that the certificate is presented for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum CertificatePurpose {
     /// Any use: extended key usage is not checked.
     Any,
     /// A TLS client: no extended key usage, `clientAuth` or `anyExtendedKeyUsage`.
@@ -51,7 +51,7 @@ pub struct Verification<'a, A> {
     pub intermediates: &'a [Certificate],
     /// Unix seconds.
     pub now: i64,
-    pub purpose: Purpose,
+    pub purpose: CertificatePurpose,
     pub leaf_dates: LeafDates,
 }
 
@@ -141,7 +141,7 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
     }
 
     fn suits(&self, certificate: &Certificate) -> bool {
-        self.purpose == Purpose::Any || certificate.is_for_clients()
+        self.purpose == CertificatePurpose::Any || certificate.is_for_clients()
     }
 }
 
@@ -155,7 +155,7 @@ fn take_verification(budget: &Cell<u32>, certificate: &Certificate, by: &Certifi
     left > 0
 }
 
-impl ExtendedKeyUsageValidator for Purpose {
+impl ExtendedKeyUsageValidator for CertificatePurpose {
     fn validate(&self, present: KeyPurposeIdIter<'_, '_>) -> std::result::Result<(), webpki::Error> {
         if *self == Self::Any {
             return Ok(());

@@ -48,7 +48,7 @@ pub fn evaluate(demand: &PostureRequirement, check: &str, evidence: &Evidence) -
             }
         }
         PostureRequirement::Mfa { timeout_seconds, .. } => {
-            let state = Code::of(demand, evidence);
+            let state = CodeState::of(demand, evidence);
             let remaining = remaining(demand, evidence);
             return Verdict { passes: state.passes(), timeout: *timeout_seconds, remaining };
         }
@@ -90,7 +90,7 @@ fn same_digits(wanted: &str, digits: &str) -> bool {
 
 /// How the last one-time code satisfies a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Code {
+pub struct CodeState {
     pub passed: bool,
     /// Too old, or never given.
     pub(crate) timed_out: bool,
@@ -102,7 +102,7 @@ pub struct Code {
     pub(crate) since_unlock: bool,
 }
 
-impl Code {
+impl CodeState {
     /// Evaluates a demand; other demands than MFA count as MFA without conditions.
     pub fn of(demand: &PostureRequirement, Evidence { mfa_state, now, .. }: &Evidence) -> Self {
         let (timeout, on_wake, on_unlock) = conditions(demand);

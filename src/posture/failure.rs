@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     EvaluatedCheck, Evidence,
-    evaluation::{Code, FOREVER, left},
+    evaluation::{CodeState, FOREVER, left},
     evidence::{Process, SessionMfaState},
 };
 use crate::{
@@ -199,7 +199,7 @@ struct CodeFound {
 }
 
 impl CodeFound {
-    fn of(Code { passed, timed_out, since_wake, since_unlock }: Code) -> Self {
+    fn of(CodeState { passed, timed_out, since_wake, since_unlock }: CodeState) -> Self {
         Self { passed_mfa: passed, passed_on_unlock: since_unlock, passed_on_wake: since_wake, timed_out }
     }
 }
@@ -245,7 +245,7 @@ impl FailureReason {
                 let expected_value =
                     CodeFound { passed_mfa: true, passed_on_unlock: prompt_on_unlock, passed_on_wake: prompt_on_wake, timed_out: false };
                 Self::Mfa {
-                    actual_value: CodeFound::of(Code::of(demand, evidence)),
+                    actual_value: CodeFound::of(CodeState::of(demand, evidence)),
                     expected_value,
                     criteria: Criteria::of(timeout_seconds, evidence),
                 }

@@ -31,7 +31,7 @@ pub(crate) use evidence::{Answered, Process};
 pub use evidence::{Evidence, IdentityPosture, SessionMfaState};
 pub(crate) use expiry::Expiry;
 pub(crate) use failure::{CheckFailure, FailedRequest, PolicyFailure};
-pub(crate) use permission::Permission;
+pub(crate) use permission::ServicePermission;
 pub(crate) use policies::{Decision, EvaluatedCheck, PostureEvaluator};
 pub use response::Response;
 pub(crate) use session_review::{end, lapsed};

@@ -13,7 +13,7 @@ use crate::{
 const MAX_POLICIES: usize = 16;
 
 /// Whether an identity may use a service, with the reason.
-pub enum Permission {
+pub enum ServicePermission {
     /// No policy grants the right.
     Missing,
     /// These policies grant it and their checks pass; of many only some are listed. Empty if the system has no posture checks.
@@ -27,18 +27,24 @@ impl Posture {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn permission(&self, identity: &Record<Identity>, api_session: &Id<ApiSession>, service: &str, right: Right) -> Result<Permission> {
+    pub fn permission(
+        &self,
+        identity: &Record<Identity>,
+        api_session: &Id<ApiSession>,
+        service: &str,
+        right: Right,
+    ) -> Result<ServicePermission> {
         let id = identity.id.as_str();
         let Some(grants) = self.access.ask(|engine| engine.grants(id, service, right, MAX_POLICIES)) else {
-            return Ok(Permission::Missing);
+            return Ok(ServicePermission::Missing);
         };
         if grants.is_empty() {
-            return Ok(Permission::Granted(Vec::new()));
+            return Ok(ServicePermission::Granted(Vec::new()));
         }
         let evidence = self.evidence(id, Some(api_session.as_str())).seen_by(&identity.state.sdk_info);
         Ok(match self.evaluate_policies(evidence.clone(), (id, service, right), &grants)? {
-            Decision::Passed(policies) => Permission::Granted(policies),
-            Decision::Failed(policies) => Permission::Blocked(policies, evidence),
+            Decision::Passed(policies) => ServicePermission::Granted(policies),
+            Decision::Failed(policies) => ServicePermission::Blocked(policies, evidence),
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     access::{Access, PolicyGrant, Right},
     clock::Timestamp,
     entity::{
-        Entity, Id, Links, Lookup, PolicyType, PostureCheck, PostureQueries, PostureQuery, PostureRequirement, Record, ServicePolicy,
+        Entity, HalLinks, Id, Lookup, PolicyType, PostureCheck, PostureQueries, PostureQuery, PostureRequirement, Record, ServicePolicy,
         TypedLookup, service::ProcessRef,
     },
     error::Result,
@@ -158,7 +158,7 @@ impl<'f> PostureEvaluator<'f> {
         let demand = &check.spec.demand;
         let path = |os_type, path: &String| ProcessRef { os_type, path: path.clone() };
         PostureQuery {
-            links: Links::of(check),
+            links: HalLinks::of(check),
             id: check.id.to_string(),
             created_at: check.created_at,
             updated_at: self.last_request_of_code(demand).map_or(check.updated_at, |at| at.max(check.updated_at)),

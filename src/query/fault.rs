@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why a `filter` or `sort` parameter is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct FilterFault {
     pub parameter: Parameter,
     pub message: String,
     /// The wrong name or piece of text; `None` at the end of the text.
@@ -22,12 +22,12 @@ pub enum Parameter {
     Sort,
 }
 
-impl Fault {
+impl FilterFault {
     /// A fault at a byte offset of `text`.
-    pub(super) fn at(text: &str, offset: usize, message: impl Into<String>) -> Fault {
+    pub(super) fn at(text: &str, offset: usize, message: impl Into<String>) -> FilterFault {
         let before = text.get(..offset).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Fault {
+        FilterFault {
             parameter: Parameter::Filter,
             message: message.into(),
             symbol: None,
@@ -36,15 +36,15 @@ impl Fault {
         }
     }
 
-    pub(super) fn of(self, symbol: &str) -> Fault {
-        Fault { symbol: Some(symbol.to_owned()).filter(|symbol| !symbol.is_empty()), ..self }
+    pub(super) fn of(self, symbol: &str) -> FilterFault {
+        FilterFault { symbol: Some(symbol.to_owned()).filter(|symbol| !symbol.is_empty()), ..self }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FilterFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at line {}, column {}", self.message, self.line, self.column)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for FilterFault {}

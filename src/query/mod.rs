@@ -7,7 +7,7 @@
 //! Start with [`Query::parse`], then `parser.rs` for the grammar, `typing.rs` for which types can be compared, `predicate.rs` and
 //! `check.rs` for evaluation.
 //!
-//! Invariant: parsing any text returns a query or a [`Fault`]. A parsed query can be evaluated and dropped on a small stack: names and
+//! Invariant: parsing any text returns a query or a [`FilterFault`]. A parsed query can be evaluated and dropped on a small stack: names and
 //! types are checked, and nesting is at most [`MAX_DEPTH`] levels.
 
 mod check;
@@ -21,7 +21,7 @@ mod typing;
 mod value;
 mod window;
 
-pub use fault::{Fault, Parameter};
+pub use fault::{FilterFault, Parameter};
 pub use filter_target::{FilterTarget, Symbol, Vocabulary};
 pub use page::{Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort};
 pub use parser::{MAX_DEPTH, MAX_LENGTH, parse_sort};

@@ -5,7 +5,7 @@
 use std::mem;
 
 use super::{
-    Fault, Limit, MAX_SORT, Parameter, Query, Sort, Symbol, Type, Value, Vocabulary,
+    FilterFault, Limit, MAX_SORT, Parameter, Query, Sort, Symbol, Type, Value, Vocabulary,
     check::{Check, Relation},
     predicate::{Join, Operand, Predicate, SetMembers, Step, Test},
     token::{Lexeme, Lexer, Token, Word},
@@ -29,9 +29,9 @@ pub(crate) struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    pub(crate) fn new(text: &'t str, words: &'t dyn Vocabulary) -> Result<Parser<'t>, Fault> {
+    pub(crate) fn new(text: &'t str, words: &'t dyn Vocabulary) -> Result<Parser<'t>, FilterFault> {
         if text.len() > MAX_LENGTH {
-            return Err(Fault::at(text, 0, format!("longer than {MAX_LENGTH} bytes")));
+            return Err(FilterFault::at(text, 0, format!("longer than {MAX_LENGTH} bytes")));
         }
         let mut lexer = Lexer::new(text);
         let ahead = lexer.next()?;
@@ -39,7 +39,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `[condition] [sort by fields] [skip n] [limit n]`, at least one of them.
-    pub(crate) fn query(&mut self) -> Result<Query, Fault> {
+    pub(crate) fn query(&mut self) -> Result<Query, FilterFault> {
         let conditional = !matches!(self.ahead.lexeme, Lexeme::Word(Word::Sort | Word::Skip | Word::Limit));
         let predicate = if conditional { self.predicate()? } else { Predicate::default() };
         let mut sort = Vec::new();
@@ -52,7 +52,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `name desc, createdAt`; only the first [`MAX_SORT`] are returned.
-    pub(crate) fn fields(&mut self) -> Result<Vec<Sort>, Fault> {
+    pub(crate) fn fields(&mut self) -> Result<Vec<Sort>, FilterFault> {
         let mut fields = vec![self.field()?];
         while self.skip(&Lexeme::Mark(','))? {
             fields.push(self.field()?);
@@ -61,7 +61,7 @@ impl<'t> Parser<'t> {
         Ok(fields)
     }
 
-    fn field(&mut self) -> Result<Sort, Fault> {
+    fn field(&mut self) -> Result<Sort, FilterFault> {
         let name = self.ahead.clone();
         let (symbol, kind) = self.named(|words, name| words.order(name))?;
         if matches!(kind, Type::Any | Type::Set) {
@@ -75,7 +75,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `[skip n] [limit n]`
-    pub(crate) fn page(&mut self) -> Result<(Option<i64>, Option<Limit>), Fault> {
+    pub(crate) fn page(&mut self) -> Result<(Option<i64>, Option<Limit>), FilterFault> {
         let skip = if self.clause(Word::Skip)? { Some(self.integer()?) } else { None };
         let limit = if !self.clause(Word::Limit)? {
             None
@@ -87,12 +87,12 @@ impl<'t> Parser<'t> {
         Ok((skip, limit))
     }
 
-    pub(crate) fn end(&self) -> Result<(), Fault> {
+    pub(crate) fn end(&self) -> Result<(), FilterFault> {
         if self.ahead.lexeme == Lexeme::End { Ok(()) } else { Err(self.unexpected("the end")) }
     }
 
     /// `{not} test {and|or {not} test}`
-    fn predicate(&mut self) -> Result<Predicate, Fault> {
+    fn predicate(&mut self) -> Result<Predicate, FilterFault> {
         let mut steps = Vec::new();
         loop {
             let mut negated = false;
@@ -116,7 +116,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn test(&mut self) -> Result<Test, Fault> {
+    fn test(&mut self) -> Result<Test, FilterFault> {
         match self.ahead.lexeme {
             Lexeme::Literal(Value::Bool(value)) => {
                 self.advance()?;
@@ -137,7 +137,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A symbol with a comparison, or a boolean alone, which means `= true`.
-    fn plain(&mut self) -> Result<Test, Fault> {
+    fn plain(&mut self) -> Result<Test, FilterFault> {
         let name = self.ahead.clone();
         let (symbol, kind) = self.symbol()?;
         if kind == Type::Set {
@@ -156,7 +156,7 @@ impl<'t> Parser<'t> {
         matches!(self.ahead.lexeme, Lexeme::Word(Word::Not | Word::In | Word::Between | Word::Contains | Word::IContains))
     }
 
-    fn comparison(&mut self, operand: Operand) -> Result<Test, Fault> {
+    fn comparison(&mut self, operand: Operand) -> Result<Test, FilterFault> {
         let (operator, negated) = self.operator()?;
         let first = self.ahead.clone();
         let literals = match operator {
@@ -175,7 +175,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The operator, and whether it is negated.
-    fn operator(&mut self) -> Result<(Operator, bool), Fault> {
+    fn operator(&mut self) -> Result<(Operator, bool), FilterFault> {
         let apart = self.ahead.blanks > 0;
         let negated = self.skip(&Lexeme::Word(Word::Not))?;
         let operator = match self.ahead.lexeme {
@@ -201,7 +201,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `[literal, literal]`
-    fn list(&mut self) -> Result<Vec<Value<'static>>, Fault> {
+    fn list(&mut self) -> Result<Vec<Value<'static>>, FilterFault> {
         self.mark('[')?;
         let mut literals = vec![self.literal()?];
         while self.skip(&Lexeme::Mark(','))? {
@@ -212,7 +212,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `literal and literal`
-    fn range(&mut self) -> Result<Vec<Value<'static>>, Fault> {
+    fn range(&mut self) -> Result<Vec<Value<'static>>, FilterFault> {
         let from = self.literal()?;
         self.blank()?;
         self.expect(Word::And, "'and'")?;
@@ -221,7 +221,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A function and its argument in parentheses; starts at the function's name.
-    fn function<T>(&mut self, argument: fn(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+    fn function<T>(&mut self, argument: fn(&mut Self) -> Result<T, FilterFault>) -> Result<T, FilterFault> {
         self.advance()?;
         if self.ahead.blanks > 0 {
             return Err(self.unexpected("'(' directly after the function name"));
@@ -232,14 +232,14 @@ impl<'t> Parser<'t> {
         Ok(argument)
     }
 
-    fn set(&mut self) -> Result<Symbol, Fault> {
+    fn set(&mut self) -> Result<Symbol, FilterFault> {
         let name = self.ahead.clone();
         let (symbol, kind) = self.symbol()?;
         if kind == Type::Set { Ok(symbol) } else { Err(self.fault(&name, format!("'{}' is not a set", name.source))) }
     }
 
     /// `set` or `from set where query`
-    fn members(&mut self) -> Result<SetMembers, Fault> {
+    fn members(&mut self) -> Result<SetMembers, FilterFault> {
         if !self.skip(&Lexeme::Word(Word::From))? {
             return Ok(SetMembers { set: self.set()?, matching: None });
         }
@@ -255,9 +255,9 @@ impl<'t> Parser<'t> {
         Ok(SetMembers { set, matching: Some(Box::new(query)) })
     }
 
-    fn nested<T>(&mut self, rule: fn(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+    fn nested<T>(&mut self, rule: fn(&mut Self) -> Result<T, FilterFault>) -> Result<T, FilterFault> {
         if self.depth == MAX_DEPTH {
-            return Err(Fault::at(self.text, self.ahead.start, format!("nested deeper than {MAX_DEPTH} levels")));
+            return Err(FilterFault::at(self.text, self.ahead.start, format!("nested deeper than {MAX_DEPTH} levels")));
         }
         self.depth += 1;
         let read = rule(self)?;
@@ -265,25 +265,25 @@ impl<'t> Parser<'t> {
         Ok(read)
     }
 
-    fn symbol(&mut self) -> Result<(Symbol, Type), Fault> {
+    fn symbol(&mut self) -> Result<(Symbol, Type), FilterFault> {
         self.named(|words, name| words.resolve(name))
     }
 
-    fn named(&mut self, look: fn(&dyn Vocabulary, &str) -> Option<(Symbol, Type)>) -> Result<(Symbol, Type), Fault> {
+    fn named(&mut self, look: fn(&dyn Vocabulary, &str) -> Option<(Symbol, Type)>) -> Result<(Symbol, Type), FilterFault> {
         let Lexeme::Name(name) = self.ahead.lexeme else { return Err(self.unexpected("a name")) };
         let resolved = look(self.words, name).ok_or_else(|| self.fault(&self.ahead, format!("unknown symbol '{name}'")))?;
         self.advance()?;
         Ok(resolved)
     }
 
-    fn literal(&mut self) -> Result<Value<'static>, Fault> {
+    fn literal(&mut self) -> Result<Value<'static>, FilterFault> {
         let Lexeme::Literal(literal) = &self.ahead.lexeme else { return Err(self.unexpected("a value")) };
         let literal = literal.clone();
         self.advance()?;
         Ok(literal)
     }
 
-    fn integer(&mut self) -> Result<i64, Fault> {
+    fn integer(&mut self) -> Result<i64, FilterFault> {
         self.blank()?;
         let Lexeme::Literal(Value::Integer(number)) = self.ahead.lexeme else { return Err(self.unexpected("a whole number")) };
         self.advance()?;
@@ -291,22 +291,22 @@ impl<'t> Parser<'t> {
     }
 
     /// Whether this clause of the query begins here. A blank must precede it, unless it begins the query.
-    fn clause(&mut self, word: Word) -> Result<bool, Fault> {
+    fn clause(&mut self, word: Word) -> Result<bool, FilterFault> {
         if self.ahead.lexeme == Lexeme::Word(word) && self.ahead.start > 0 {
             self.blank()?;
         }
         self.skip(&Lexeme::Word(word))
     }
 
-    fn expect(&mut self, word: Word, wanted: &str) -> Result<(), Fault> {
+    fn expect(&mut self, word: Word, wanted: &str) -> Result<(), FilterFault> {
         if self.skip(&Lexeme::Word(word))? { Ok(()) } else { Err(self.unexpected(wanted)) }
     }
 
-    fn mark(&mut self, mark: char) -> Result<(), Fault> {
+    fn mark(&mut self, mark: char) -> Result<(), FilterFault> {
         if self.skip(&Lexeme::Mark(mark))? { Ok(()) } else { Err(self.unexpected(&format!("'{mark}'"))) }
     }
 
-    fn skip(&mut self, lexeme: &Lexeme) -> Result<bool, Fault> {
+    fn skip(&mut self, lexeme: &Lexeme) -> Result<bool, FilterFault> {
         let found = self.ahead.lexeme == *lexeme;
         if found {
             self.advance()?;
@@ -314,28 +314,28 @@ impl<'t> Parser<'t> {
         Ok(found)
     }
 
-    fn blank(&self) -> Result<(), Fault> {
+    fn blank(&self) -> Result<(), FilterFault> {
         if self.ahead.blanks > 0 { Ok(()) } else { Err(self.unexpected("a blank")) }
     }
 
-    fn advance(&mut self) -> Result<(), Fault> {
+    fn advance(&mut self) -> Result<(), FilterFault> {
         self.ahead = self.lexer.next()?;
         Ok(())
     }
 
-    fn unexpected(&self, wanted: &str) -> Fault {
+    fn unexpected(&self, wanted: &str) -> FilterFault {
         let found = if self.ahead.lexeme == Lexeme::End { "the end".to_owned() } else { format!("'{}'", self.ahead.source) };
         self.fault(&self.ahead, format!("expected {wanted}, found {found}"))
     }
 
-    fn fault(&self, at: &Token, message: String) -> Fault {
-        Fault::at(self.text, at.start, message).of(at.source)
+    fn fault(&self, at: &Token, message: String) -> FilterFault {
+        FilterFault::at(self.text, at.start, message).of(at.source)
     }
 }
 
 impl Query {
     /// Parses the `filter` parameter; an empty one matches everything.
-    pub fn parse(text: &str, words: &dyn Vocabulary) -> Result<Query, Fault> {
+    pub fn parse(text: &str, words: &dyn Vocabulary) -> Result<Query, FilterFault> {
         if text.is_empty() {
             return Ok(Query::default());
         }
@@ -347,7 +347,7 @@ impl Query {
 }
 
 /// Parses the `sort` parameter: `name desc, createdAt`. Clients may append `skip` and `limit`; they are parsed and ignored.
-pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, Fault> {
+pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, FilterFault> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
@@ -358,5 +358,5 @@ pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, Fault
         parser.end()?;
         Ok(sort)
     };
-    read().map_err(|fault: Fault| Fault { parameter: Parameter::Sort, ..fault })
+    read().map_err(|fault: FilterFault| FilterFault { parameter: Parameter::Sort, ..fault })
 }

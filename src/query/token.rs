@@ -2,7 +2,7 @@
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use super::{Fault, Value, check::Relation};
+use super::{FilterFault, Value, check::Relation};
 
 /// The blanks of the language; other Unicode spaces are unknown characters.
 pub(crate) const BLANKS: [char; 4] = [' ', '\n', '\t', '\r'];
@@ -97,7 +97,7 @@ impl<'t> Lexer<'t> {
         Lexer { text, position: 0 }
     }
 
-    pub(crate) fn next(&mut self) -> Result<Token<'t>, Fault> {
+    pub(crate) fn next(&mut self) -> Result<Token<'t>, FilterFault> {
         let blanks = run(self.rest(), |c| BLANKS.contains(&c));
         self.position += blanks;
         let start = self.position;
@@ -105,7 +105,7 @@ impl<'t> Lexer<'t> {
         Ok(Token { lexeme, blanks, start, source: self.text.get(start..self.position).unwrap_or_default() })
     }
 
-    fn lexeme(&mut self) -> Result<Lexeme<'t>, Fault> {
+    fn lexeme(&mut self) -> Result<Lexeme<'t>, FilterFault> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else { return Ok(Lexeme::End) };
         if let Some((sign, relation)) = RELATIONS.iter().find(|(sign, _)| rest.starts_with(sign)) {
@@ -125,7 +125,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn name(&mut self) -> Result<Lexeme<'t>, Fault> {
+    fn name(&mut self) -> Result<Lexeme<'t>, FilterFault> {
         let name = self.take(name_length(self.rest()));
         if name == "datetime" && self.rest().starts_with('(') {
             return self.date();
@@ -135,7 +135,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Starts at the parenthesis after `datetime`. Digits below a millisecond are dropped: dates are stored in milliseconds.
-    fn date(&mut self) -> Result<Lexeme<'t>, Fault> {
+    fn date(&mut self) -> Result<Lexeme<'t>, FilterFault> {
         self.position += 1;
         let text = self.take(self.rest().find(')').unwrap_or(0)).trim_matches(BLANKS);
         // `OffsetDateTime::parse` accepts any character between date and time; only `T` is allowed here.
@@ -146,7 +146,7 @@ impl<'t> Lexer<'t> {
         Ok(Lexeme::Literal(Value::Date(milliseconds)))
     }
 
-    fn number(&mut self) -> Result<Lexeme<'t>, Fault> {
+    fn number(&mut self) -> Result<Lexeme<'t>, FilterFault> {
         let source = self.rest().get(..number_length(self.rest())).unwrap_or_default();
         let value = match (source.parse(), source.parse::<f64>()) {
             (Ok(integer), _) => Value::Integer(integer),
@@ -157,7 +157,7 @@ impl<'t> Lexer<'t> {
         Ok(Lexeme::Literal(value))
     }
 
-    fn text(&mut self) -> Result<Lexeme<'t>, Fault> {
+    fn text(&mut self) -> Result<Lexeme<'t>, FilterFault> {
         self.position += 1;
         let start = self.position;
         let mut escaped = false;
@@ -189,8 +189,8 @@ impl<'t> Lexer<'t> {
         taken
     }
 
-    fn fault(&self, message: &str) -> Fault {
-        Fault::at(self.text, self.position, message)
+    fn fault(&self, message: &str) -> FilterFault {
+        FilterFault::at(self.text, self.position, message)
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::entity::{
         Mfa,
-        mfa::{Purpose, State},
+        mfa::{CodePurpose, State},
     };
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         bytes[1..5].copy_from_slice(&sum);
         let read = decode::<Mfa>("factor", &bytes).unwrap();
         let used: Vec<_> = read.state.used.iter().map(|used| (used.step, used.session.as_str(), used.purpose)).collect();
-        assert_eq!(used, [(7, "one", Purpose::Enter), (8, "other", Purpose::Enter)]);
+        assert_eq!(used, [(7, "one", CodePurpose::Enter), (8, "other", CodePurpose::Enter)]);
         assert!(read.spec.is_verified && read.spec.sealed == [1, 2, 3] && read.spec.identity_id.as_str() == "ann");
         bytes[0] = 3;
         let sum = checksum("factor", &bytes).to_le_bytes();

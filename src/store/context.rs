@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::registry::Registry;
+use super::registry::KindRegistry;
 use crate::{error::Error, online::Online};
 
 /// The greatest number of damaged records that are logged by name.
@@ -13,7 +13,7 @@ const NAMED: usize = 1000;
 
 /// What transactions share.
 pub(crate) struct Context {
-    pub registry: Registry,
+    pub registry: KindRegistry,
     pub online: Online,
     /// The messages already logged about damaged records that were skipped.
     named: Mutex<BTreeSet<String>>,
@@ -21,7 +21,7 @@ pub(crate) struct Context {
 
 impl Context {
     /// The context of a store with these kinds.
-    pub(crate) fn new(registry: Registry, online: Online) -> Self {
+    pub(crate) fn new(registry: KindRegistry, online: Online) -> Self {
         Self { registry, online, named: Mutex::default() }
     }
 

@@ -56,7 +56,7 @@ impl Event {
     }
 
     /// The record before and after, if the event is about this kind; otherwise `None`.
-    pub fn of<E: Entity>(&self) -> Option<(Version<'_, E>, Version<'_, E>)> {
+    pub fn of<E: Entity>(&self) -> Option<(EventRecord<'_, E>, EventRecord<'_, E>)> {
         fn typed<E: Entity>(record: Option<&Arc<dyn Any + Send + Sync>>) -> Option<&Record<E>> {
             record?.downcast_ref()
         }
@@ -65,7 +65,7 @@ impl Event {
 }
 
 /// The record before or after an event; `None` where there is none.
-pub(crate) type Version<'e, E> = Option<&'e Record<E>>;
+pub(crate) type EventRecord<'e, E> = Option<&'e Record<E>>;
 
 /// A function that is called with the events of each transaction, in commit order.
 pub(crate) type EventHandler = Box<dyn Fn(&[Event]) + Send + Sync>;

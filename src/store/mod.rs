@@ -58,7 +58,7 @@ pub use index::{Code, code as index_code};
 pub(crate) use integrity::{Finding, Position};
 pub use integrity::{Report, Unreadable};
 pub(crate) use list::ids::Ids;
-pub use list::plan::{Candidates, Plan, Scope};
+pub use list::plan::{Candidates, ListPlan, Scope};
 pub use opening::{OpenStore, Options};
 pub use progress::Progress;
 pub(crate) use reader::Reader;

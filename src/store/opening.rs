@@ -23,7 +23,7 @@ use super::{
     handle::Store,
     list::scan_limit::ScanLimit,
     reader::{Inner, Reader},
-    registry::{KindEntry, Registry, table_names},
+    registry::{KindEntry, KindRegistry, table_names},
     tx::{read::Read, tables::Table, writer},
 };
 use crate::{clock::Clock, metrics::StoreMetrics, online::Online};
@@ -83,7 +83,7 @@ impl OpenStore {
             path: path.into(),
             opened: std::fs::metadata(path).ok(),
             cache: options.cache_bytes,
-            context: Context::new(Registry::new(kinds), options.online),
+            context: Context::new(KindRegistry::new(kinds), options.online),
             names: table_names(kinds),
             clock: options.clock,
             metrics: options.metrics,

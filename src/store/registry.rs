@@ -154,14 +154,14 @@ pub(super) fn table_name(table: Table, kinds: &[KindEntry]) -> String {
 }
 
 /// The kinds, their references and their indexed fields.
-pub(crate) struct Registry {
+pub(crate) struct KindRegistry {
     entries: &'static [KindEntry],
     edges: Vec<(usize, ReferenceEdge)>,
     /// The indexed fields by code: the place of the kind, and the name of the field.
     fields: BTreeMap<Code, (usize, &'static str)>,
 }
 
-impl Registry {
+impl KindRegistry {
     pub(super) fn new(entries: &'static [KindEntry]) -> Self {
         let edges = entries.iter().enumerate().flat_map(|(at, entry)| (entry.edges)().into_iter().map(move |edge| (at, edge)));
         let fields = entries

@@ -10,7 +10,7 @@ use std::{
     time::Duration as Wait,
 };
 
-use overkeep::testing::pki::{Certificate, Error, LeafDates, Purpose, ServerVerifier, Verification};
+use overkeep::testing::pki::{Certificate, CertificatePurpose, Error, LeafDates, ServerVerifier, Verification};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
@@ -67,7 +67,7 @@ fn extension(oid: &[u64], critical: bool, content: &[u8]) -> CustomExtension {
 
 fn judged(anchor: &Certificate, presented: &[Certificate], known: &[Certificate], leaf_dates: LeafDates) -> Result<(), Error> {
     let (anchors, now) = (std::slice::from_ref(anchor), NOW.unix_timestamp());
-    Verification { anchors, intermediates: known, now, purpose: Purpose::Any, leaf_dates }.anchor_of(presented).map(drop)
+    Verification { anchors, intermediates: known, now, purpose: CertificatePurpose::Any, leaf_dates }.anchor_of(presented).map(drop)
 }
 
 /// A change to a CA certificate, whether it may still sign, and its description.

@@ -9,11 +9,11 @@ use bytes::BytesMut;
 use flate2::read::GzDecoder;
 use overkeep::testing::{
     control_channel::message::{edge, fabric, metrics, model, tunnel},
-    frame::{Builder, Frame, Limits},
+    frame::{Builder, Frame, FrameLimits},
 };
 use prost::Message;
 
-const LIMITS: Limits = Limits { headers: 1 << 20, body: 1 << 24 };
+const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 1 << 24 };
 
 struct Recorded {
     is_of_router: bool,

@@ -2,7 +2,10 @@
 //! histories, and so is a freshly loaded engine.
 
 use overkeep::testing::{
-    access::{Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, Reason, Right, Semantic},
+    access::{
+        Delta, Difference, Engine, GrantReason, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, RelationChanges, Right, RoleMatch,
+        Semantic,
+    },
     entity::{Counted, PairCount},
 };
 use proptest::prelude::*;
@@ -401,7 +404,7 @@ fn pairs(model: &Model) -> [Pairs; 4] {
     ]
 }
 
-fn turn(before: &Pairs, after: &Pairs) -> Changes<Arc<str>> {
+fn turn(before: &Pairs, after: &Pairs) -> RelationChanges<Arc<str>> {
     fn counted<'a>(side: impl Iterator<Item = &'a String>) -> Counted<Arc<str>> {
         let first: BTreeSet<Arc<str>> = side.map(|id| id.as_str().into()).collect();
         Counted { count: first.len() as u64, first: first.into_iter().collect() }
@@ -411,7 +414,7 @@ fn turn(before: &Pairs, after: &Pairs) -> Changes<Arc<str>> {
         let (who, what) = (counted(pairs.iter().map(|(who, _)| who)), counted(pairs.iter().map(|(_, what)| what)));
         PairCount { pairs: pairs.len() as u64, who, what }
     };
-    Changes { gained: count_pairs(before, after), lost: count_pairs(after, before) }
+    RelationChanges { gained: count_pairs(before, after), lost: count_pairs(after, before) }
 }
 
 proptest! {
@@ -526,9 +529,9 @@ fn grants_name_role_or_id() {
         .iter()
         .map(|one| (&*one.policy_grant.policy, &one.identity, &one.service, one.policy_grant.posture_checks.len()))
         .collect();
-    let roles = Reason::Attributes(vec!["sales".into(), "eu".into()]);
-    let sql = Reason::Attributes(vec!["sql".into()]);
-    assert_eq!(told, [("also", &Reason::Id, &Reason::Everyone, 1), ("base", &roles, &sql, 0)]);
+    let roles = RoleMatch::Attributes(vec!["sales".into(), "eu".into()]);
+    let sql = RoleMatch::Attributes(vec!["sql".into()]);
+    assert_eq!(told, [("also", &RoleMatch::Id, &RoleMatch::Everyone, 1), ("base", &roles, &sql, 0)]);
     assert!(engine.may("alice", "db", Dial) && !engine.may("alice", "db", Bind) && !engine.may("bob", "db", Dial));
     assert!(!engine.may("alice", "nothing", Dial) && !engine.may("nobody", "db", Dial));
 }

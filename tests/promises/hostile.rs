@@ -7,7 +7,7 @@ use std::{env, sync::LazyLock};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use overkeep::testing::pki::{
-    AlternativeNames, KeySet, KeyedCertificate, Material,
+    AlternativeNames, KeyedCertificate, Material, Verifiers,
     jwt::{self, Claimed, Signer, Verifier},
 };
 use proptest::{collection::vec, prelude::*};
@@ -44,7 +44,7 @@ proptest! {
                 prop_assert!(read.is_err());
             }
         }
-        let _ = (KeySet::read(text.as_bytes(), 10), KeySet::read(&signature, 10));
+        let _ = (Verifiers::read(text.as_bytes(), 10), Verifiers::read(&signature, 10));
     }
 
     #[test]
@@ -63,7 +63,7 @@ proptest! {
         let [n, e, x, y, certificate, id] = &numbers[..] else { unreachable!() };
         let key = json!({ "kty": kind, "kid": id, "n": n, "e": e, "x": x, "y": y, "crv": curve, "k": n, "x5c": [certificate], "use": "sig" });
         for keys in [json!({ "keys": [key, {}, null] }), json!({ "keys": [key] }), json!({ "keys": key }), json!([key])] {
-            if let Some(verifier) = KeySet::read(keys.to_string().as_bytes(), 10).ok().as_ref().and_then(|keys| keys.get(id)) {
+            if let Some(verifier) = Verifiers::read(keys.to_string().as_bytes(), 10).ok().as_ref().and_then(|keys| keys.get(id)) {
                 let read = verifier.verify::<Json>(&KEY.0.sign(&Json::Null).unwrap());
                 prop_assert!(read.is_err());
             }

@@ -3,8 +3,8 @@
 use overkeep::testing::pki::jwt::{self, Signer, Verifier};
 use overkeep::testing::pki::tls::{ServerLeaf, server_config};
 use overkeep::testing::pki::{
-    AlternativeNames, Authority, Certificate, Csr, Derivation, Error, KeyKind, KeyedCertificate, LeafDates, Material, Passphrase,
-    PrivateKey, Purpose, Validity, Verification, bundle_pem, certificates_only, certificates_only_base64, chain_pem,
+    AlternativeNames, Authority, Certificate, CertificatePurpose, Csr, Derivation, Error, KeyKind, KeyedCertificate, LeafDates, Material,
+    Passphrase, PrivateKey, Validity, Verification, bundle_pem, certificates_only, certificates_only_base64, chain_pem,
 };
 use proptest::prelude::*;
 use std::io::Write;
@@ -404,7 +404,7 @@ fn old_intermediate_certificates_stay_valid() {
             anchors: new.cas(),
             intermediates: new.cas(),
             now: at,
-            purpose: Purpose::Client,
+            purpose: CertificatePurpose::Client,
             leaf_dates: LeafDates::Enforce,
         };
         assert!(verify.anchor_of(std::slice::from_ref(alone)).is_ok());
@@ -538,7 +538,7 @@ struct Case<'a> {
     anchors: &'a [Certificate],
     known: &'a [Certificate],
     now: i64,
-    purpose: Purpose,
+    purpose: CertificatePurpose,
     leaf_dates: LeafDates,
 }
 
@@ -561,30 +561,38 @@ fn clients_need_path_dates_and_use() {
     let foreign = client(&Authority::open(&other).unwrap(), &csr, Validity::years(1, now));
     let anchors = [Certificate::only(&other.root.certificate).unwrap(), root.clone()];
     let case = |now, purpose, leaf_dates| Case { anchors: &anchors, known: &[], now, purpose, leaf_dates };
-    let any = case(now, Purpose::Any, LeafDates::Enforce);
+    let any = case(now, CertificatePurpose::Any, LeafDates::Enforce);
     assert_eq!(any.verify(&[&leaf, between]), Ok(root.fingerprint()));
     assert_eq!(any.verify(&[&leaf]), Err(Error::Untrusted), "the intermediate is missing");
     assert_eq!(Case { known: std::slice::from_ref(between), ..any }.verify(&[&leaf]), Ok(root.fingerprint()));
     assert_eq!(any.verify(&[&foreign, between]), Err(Error::Untrusted));
     assert_eq!(any.verify(&[]), Err(Error::Untrusted));
-    assert_eq!(case(now, Purpose::Any, LeafDates::Enforce).verify(&[&server, between]), Ok(root.fingerprint()));
-    assert_eq!(case(now, Purpose::Client, LeafDates::Enforce).verify(&[&server, between]), Err(Error::WrongUsage));
-    assert_eq!(case(now, Purpose::Client, LeafDates::Enforce).verify(&[&leaf, between]), Ok(root.fingerprint()));
+    assert_eq!(case(now, CertificatePurpose::Any, LeafDates::Enforce).verify(&[&server, between]), Ok(root.fingerprint()));
+    assert_eq!(case(now, CertificatePurpose::Client, LeafDates::Enforce).verify(&[&server, between]), Err(Error::WrongUsage));
+    assert_eq!(case(now, CertificatePurpose::Client, LeafDates::Enforce).verify(&[&leaf, between]), Ok(root.fingerprint()));
 
     // An intermediate alone may be an anchor; a leaf never is, even if it is listed.
     let listed = [between.clone(), server.clone()];
-    let only = Case { anchors: &listed, known: &[], now, purpose: Purpose::Any, leaf_dates: LeafDates::Enforce };
+    let only = Case { anchors: &listed, known: &[], now, purpose: CertificatePurpose::Any, leaf_dates: LeafDates::Enforce };
     assert_eq!(only.verify(&[&leaf]), Ok(between.fingerprint()));
     assert_eq!(Case { anchors: &listed[1..], ..only }.verify(&[&server]), Err(Error::Untrusted));
 
     // `LeafDates` decides about the dates of the leaf; those of authorities always count.
     let later = now + 2 * YEAR;
-    assert_eq!(case(later, Purpose::Any, LeafDates::Enforce).verify(&[&leaf, between]), Err(Error::Expired));
-    assert_eq!(case(later, Purpose::Client, LeafDates::Ignore).verify(&[&leaf, between]), Ok(root.fingerprint()));
-    assert_eq!(case(later, Purpose::Client, LeafDates::Ignore).verify(&[&server, between]), Err(Error::WrongUsage));
-    assert_eq!(case(later, Purpose::Any, LeafDates::Ignore).verify(&[&foreign, between]), Err(Error::Untrusted));
-    assert_eq!(case(now - DAY, Purpose::Any, LeafDates::Enforce).verify(&[&leaf, between]), Err(Error::Expired), "not valid yet");
-    assert_eq!(case(now + 11 * YEAR, Purpose::Any, LeafDates::Ignore).verify(&[&leaf, between]), Err(Error::Untrusted), "intermediate");
+    assert_eq!(case(later, CertificatePurpose::Any, LeafDates::Enforce).verify(&[&leaf, between]), Err(Error::Expired));
+    assert_eq!(case(later, CertificatePurpose::Client, LeafDates::Ignore).verify(&[&leaf, between]), Ok(root.fingerprint()));
+    assert_eq!(case(later, CertificatePurpose::Client, LeafDates::Ignore).verify(&[&server, between]), Err(Error::WrongUsage));
+    assert_eq!(case(later, CertificatePurpose::Any, LeafDates::Ignore).verify(&[&foreign, between]), Err(Error::Untrusted));
+    assert_eq!(
+        case(now - DAY, CertificatePurpose::Any, LeafDates::Enforce).verify(&[&leaf, between]),
+        Err(Error::Expired),
+        "not valid yet"
+    );
+    assert_eq!(
+        case(now + 11 * YEAR, CertificatePurpose::Any, LeafDates::Ignore).verify(&[&leaf, between]),
+        Err(Error::Untrusted),
+        "intermediate"
+    );
     assert_eq!(Case { now: now + 11 * YEAR, leaf_dates: LeafDates::Ignore, ..only }.verify(&[&leaf]), Err(Error::Untrusted), "anchor");
 }
 
@@ -595,8 +603,13 @@ fn version_1_certificates_are_clients_only() {
     let [between, root] = authority.cas() else { panic!("two authorities") };
     let csr = context.csr(&context.key("k", RSA), "/CN=old", &["-sha256"]);
     let old = context.version_1(&csr, &material);
-    let case =
-        Case { anchors: std::slice::from_ref(root), known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce };
+    let case = Case {
+        anchors: std::slice::from_ref(root),
+        known: &[],
+        now: now + 60,
+        purpose: CertificatePurpose::Client,
+        leaf_dates: LeafDates::Enforce,
+    };
     assert_eq!(case.verify(&[&old, between]), Ok(root.fingerprint()));
     assert_eq!(case.verify(&[between]), Ok(root.fingerprint()), "an authority's certificate as a client");
     assert_eq!(case.verify(&[&old]), Err(Error::Untrusted));
@@ -610,7 +623,10 @@ fn version_1_certificates_are_clients_only() {
     let fake_key = context.key("fake", P256);
     let fake = context.openssl(&["req", "-x509", "-new", "-key", &fake_key, "-subj", &name, "-days", "9"], "");
     let forged = Material {
-        intermediate: overkeep::testing::pki::Credential { certificate: fake, key: std::fs::read_to_string(&fake_key).unwrap().into() },
+        intermediate: overkeep::testing::pki::CertificateAndKey {
+            certificate: fake,
+            key: std::fs::read_to_string(&fake_key).unwrap().into(),
+        },
         ..material.clone()
     };
     let forgery = context.version_1(&csr, &forged);
@@ -620,7 +636,7 @@ fn version_1_certificates_are_clients_only() {
 
     // Neither version 1 nor an ordinary leaf signs other certificates, and a path length is enforced.
     let mut below = material.clone();
-    below.intermediate = overkeep::testing::pki::Credential {
+    below.intermediate = overkeep::testing::pki::CertificateAndKey {
         certificate: old.pem(),
         key: std::fs::read_to_string(context.0.path().join("k")).unwrap().into(),
     };
@@ -634,7 +650,7 @@ fn version_1_certificates_are_clients_only() {
     let args = ["x509", "-req", "-days", "9", "-CA", &ca, "-CAkey", &ca_key, "-set_serial", "9", "-extfile", &extensions];
     let sub = context.openssl(&args, context.csr(&sub_key, "/CN=sub", &[]));
     below.intermediate =
-        overkeep::testing::pki::Credential { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap().into() };
+        overkeep::testing::pki::CertificateAndKey { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap().into() };
     let sub = Certificate::only(&sub).unwrap();
     let deep = context.version_1(&csr, &below);
     assert_eq!(case.verify(&[&deep, &sub, between]), Err(Error::Untrusted), "the intermediate allows none below it");
@@ -662,7 +678,7 @@ fn anchors_obey_their_own_limits() {
     };
     let verified = |root: &Certificate, presented: &[&Certificate]| {
         let anchors = std::slice::from_ref(root);
-        Case { anchors, known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce }.verify(presented)
+        Case { anchors, known: &[], now: now + 60, purpose: CertificatePurpose::Client, leaf_dates: LeafDates::Enforce }.verify(presented)
     };
     const CA: &str = "basicConstraints=critical,CA:TRUE\n";
     const LEAF: &str = "basicConstraints=CA:FALSE\n";
@@ -679,7 +695,7 @@ fn anchors_obey_their_own_limits() {
     let reissue = ["req", "-x509", "-new", "-key", "root", "-subj", "/CN=root", "-days", "9", "-addext", "keyUsage=keyCertSign"];
     let free = Certificate::only(&context.openssl(&reissue, "")).unwrap();
     let both = [short.clone(), free.clone()];
-    let case = Case { anchors: &both, known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce };
+    let case = Case { anchors: &both, known: &[], now: now + 60, purpose: CertificatePurpose::Client, leaf_dates: LeafDates::Enforce };
     assert_eq!(
         case.verify(&[&below("leaf", "sub", LEAF), &sub]),
         Ok(free.fingerprint()),
@@ -845,7 +861,7 @@ pub fn read_every_way(bytes: &[u8]) {
         let _ = (certificate.subject().to_string(), certificate.subject().common_name(), renamed, certificate.is_signed_by(&certificate));
         let _ = (certificate.public_key().kind(), Verifier::new(certificate.public_key()).map(|verifier| verifier.verify::<String>(&text)));
         let anchors = [certificate.clone()];
-        let (now, purpose, leaf_dates) = (certificate.not_after(), Purpose::Client, LeafDates::Ignore);
+        let (now, purpose, leaf_dates) = (certificate.not_after(), CertificatePurpose::Client, LeafDates::Ignore);
         let _ = Verification { anchors: &anchors, intermediates: &anchors, now, purpose, leaf_dates }.anchor_of(&anchors);
     }
 }

@@ -79,7 +79,7 @@ impl FilterTarget for Row {
     }
 }
 
-fn parse(text: &str) -> Result<Query, Fault> {
+fn parse(text: &str) -> Result<Query, FilterFault> {
     Query::parse(text, &SERVICES)
 }
 

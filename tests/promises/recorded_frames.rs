@@ -6,10 +6,10 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::testing::frame::{Builder, Frame, Limits, value};
+use overkeep::testing::frame::{Builder, Frame, FrameLimits, value};
 use serde_json::Value as Json;
 
-const LIMITS: Limits = Limits { headers: 1 << 20, body: 1 << 24 };
+const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 1 << 24 };
 
 /// The recordings, if they are beside the project.
 fn recordings() -> Option<PathBuf> {

@@ -446,7 +446,10 @@ fn mismatched_keys_are_named() {
         let (mut params, key) = (CertificateParams::default(), KeyPair::generate().unwrap());
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.not_after = rcgen::date_time_ymd(2400, 1, 1);
-        overkeep::testing::pki::Credential { certificate: params.signed_by(&key, &issuer).unwrap().pem(), key: key.serialize_pem().into() }
+        overkeep::testing::pki::CertificateAndKey {
+            certificate: params.signed_by(&key, &issuer).unwrap().pem(),
+            key: key.serialize_pem().into(),
+        }
     };
     let with = |change: &dyn Fn(&mut Material)| {
         let mut material = own.clone();

@@ -21,10 +21,10 @@ use overkeep::testing::{
     entity::{
         ExternalJwtSigner, Id, Identity, LoginBasis, Mfa, Record, builtin,
         external_jwt_signer::TargetToken,
-        mfa::{Purpose, UsedCode},
+        mfa::{CodePurpose, UsedCode},
     },
     error::{Error, Refusal, Result},
-    pki::{AlternativeNames, KeySet, KeyedCertificate, Material, Seal, jwt},
+    pki::{AlternativeNames, KeyedCertificate, Material, Seal, Verifiers, jwt},
     store::Store,
 };
 use serde_json::{Value as Json, json};
@@ -83,10 +83,10 @@ impl Owner {
     }
 
     fn enter_from(&mut self, address: &str, session: &str, code: &str, seconds: i64) -> Result<AcceptedCode> {
-        self.show(Purpose::Enter, &attempt(address, session, code), seconds)
+        self.show(CodePurpose::Enter, &attempt(address, session, code), seconds)
     }
 
-    fn show(&mut self, purpose: Purpose, attempt: &Attempt, seconds: i64) -> Result<AcceptedCode> {
+    fn show(&mut self, purpose: CodePurpose, attempt: &Attempt, seconds: i64) -> Result<AcceptedCode> {
         self.codes.verify(&mut self.record, attempt, purpose, at(seconds))
     }
 }
@@ -109,9 +109,9 @@ fn codes_count_two_steps_around() {
 
 #[test]
 fn codes_complete_one_session() {
-    use Purpose::{Enter, Remove, Renew, Show, Verify};
+    use CodePurpose::{Enter, Remove, Renew, Show, Verify};
     // The uses of one code in order: purpose, session, and whether the use is allowed.
-    let chains: [&[(Purpose, &str, bool)]; 10] = [
+    let chains: [&[(CodePurpose, &str, bool)]; 10] = [
         &[(Enter, "a", true), (Enter, "b", false), (Enter, "a", false)],
         &[(Enter, "a", true), (Renew, "a", false), (Renew, "b", false), (Remove, "b", false), (Remove, "a", true)],
         // The sequence of existing clients.
@@ -139,20 +139,20 @@ fn every_code_use_is_counted() {
     let mut ann = owner();
     let (code, wrong) = (ann.code(0), ann.wrong(0));
     let again = |code: &str| attempt("192.0.2.1", "a", code);
-    ann.show(Purpose::Verify, &again(&code), 0).unwrap();
+    ann.show(CodePurpose::Verify, &again(&code), 0).unwrap();
     for _ in 0..9 {
-        assert!(ann.show(Purpose::Show, &again(&code), 0).is_ok());
-        assert_eq!(ann.show(Purpose::Show, &again(&wrong), 0), Err(WRONG), "a reused code resets the count of wrong codes");
+        assert!(ann.show(CodePurpose::Show, &again(&code), 0).is_ok());
+        assert_eq!(ann.show(CodePurpose::Show, &again(&wrong), 0), Err(WRONG), "a reused code resets the count of wrong codes");
     }
-    assert!(ann.show(Purpose::Show, &again(&code), 0).is_ok());
-    assert_eq!(ann.show(Purpose::Enter, &again(&code), 0), Err(WRONG));
-    assert_eq!(ann.show(Purpose::Show, &again(&code), 0), Err(Error::Busy { retry_after: 300 }));
+    assert!(ann.show(CodePurpose::Show, &again(&code), 0).is_ok());
+    assert_eq!(ann.show(CodePurpose::Enter, &again(&code), 0), Err(WRONG));
+    assert_eq!(ann.show(CodePurpose::Show, &again(&code), 0), Err(Error::Busy { retry_after: 300 }));
 }
 
 #[test]
 fn repeatable_code_uses_are_remembered() {
     let step = at(0).seconds().unsigned_abs() / 30;
-    let used = [step - 3, step - 2, step + 2].map(|step| UsedCode { step, session: Id::from_text("s"), purpose: Purpose::Enter });
+    let used = [step - 3, step - 2, step + 2].map(|step| UsedCode { step, session: Id::from_text("s"), purpose: CodePurpose::Enter });
     let remembered: Vec<u64> = recent(used.to_vec(), at(0)).iter().map(|used| used.step).collect();
     assert_eq!(remembered, [step - 2, step + 2]);
 }
@@ -204,7 +204,7 @@ fn recovery_codes_work_once() {
     let all = ann.codes.recovery_codes(&ann.record.spec).unwrap();
     assert_eq!(all.len(), 20);
     assert!(all.iter().all(|code| code.len() == 6 && code.bytes().all(|b| matches!(b, b'A'..=b'Z' | b'2'..=b'7'))), "{all:?}");
-    let one_time = ann.show(Purpose::Show, &attempt("192.0.2.1", "one", &all[3]), 0);
+    let one_time = ann.show(CodePurpose::Show, &attempt("192.0.2.1", "one", &all[3]), 0);
     assert_eq!(one_time, Err(WRONG));
     assert_eq!(ann.enter(&all[3].to_lowercase(), 0), Err(WRONG));
     assert_eq!(ann.enter(&all[3], 0), Ok(AcceptedCode::Recovery(3)));
@@ -339,20 +339,20 @@ fn key_sets_hold_signature_keys_only() {
         encrypts,
         nameless,
     ]);
-    let set = KeySet::read(keys.to_string().as_bytes(), 100).unwrap();
+    let set = Verifiers::read(keys.to_string().as_bytes(), 100).unwrap();
     assert!(set.get(&idp.kid()).unwrap().verify::<Json>(&idp.token(&json!({ "sub": "ann" }))).is_ok());
     for left_out in ["shared", "p521", "new", "encrypts", ""] {
         assert!(set.get(left_out).is_none(), "{left_out}");
     }
     for no_set in ["", "[]", "{}", "{\"keys\":{}}"] {
-        assert!(KeySet::read(no_set.as_bytes(), 100).is_err(), "{no_set}");
+        assert!(Verifiers::read(no_set.as_bytes(), 100).is_err(), "{no_set}");
     }
 }
 
 #[test]
 fn tokens_do_not_choose_algorithms() {
     let idp = signer();
-    let set = KeySet::read(idp.keys().to_string().as_bytes(), 100).unwrap();
+    let set = Verifiers::read(idp.keys().to_string().as_bytes(), 100).unwrap();
     let verifier = set.get(&idp.kid()).unwrap();
     let good = idp.token(&json!({ "sub": "ann" }));
     let body = good.split('.').nth(1).unwrap();

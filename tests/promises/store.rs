@@ -22,8 +22,8 @@ use overkeep::testing::{
     error::{Error, Result},
     query::{Query, Type, Value, Window},
     store::{
-        Cache, Candidates, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, Options, Phase, Plan, Progress, Read, Report, Scope,
-        Store, Tx, decode, encode,
+        Cache, Candidates, DependencyRecorder, Event, KindEntry, ListPlan, NEWEST, OpenError, Options, Phase, Progress, Read, Report,
+        Scope, Store, Tx, decode, encode,
     },
 };
 use proptest::{collection::vec, prelude::*};
@@ -469,7 +469,7 @@ fn step(tx: &Tx<'_>, rng: &mut Rng) -> String {
     };
     let listed = |query: &str, limit| {
         let query = Query::parse(query, FilterNames::<Task>::ALL).unwrap();
-        let page = Plan::<Task>::of(query, Window { limit, offset: 0 }, Scope::All).page(tx).unwrap();
+        let page = ListPlan::<Task>::of(query, Window { limit, offset: 0 }, Scope::All).page(tx).unwrap();
         (page.total, page.records)
     };
     let (mut newest, forth) = (Vec::new(), tx.history_after(0, usize::MAX).unwrap());
@@ -764,7 +764,7 @@ proptest! {
             let mut naive: Vec<&Record<Task>> = tasks.iter().filter(naive_scope).filter(|task| query.predicate.matches(&seen(task))).collect();
             naive.sort_by(|a, b| crate::query::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
             let expected: Vec<_> = naive.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).map(|task| task.id.clone()).collect();
-            let page = Plan::<Task>::of(query.clone(), Window { limit, offset }, scope).page(tx)?;
+            let page = ListPlan::<Task>::of(query.clone(), Window { limit, offset }, scope).page(tx)?;
             assert_eq!(page.records.into_iter().map(|task| task.id).collect::<Vec<_>>(), expected);
             assert_eq!(page.total, naive.len() as u64);
             Ok(())
@@ -916,9 +916,9 @@ async fn surplus_scans_are_refused_first() {
 }
 
 /// The plan of a list of all records of a kind.
-fn list_of<E: Entity>(query: Query) -> Plan<E> {
+fn list_of<E: Entity>(query: Query) -> ListPlan<E> {
     let window = Window::new(&query, None, None);
-    Plan::of(query, window, Scope::All)
+    ListPlan::of(query, window, Scope::All)
 }
 
 #[test]

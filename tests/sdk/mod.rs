@@ -18,7 +18,7 @@ use std::{
 };
 
 use bytes::BytesMut;
-use overkeep::testing::frame::{Builder, Frame, HEAD, Head, Limits, content, key as common};
+use overkeep::testing::frame::{Builder, Frame, FrameLimits, HEAD, Head, content, key as common};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf, split},
     sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot},
@@ -33,7 +33,7 @@ pub use overkeep::testing::built_in_router::{key, kind};
 pub const FIN: u32 = 1;
 /// The timeout of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-const LIMITS: Limits = Limits { headers: 1 << 20, body: 64 << 20 };
+const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 64 << 20 };
 
 /// How an SDK behaves.
 #[derive(Debug, Clone, Copy)]

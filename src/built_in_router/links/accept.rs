@@ -11,20 +11,20 @@ use tokio::{
 };
 
 use super::{
-    link::{Introduction, Link, LinkConnection, Purpose},
+    link::{Introduction, Link, LinkConnection, LinkPurpose},
     message::{self, NotOfCircuit, key, kind},
     relay,
 };
 use crate::{
     built_in_router::{
         core::Core,
-        hello::Peer,
+        hello::ChannelPeer,
         message::success,
         read::{self, Stop},
         send_queue::SendQueue,
         writer,
     },
-    frame::{Builder, Frame, Limits, content, key as common},
+    frame::{Builder, Frame, FrameLimits, content, key as common},
     pki::Certificate,
 };
 
@@ -52,7 +52,7 @@ enum End {
 pub(crate) async fn serve(
     core: Arc<Core>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    peer: Peer,
+    peer: ChannelPeer,
     place: impl Send + 'static,
 ) {
     let hello = match read::hello(&mut stream, core.times.hello).await {
@@ -91,7 +91,7 @@ fn first(mut frame: Frame) -> Frame {
 }
 
 /// The introduction in a hello. The error says why the connection is rejected.
-fn introduction(core: &Core, hello: &Frame, peer: &Peer) -> Result<Introduction, &'static str> {
+fn introduction(core: &Core, hello: &Frame, peer: &ChannelPeer) -> Result<Introduction, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
     }
@@ -106,8 +106,8 @@ fn introduction(core: &Core, hello: &Frame, peer: &Peer) -> Result<Introduction,
         return Err("the client certificate is not one of an enrolled router with this id");
     }
     let purpose = match hello.header(key::CONNECTION_TYPE) {
-        None | Some([0 | 1]) => Purpose::Payloads,
-        Some([2]) => Purpose::Acknowledgements,
+        None | Some([0 | 1]) => LinkPurpose::Payloads,
+        Some([2]) => LinkPurpose::Acknowledgements,
         Some(_) => return Err("a connection of a link is for payloads or for acknowledgements"),
     };
     let group = hello.header(common::CONNECTION_ID).unwrap_or_default();
@@ -184,7 +184,7 @@ struct Reader<S> {
 
 impl<S: AsyncRead + Unpin> Reader<S> {
     async fn run(&mut self) -> End {
-        let limits = Limits { headers: HEADERS, body: self.core.max_message };
+        let limits = FrameLimits { headers: HEADERS, body: self.core.max_message };
         let stall = self.core.times.stall;
         loop {
             let outcome = match timeout(SILENCE, read::whole(&mut self.stream, limits, stall)).await {

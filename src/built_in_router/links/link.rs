@@ -19,7 +19,7 @@ const MAX_LINKS: usize = 4;
 
 /// What a connection of a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum LinkPurpose {
     /// Payloads, and acknowledgements as long as there is no other connection for them.
     Payloads,
     Acknowledgements,
@@ -67,7 +67,7 @@ pub(crate) struct Introduction {
     pub group: Vec<u8>,
     /// Grows each time the link is dialed.
     pub iteration: u32,
-    pub purpose: Purpose,
+    pub purpose: LinkPurpose,
 }
 
 /// A link to a router.
@@ -113,9 +113,9 @@ impl Link {
     }
 
     /// Adds a connection, unless there is one for the same purpose.
-    fn add(&self, purpose: Purpose, connection: &Arc<LinkConnection>) -> bool {
+    fn add(&self, purpose: LinkPurpose, connection: &Arc<LinkConnection>) -> bool {
         let [payloads, acknowledgements] = &mut *self.connections.lock();
-        let place = if purpose == Purpose::Payloads { payloads } else { acknowledgements };
+        let place = if purpose == LinkPurpose::Payloads { payloads } else { acknowledgements };
         let is_free = place.is_none();
         if is_free {
             *place = Some(connection.clone());
@@ -126,9 +126,9 @@ impl Link {
 
 /// The open links.
 #[derive(Default)]
-pub(crate) struct Links(Mutex<HashMap<String, Arc<Link>>>);
+pub(crate) struct LinkRegistry(Mutex<HashMap<String, Arc<Link>>>);
 
-impl Links {
+impl LinkRegistry {
     /// Adds a connection to its link; the first connection creates the link. A link that the router dials again replaces the old one, which
     /// is returned.
     ///

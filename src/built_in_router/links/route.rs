@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{
     built_in_router::{
-        channel::{Channel, Login},
-        circuit::{Circuit, End},
+        channel::{Channel, ChannelLogin},
+        circuit::{Circuit, CircuitEnd},
         core::Core,
         dial::dial as dial_host,
         message::{Failure, key, kind},
-        remote_routers::Answer,
+        remote_routers::DialReply,
         send_queue::SendQueue,
         session_authorizer::Grant,
     },
@@ -84,7 +84,7 @@ pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<RoutedDial>, R
 }
 
 fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<LinkEndpoint> {
-    let login = Login {
+    let login = ChannelLogin {
         number: core.number(),
         identity: other,
         api_session: Id::from_text(""),
@@ -101,7 +101,7 @@ fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other
 ///
 /// # Errors
 /// The host cannot be reached.
-pub(crate) async fn dial(core: &Arc<Core>, dialing: RoutedDial) -> Result<Answer, RouteError> {
+pub(crate) async fn dial(core: &Arc<Core>, dialing: RoutedDial) -> Result<DialReply, RouteError> {
     let RoutedDial { endpoint, host } = dialing;
     let outcome = to_host(core, &endpoint, &host).await;
     if outcome.is_err() {
@@ -110,7 +110,7 @@ pub(crate) async fn dial(core: &Arc<Core>, dialing: RoutedDial) -> Result<Answer
     outcome
 }
 
-async fn to_host(core: &Arc<Core>, endpoint: &Arc<LinkEndpoint>, host: &RouteToHost) -> Result<Answer, RouteError> {
+async fn to_host(core: &Arc<Core>, endpoint: &Arc<LinkEndpoint>, host: &RouteToHost) -> Result<DialReply, RouteError> {
     let binding = core.registry.binding(&host.terminator).filter(|binding| binding.is_open()).ok_or(RouteError::Terminator)?;
     let failed = |failure: Failure| RouteError::Failed(failure.text);
     if let Some(refusal) = core.refusal() {
@@ -118,7 +118,7 @@ async fn to_host(core: &Arc<Core>, endpoint: &Arc<LinkEndpoint>, host: &RouteToH
     }
     let grant = grant(core, host).map_err(|error| RouteError::Failed(error.to_string()))?;
     let grant = grant.ok_or_else(|| RouteError::Failed("the identity or the service was deleted".into()))?;
-    let client = End { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
+    let client = CircuitEnd { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
     let circuit = Arc::new(Circuit::new(endpoint.circuit.clone(), core.context.clock.now(), client, 0));
     let dialed = async {
         core.registry.add_circuit(&circuit)?;

@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 use super::{
     grammar::{Grammar, Operation},
     members::{self, Member, at, default_value, put},
-    names::Names,
-    request::{JSON, Request},
+    names::NameLookup,
+    request::{ApiRequest, JSON},
     tree::{enrollment_methods, is_named, members_of, segments, takes_several},
 };
 use crate::cli::failure::Failure;
@@ -21,9 +21,9 @@ const MAX_LENGTH: u64 = 64 << 20;
 ///
 /// # Errors
 /// A name is unknown, or a file cannot be read.
-pub(crate) fn requests(names: &mut Names<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Vec<Request>, Failure> {
+pub(crate) fn requests(names: &mut NameLookup<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Vec<ApiRequest>, Failure> {
     let grammar = names.grammar;
-    let mut request = Request { method: operation.method.into(), ..Request::default() };
+    let mut request = ApiRequest { method: operation.method.into(), ..ApiRequest::default() };
     parameters(grammar, operation, matches, &mut request);
     request.body = body(names, operation, matches)?;
     let values = |at: usize| -> Vec<String> {
@@ -35,10 +35,10 @@ pub(crate) fn requests(names: &mut Names<'_>, operation: &Operation, matches: &A
     } else {
         vec![names.path(operation, &(0..count).flat_map(values).collect::<Vec<_>>())?]
     };
-    Ok(paths.into_iter().map(|path| Request { path, ..request.clone() }).collect())
+    Ok(paths.into_iter().map(|path| ApiRequest { path, ..request.clone() }).collect())
 }
 
-fn parameters(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, request: &mut Request) {
+fn parameters(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, request: &mut ApiRequest) {
     let described = grammar.described(operation).get("parameters").and_then(Json::as_array);
     for parameter in described.into_iter().flatten() {
         let text = |name: &str| parameter.get(name).and_then(Json::as_str).unwrap_or_default();
@@ -56,7 +56,7 @@ fn parameters(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, re
 }
 
 /// The media type and the text of the body.
-fn body(names: &mut Names<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Option<(String, String)>, Failure> {
+fn body(names: &mut NameLookup<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Option<(String, String)>, Failure> {
     let grammar = names.grammar;
     let Some((schema, media)) = grammar.body(operation) else { return Ok(None) };
     if schema.is_none() {

@@ -8,7 +8,7 @@ use std::{
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use serde_json::Value as Json;
 
-use super::{grammar::Operation, names::quoted, output, request::Request, transport::reach};
+use super::{grammar::Operation, names::quoted, output, request::ApiRequest, transport::reach};
 use crate::cli::admin::ControllerFlags;
 
 /// The maximum number of names that are offered.
@@ -38,6 +38,6 @@ fn found(path: String, text: &str) -> Option<Json> {
         words.get(at + 1).map(PathBuf::from)
     };
     let transport = reach(ControllerFlags::of(flag("--config"), flag("--data")), &environment).ok()?;
-    let request = Request { method: "GET".into(), path, query, ..Request::default() };
+    let request = ApiRequest { method: "GET".into(), path, query, ..ApiRequest::default() };
     Some(transport.ask(request, None).ok()?.good().ok()?.data())
 }

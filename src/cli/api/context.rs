@@ -19,7 +19,7 @@ use crate::{cli::failure::Failure, pki::text_of, store::create_private};
 /// A login.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Context {
+pub struct LoginContext {
     /// `https://host:port`
     pub url: String,
     pub user: String,
@@ -34,7 +34,7 @@ pub struct Context {
 pub struct Contexts {
     /// The name of the context that commands use; blank if that context was deleted and no other was chosen since.
     pub current: String,
-    pub contexts: BTreeMap<String, Context>,
+    pub contexts: BTreeMap<String, LoginContext>,
 }
 
 impl Contexts {
@@ -68,7 +68,7 @@ impl Contexts {
     ///
     /// # Errors
     /// There is none; the message names those that there are.
-    pub fn named(&self, name: &str) -> Result<&Context, Failure> {
+    pub fn named(&self, name: &str) -> Result<&LoginContext, Failure> {
         self.contexts.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
             let known = if known.is_empty() {
@@ -84,7 +84,7 @@ impl Contexts {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn keep(name: &str, context: Context) -> Result<PathBuf, Failure> {
+    pub fn keep(name: &str, context: LoginContext) -> Result<PathBuf, Failure> {
         let mut all = Self::load()?;
         all.contexts.insert(name.to_owned(), context);
         all.current = name.to_owned();
@@ -128,7 +128,7 @@ impl Contexts {
     }
 }
 
-impl Context {
+impl LoginContext {
     /// The login that `OVERKEEP_CONTEXT` names, or else the current one; `None` if there is neither.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use ureq::{
     tls::{Certificate, RootCerts, TlsConfig},
 };
 
-use super::request::Request;
+use super::request::ApiRequest;
 use crate::{cli::failure::Failure, http::LocalPart};
 
 const CONNECTING: Duration = Duration::from_secs(15);
@@ -47,7 +47,7 @@ pub fn ask(
     agent: &Agent,
     url: &str,
     token: &str,
-    request: Request,
+    request: ApiRequest,
     take: &mut dyn FnMut(LocalPart) -> std::io::Result<()>,
 ) -> Result<(), String> {
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&request.query).finish();

@@ -25,8 +25,8 @@ use super::{admin::ControllerFlags, failure::Failure};
 use crate::http::Interfaces;
 
 use grammar::{Grammar, Operation};
-use names::Names;
-use request::{Answer, Request};
+use names::NameLookup;
+use request::{ApiAnswer, ApiRequest};
 use transport::Transport;
 pub(crate) use transport::reach;
 
@@ -67,7 +67,7 @@ pub fn chosen_operation<'g, 'm>(grammar: &'g Grammar, matches: &'m ArgMatches) -
 /// One line: a flag is invalid, the controller does not answer, or it rejects the request.
 pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<(), Failure> {
     let transport = transport(matches, environment)?;
-    let mut names = Names::new(grammar, &transport);
+    let mut names = NameLookup::new(grammar, &transport);
     let format = matches.get_one::<String>("output").map(String::as_str);
     let wants_page =
         operation.verb == "list" && is_paged(grammar, operation) && !has(matches, "query.limit") && !has(matches, "query.offset");
@@ -115,7 +115,7 @@ fn is_paged(grammar: &Grammar, operation: &Operation) -> bool {
 ///
 /// # Errors
 /// One line: the controller does not answer, or it rejects the request.
-pub fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure> {
+pub fn everything(transport: &Transport, request: &ApiRequest) -> Result<Json, Failure> {
     let (mut all, mut bytes) = (Vec::new(), 0);
     loop {
         let mut part = request.clone();
@@ -148,14 +148,14 @@ fn print_answer(
     operation: &Operation,
     matches: &ArgMatches,
     path: &str,
-    answer: &Answer,
+    answer: &ApiAnswer,
     format: Option<&str>,
 ) -> Result<(), Failure> {
     let data = answer.data();
     let id = data.get("id").and_then(Json::as_str);
     let wants_token = has(matches, "enroll") || matches.try_get_one::<bool>("jwt").ok().flatten().is_some_and(|wanted| *wanted);
     if let (true, Some(id)) = (wants_token, id) {
-        let detail = Request { method: "GET".into(), path: format!("{path}/{id}"), ..Request::default() };
+        let detail = ApiRequest { method: "GET".into(), path: format!("{path}/{id}"), ..ApiRequest::default() };
         let record = transport.ask(detail, None)?.good()?.data();
         let token = token(&record).ok_or_else(|| Failure::of(format!("{id} was created and has no enrollment token")))?;
         return print(token);
@@ -175,12 +175,12 @@ fn print_answer(
 
 /// Prints the configuration file of each record in an answer, in YAML; several are separate documents. Records of a list that have none are
 /// left out.
-fn print_configurations(names: &mut Names<'_>, operation: &Operation, data: &Json) -> Result<(), Failure> {
+fn print_configurations(names: &mut NameLookup<'_>, operation: &Operation, data: &Json) -> Result<(), Failure> {
     let Some(shown) = names.grammar.configuration(operation) else { return Ok(()) };
     let mut documents = Vec::new();
     for id in output::entries(data).filter_map(|record| record.get("id")?.as_str()) {
         let path = shown.base.to_owned() + &shown.path.replace("{id}", &names::encoded(id));
-        let answer = names.transport.ask(Request { method: "GET".into(), path, ..Request::default() }, None)?;
+        let answer = names.transport.ask(ApiRequest { method: "GET".into(), path, ..ApiRequest::default() }, None)?;
         if !(data.is_array() && answer.status == 404) {
             documents.push(output::text(&answer.good()?.data(), "yaml", &[])?);
         }

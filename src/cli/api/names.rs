@@ -8,20 +8,20 @@ use serde_json::Value as Json;
 use super::{
     grammar::{Grammar, Operation, kebab},
     members::Member,
-    request::{Answer, Request},
+    request::{ApiAnswer, ApiRequest},
     transport::Transport,
 };
 use crate::cli::failure::Failure;
 use crate::entity::singular;
 
 /// Ids that were looked up, by path and name.
-pub(crate) struct Names<'a> {
+pub(crate) struct NameLookup<'a> {
     pub grammar: &'a Grammar,
     pub transport: &'a Transport,
     known: BTreeMap<(String, String), String>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameLookup<'a> {
     pub(crate) fn new(grammar: &'a Grammar, transport: &'a Transport) -> Self {
         Self { grammar, transport, known: BTreeMap::new() }
     }
@@ -56,7 +56,8 @@ impl<'a> Names<'a> {
             return Ok(id.clone());
         }
         let get = |path: String, query| {
-            self.transport.ask(Request { method: "GET".into(), path: operation.base.to_owned() + &path, query, ..Request::default() }, None)
+            self.transport
+                .ask(ApiRequest { method: "GET".into(), path: operation.base.to_owned() + &path, query, ..ApiRequest::default() }, None)
         };
         let has_detail = self.grammar.operations.iter().any(|one| {
             one.interface == operation.interface
@@ -153,7 +154,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// The id of the only record in an answer.
-fn only(kind: &str, text: &str, answer: &Answer) -> Result<String, Failure> {
+fn only(kind: &str, text: &str, answer: &ApiAnswer) -> Result<String, Failure> {
     let what = singular(kind.rsplit('/').next().unwrap_or(kind));
     // A kind without names rejects the filter.
     let data = if answer.status == 200 { answer.data() } else { Json::Null };

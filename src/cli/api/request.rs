@@ -8,7 +8,7 @@ pub const JSON: &str = "application/json";
 
 /// A request to a controller.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct ApiRequest {
     pub method: String,
     /// The full path, percent-encoded.
     pub path: String,
@@ -20,13 +20,13 @@ pub struct Request {
 
 /// A complete answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ApiAnswer {
     pub status: u16,
     pub media: String,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl ApiAnswer {
     pub fn json(&self) -> Option<Json> {
         self.media.starts_with(JSON).then(|| serde_json::from_slice(&self.body).ok()).flatten()
     }

@@ -5,9 +5,9 @@ use std::{ffi::OsString, io::Write, path::PathBuf};
 use ureq::Agent;
 
 use super::{
-    context::Context,
+    context::LoginContext,
     https,
-    request::{Answer, JSON, Request},
+    request::{ApiAnswer, ApiRequest, JSON},
 };
 use crate::{
     admin_socket::{request, socket},
@@ -23,7 +23,7 @@ pub enum Transport {
     /// Over its admin socket.
     Host(PathBuf),
     /// Over HTTPS with the session of a login.
-    Remote(Box<(Agent, Context)>),
+    Remote(Box<(Agent, LoginContext)>),
 }
 
 impl Transport {
@@ -31,7 +31,7 @@ impl Transport {
     ///
     /// # Errors
     /// The login's certificate authorities cannot be parsed.
-    pub fn remote(context: Context) -> Result<Self, Failure> {
+    pub fn remote(context: LoginContext) -> Result<Self, Failure> {
         Ok(Self::Remote(Box::new((https::agent(Some(&context.ca))?, context))))
     }
 
@@ -39,8 +39,8 @@ impl Transport {
     ///
     /// # Errors
     /// One line: the controller does not answer, or the answer is interrupted.
-    pub fn ask(&self, request: Request, mut out: Option<&mut dyn Write>) -> Result<Answer, Failure> {
-        let mut answer = Answer { status: 0, media: String::new(), body: Vec::new() };
+    pub fn ask(&self, request: ApiRequest, mut out: Option<&mut dyn Write>) -> Result<ApiAnswer, Failure> {
+        let mut answer = ApiAnswer { status: 0, media: String::new(), body: Vec::new() };
         let mut take = |part: LocalPart| match part {
             LocalPart::Head { status, media } => {
                 (answer.status, answer.media) = (status, media);
@@ -83,15 +83,15 @@ impl Transport {
 pub(crate) fn reach(which: ControllerFlags, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
     let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
-    if !is_named && let Some(context) = Context::given(environment)? {
+    if !is_named && let Some(context) = LoginContext::given(environment)? {
         return Transport::remote(context);
     }
     let config = which.config(environment)?;
     Ok(Transport::Host(socket::beside(&config.data)))
 }
 
-fn local(request: Request) -> LocalRequest {
-    let Request { method, path, query, mut headers, body } = request;
+fn local(request: ApiRequest) -> LocalRequest {
+    let ApiRequest { method, path, query, mut headers, body } = request;
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
     let body = body.map(|(media, text)| {
         headers.push(("content-type".into(), media));

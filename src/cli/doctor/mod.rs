@@ -14,7 +14,7 @@ use super::{
 use crate::{
     admin_socket::{Outcome, socket},
     config::Config,
-    maintenance::doctor::{self, Finding, network},
+    maintenance::doctor::{self, DoctorFinding, network},
 };
 
 /// The check whether a controller runs.
@@ -51,24 +51,26 @@ impl Doctor {
 
 /// The findings about the controller of a data file. A running controller makes those about its records. It makes all of them if the
 /// configuration names nothing but the data file.
-fn all_findings(config: &Config) -> Vec<Finding> {
+fn all_findings(config: &Config) -> Vec<DoctorFinding> {
     let controller = Transport::Host(socket::beside(&config.data));
     let Some(authorities) = running::authorities(&controller) else {
         let data = config.data.display();
         let detail = format!("no controller answers beside {data}; addresses, certificates and key sets were not checked");
         let mend = "start the controller with overkeep run, or run this command as the user of the controller";
-        let stopped = Finding::bad(CONTROLLER, detail, mend);
+        let stopped = DoctorFinding::bad(CONTROLLER, detail, mend);
         return doctor::findings(config).into_iter().chain([stopped]).chain(network::address_findings(config, None)).collect();
     };
     let made = running::findings(&controller);
     let is_configured = *config != Config { data: config.data.clone(), ..Config::default() };
     if let (false, Ok(made)) = (is_configured, &made) {
-        let answers = Finding::good(CONTROLLER, "it answers, and is checked with the configuration that it runs with");
+        let answers = DoctorFinding::good(CONTROLLER, "it answers, and is checked with the configuration that it runs with");
         return made.iter().cloned().chain([answers]).collect();
     }
     let answers = match &made {
-        Ok(_) => Finding::good(CONTROLLER, format!("it answers beside {}", config.data.display())),
-        Err(reason) => Finding::bad(CONTROLLER, format!("it answers, and could not check its records: {reason}"), "run this command again"),
+        Ok(_) => DoctorFinding::good(CONTROLLER, format!("it answers beside {}", config.data.display())),
+        Err(reason) => {
+            DoctorFinding::bad(CONTROLLER, format!("it answers, and could not check its records: {reason}"), "run this command again")
+        }
     };
     let of_records = made.unwrap_or_default().into_iter().filter(|finding| network::RECORD_CHECKS.contains(&&*finding.check));
     let own = doctor::findings(config).into_iter().chain([answers]).chain(network::address_findings(config, Some(&authorities)));
@@ -76,7 +78,7 @@ fn all_findings(config: &Config) -> Vec<Finding> {
 }
 
 /// The lines about a finding, for people.
-fn lines_of(finding: &Finding) -> Vec<String> {
+fn lines_of(finding: &DoctorFinding) -> Vec<String> {
     let word = if finding.healthy { "ok  " } else { "FAIL" };
     let first = format!("{word} {}: {}", finding.check, finding.detail);
     let mend = (!finding.healthy).then(|| format!("     {}", finding.mend));

@@ -5,11 +5,11 @@ use serde_json::Value as Json;
 
 use crate::{
     cli::{
-        api::{request::Request, transport::Transport},
+        api::{request::ApiRequest, transport::Transport},
         failure::Failure,
         trust::roots_of,
     },
-    maintenance::doctor::Finding,
+    maintenance::doctor::DoctorFinding,
 };
 
 /// The authorities of the controller; `None` if it does not answer.
@@ -22,7 +22,7 @@ pub(crate) fn authorities(controller: &Transport) -> Option<Vec<CertificateDer<'
 ///
 /// # Errors
 /// One line: it does not answer with findings.
-pub(crate) fn findings(controller: &Transport) -> Result<Vec<Finding>, String> {
+pub(crate) fn findings(controller: &Transport) -> Result<Vec<DoctorFinding>, String> {
     let answer = get(controller, "/overkeep/v1/doctor", &[("network", "true")]).map_err(|failure| failure.message())?;
     let mut whole: Json = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
     serde_json::from_value(whole.get_mut("data").map(Json::take).unwrap_or_default()).map_err(|error| error.to_string())
@@ -31,6 +31,6 @@ pub(crate) fn findings(controller: &Transport) -> Result<Vec<Finding>, String> {
 /// The body of a successful answer.
 fn get(controller: &Transport, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, Failure> {
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let request = Request { method: "GET".into(), path: path.into(), query, ..Request::default() };
+    let request = ApiRequest { method: "GET".into(), path: path.into(), query, ..ApiRequest::default() };
     controller.ask(request, None)?.good().map(|answer| answer.body)
 }

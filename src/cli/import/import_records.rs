@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::{
     network_file::{draft_with_ids, shipped_types},
-    source::{Credentials, SourceKind, is, is_of_router, records_of, text},
+    source::{ImportedCredentials, SourceKind, is, is_of_router, records_of, text},
 };
 use crate::{
     change::{
@@ -38,7 +38,7 @@ pub(super) const RESTRICTING: [&str; 1] = ["posture-checks"];
 /// The records that were listed, and what their creation also requires.
 pub(super) struct Network {
     kinds: Vec<SourceKind>,
-    credentials: Credentials,
+    credentials: ImportedCredentials,
     declared: DeclaredKinds,
     /// The user name of the administrator who reads the other controller, and the PHC string of the password.
     user: (String, String),
@@ -47,7 +47,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(kinds: Vec<SourceKind>, credentials: Credentials, declared: DeclaredKinds, user: (String, String)) -> Self {
+    pub(super) fn new(kinds: Vec<SourceKind>, credentials: ImportedCredentials, declared: DeclaredKinds, user: (String, String)) -> Self {
         let names =
             records_of(&kinds, "identities").map(|record| (text(record, "id").to_owned(), text(record, "name").to_owned())).collect();
         Self { kinds, credentials, declared, user, names }
@@ -80,7 +80,7 @@ pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Re
     for kind in &mut network.kinds {
         without_bad_ids(&kind.path, "name", &mut kind.records, &mut reasons)?;
     }
-    let Credentials { authenticators, enrollments, .. } = &mut network.credentials;
+    let ImportedCredentials { authenticators, enrollments, .. } = &mut network.credentials;
     without_bad_ids(AUTHENTICATORS, CREDENTIAL_OF, authenticators, &mut reasons)?;
     without_bad_ids(ENROLLMENTS, CREDENTIAL_OF, enrollments, &mut reasons)?;
     let network = Arc::new(network);

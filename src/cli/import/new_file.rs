@@ -7,7 +7,7 @@ use clap::Args;
 use super::{
     import_records::{self, ImportSummary, Network},
     network_file::names_line,
-    source::{Credentials, SourceKind, is, records_of, text},
+    source::{ImportedCredentials, SourceKind, is, records_of, text},
 };
 use crate::{
     admin_socket::{Command, Outcome},
@@ -96,7 +96,7 @@ impl NewFile {
         self,
         (user, password): (String, &str),
         kinds: Vec<SourceKind>,
-        credentials: Credentials,
+        credentials: ImportedCredentials,
         missing: &[String],
     ) -> CommandResult {
         if let Some(kind) = missing.iter().find(|kind| import_records::RESTRICTING.contains(&kind.as_str())) {
@@ -124,7 +124,7 @@ fn fill(
     adopted: Option<Command>,
     (user, password): (String, &str),
     kinds: Vec<SourceKind>,
-    credentials: Credentials,
+    credentials: ImportedCredentials,
 ) -> Result<(ImportSummary, Vec<String>), Failure> {
     let context = controller::new_file(config, advertised).map_err(Failure::of)?;
     let filled = || {
@@ -156,7 +156,7 @@ fn report(imported: &ImportSummary) -> Vec<String> {
 }
 
 /// Lines about what an import leaves out, with the names of the records.
-fn notes(kinds: &[SourceKind], credentials: &Credentials, missing: &[String]) -> Vec<String> {
+fn notes(kinds: &[SourceKind], credentials: &ImportedCredentials, missing: &[String]) -> Vec<String> {
     let second: Vec<&str> =
         records_of(kinds, "identities").filter(|record| is(record, "isMfaEnabled")).map(|record| text(record, "name")).collect();
     let unproven: Vec<&str> =

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::{
     cli::{
-        api::{self, grammar::Grammar, request::Request, transport::Transport},
+        api::{self, grammar::Grammar, request::ApiRequest, transport::Transport},
         failure::Failure,
     },
     entity::identity::DEFAULT_AUTH_POLICY,
@@ -23,7 +23,7 @@ pub(crate) struct SourceKind {
 
 /// The records that an import with ids needs besides those of network files.
 #[derive(Default)]
-pub(super) struct Credentials {
+pub(super) struct ImportedCredentials {
     pub authenticators: Vec<Json>,
     pub enrollments: Vec<Json>,
     /// For an identity, the services and configs of its overrides.
@@ -55,7 +55,7 @@ pub(crate) fn records(source: &Transport, grammar: &Grammar) -> Result<(Vec<Sour
 ///
 /// # Errors
 /// As in [`records`].
-pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<Credentials, Failure> {
+pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<ImportedCredentials, Failure> {
     let all = |path: &str| Ok::<_, Failure>(list(source, path)?.unwrap_or_default());
     let mut overrides = HashMap::new();
     for identity in records_of(kinds, "identities") {
@@ -69,7 +69,7 @@ pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<Cr
             overrides.insert(id.to_owned(), configs.iter().map(pair).collect());
         }
     }
-    Ok(Credentials {
+    Ok(ImportedCredentials {
         authenticators: all("authenticators")?,
         enrollments: all("enrollments")?,
         terminators: all("terminators")?,
@@ -79,8 +79,8 @@ pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<Cr
 
 /// The records of a list; `None` if there is no such list.
 fn list(source: &Transport, path: &str) -> Result<Option<Vec<Json>>, Failure> {
-    let request = Request { method: "GET".into(), path: format!("{BASE}/{path}"), ..Request::default() };
-    let probe = Request { query: vec![("limit".into(), "1".into())], ..request.clone() };
+    let request = ApiRequest { method: "GET".into(), path: format!("{BASE}/{path}"), ..ApiRequest::default() };
+    let probe = ApiRequest { query: vec![("limit".into(), "1".into())], ..request.clone() };
     let answer = source.ask(probe, None)?;
     if answer.status == 404 {
         return Ok(None);

@@ -32,12 +32,12 @@ pub struct UsedCode {
     /// Half minutes since 1970.
     pub step: u64,
     pub session: Id<ApiSession>,
-    pub purpose: Purpose,
+    pub purpose: CodePurpose,
 }
 
 /// What a code is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Purpose {
+pub enum CodePurpose {
     /// To prove that an app has the secret.
     Verify,
     /// To complete a session.
@@ -50,7 +50,7 @@ pub enum Purpose {
     Remove,
 }
 
-impl Purpose {
+impl CodePurpose {
     /// Whether a one-time code that was already used (`used`) may be used again for this purpose in a session. One code
     /// completes one session. Established clients also reuse a code in these ways, which stay possible: a code that
     /// verified an app may complete another session, read and renew the recovery codes; a code that completed a session
@@ -85,7 +85,7 @@ struct Entered {
 
 impl From<StateOfEntries> for State {
     fn from(StateOfEntries { used }: StateOfEntries) -> Self {
-        let used = used.into_iter().map(|Entered { step, session }| UsedCode { step, session, purpose: Purpose::Enter });
+        let used = used.into_iter().map(|Entered { step, session }| UsedCode { step, session, purpose: CodePurpose::Enter });
         Self { used: used.collect() }
     }
 }

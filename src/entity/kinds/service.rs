@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Amount, Config, Entity, Field, Id, Kind, Links, Lookup, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles, Stateful,
-    Tags, TypedLookup,
+    Amount, Config, Entity, Field, HalLinks, Id, Kind, Lookup, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles,
+    Stateful, Tags, TypedLookup,
 };
 use crate::{
     clock::Timestamp,
@@ -151,7 +151,7 @@ impl PostureQueries {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PostureQuery {
     #[serde(rename = "_links")]
-    pub links: Links,
+    pub links: HalLinks,
     pub id: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

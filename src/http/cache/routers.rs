@@ -38,9 +38,9 @@ struct CachedRouter {
 
 /// The cached routers. Cheap to clone.
 #[derive(Clone)]
-pub struct Routers(Cache<CachedRouter>);
+pub struct RouterCache(Cache<CachedRouter>);
 
-impl Routers {
+impl RouterCache {
     /// An empty cache that follows the changes of a store.
     pub fn following(store: &OpenStore) -> Self {
         Self(Cache::following(store, |kind| kind == EdgeRouter::KIND, ROUTERS))

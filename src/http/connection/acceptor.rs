@@ -23,7 +23,7 @@ use actix_web::{
 use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
-    connection_shared::Client,
+    connection_shared::ConnectionClient,
     guard::{ConnectionLimits, Guarded, STOP_GRACE},
     http2,
     memory_ledger::{MemoryBounds, MemoryLedger},
@@ -35,7 +35,7 @@ use crate::http::{
 };
 use crate::{
     authentication::network,
-    listener::{Accepted, Shutdown, Stream},
+    listener::{AcceptedConnection, Shutdown, Stream},
 };
 
 /// Bytes that TLS may buffer when the socket does not accept them.
@@ -74,7 +74,7 @@ fn app(dispatcher: web::Data<Dispatcher>) -> App {
 /// Makes the connection handler of each thread.
 pub(crate) fn connection_handlers(
     rest: RestListener,
-) -> impl ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> {
+) -> impl ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()> {
     let RestListener { dispatcher, patience, ledger, stopping } = rest;
     fn_factory(move || {
         let dispatcher = web::Data::from(dispatcher.clone());
@@ -124,14 +124,14 @@ type AppService = BoxService<Request, Response<BoxBody>, Response<BoxBody>>;
 
 impl ConnectionHandlers {
     /// Serves a connection until it ends, in the protocol that its handshake selected.
-    async fn enter(&self, Accepted { mut stream, here }: Accepted) {
+    async fn enter(&self, AcceptedConnection { mut stream, here }: AcceptedConnection) {
         let address = stream.stream.get_ref().0.stream.peer_addr().ok();
         let (account, unread) = (self.ledger.open(address.map(|address| network(address.ip()))), self.patience.unread);
         prepare(&mut stream, unread);
         let is_multiplexed = stream.stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let conversation = async {
             if is_multiplexed {
-                let client = Client { peer: peer(&stream), account: account.clone() };
+                let client = ConnectionClient { peer: peer(&stream), account: account.clone() };
                 let head = 2 * self.patience.head_bytes;
                 let stream = Guarded::multiplexed(stream, account.clone(), here.clone(), unread, head);
                 http2::serve(stream, self.http2.clone(), client, self.patience, here).await;

@@ -12,14 +12,14 @@ use super::memory_ledger::Account;
 use crate::http::call::Peer;
 
 /// The peer and its memory account.
-pub(crate) struct Client {
+pub(crate) struct ConnectionClient {
     pub peer: Peer,
     pub account: Account,
 }
 
 /// The state shared by the answers of a connection.
 pub(crate) struct ConnectionShared {
-    pub client: Client,
+    pub client: ConnectionClient,
     /// How long an answer may be left unread.
     pub patience: Duration,
     /// The number of requests in progress.

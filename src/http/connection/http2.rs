@@ -36,7 +36,7 @@ use tokio::{
 
 use super::{
     answer_stream::{Part, send},
-    connection_shared::{Client, ConnectionShared, RequestInProgress},
+    connection_shared::{ConnectionClient, ConnectionShared, RequestInProgress},
     guard::{ConnectionLimits, STOP_GRACE},
     memory_ledger::Hold,
     response_body::PART,
@@ -60,7 +60,7 @@ const WINDOW: u32 = 32 << 10;
 const WINDOWS: u32 = 65_535;
 
 /// Answers the requests of a connection until it ends.
-pub(crate) async fn serve<T, S>(stream: T, service: Rc<S>, client: Client, patience: ConnectionLimits, mut here: ConnectionGuard)
+pub(crate) async fn serve<T, S>(stream: T, service: Rc<S>, client: ConnectionClient, patience: ConnectionLimits, mut here: ConnectionGuard)
 where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request> + 'static,
@@ -118,7 +118,7 @@ where
     S::Error: Into<Response<BoxBody>>,
     S::Response: Into<Response<BoxBody>>,
 {
-    fn new(connection: Connection<T, Part>, service: Rc<S>, client: Client, patience: ConnectionLimits) -> Self {
+    fn new(connection: Connection<T, Part>, service: Rc<S>, client: ConnectionClient, patience: ConnectionLimits) -> Self {
         let line = ConnectionShared {
             client,
             patience: patience.unread,

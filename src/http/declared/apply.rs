@@ -12,7 +12,7 @@ use super::{
     assertion,
     kind::{DeclaredKind, DeclaredRecord, NAME},
     kinds::{ASSERTIONS, DeclaredKinds},
-    names::Names,
+    names::DeclaredNames,
 };
 use crate::{
     access::Assertion,
@@ -38,7 +38,7 @@ pub(crate) struct RequestedNetwork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "NetworkAction")]
-pub(crate) enum Action {
+pub(crate) enum ChangeAction {
     Create,
     Update,
     Delete,
@@ -49,7 +49,7 @@ pub(crate) enum Action {
 #[schemars(rename = "NetworkChange")]
 pub(crate) struct ObjectChange {
     /// The kind of change.
-    pub action: Action,
+    pub action: ChangeAction,
     /// The kind, as a path segment.
     pub entity: &'static str,
     pub name: String,
@@ -109,7 +109,7 @@ pub(crate) fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Req
         }
         objects.extend(pruned);
     }
-    let names = Names::of(kinds, change);
+    let names = DeclaredNames::of(kinds, change);
     let texts = wanted.network.get(ASSERTIONS).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
     let assertions = texts.enumerate().map(|(at, text)| Ok((text.to_owned(), assertion::parse(&names, at, text)?)));
     Ok(Applied { objects, assertions: assertions.collect::<Result<_>>()? })
@@ -125,7 +125,7 @@ fn name_of(item: &Json) -> &str {
 
 /// Creates and updates objects.
 fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, Json>) -> Result<Vec<ObjectChange>> {
-    let names = Names::of(kinds, change);
+    let names = DeclaredNames::of(kinds, change);
     let mut objects = Vec::new();
     for one in kinds.all() {
         let mut seen = BTreeSet::new();
@@ -142,7 +142,7 @@ fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, J
 }
 
 /// Creates or updates one object. Does nothing if the object already agrees with the document.
-fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Json) -> Result<Option<ObjectChange>> {
+fn put(of: &DeclaredKind, names: &DeclaredNames<'_>, change: &Change<'_, '_>, item: &Json) -> Result<Option<ObjectChange>> {
     let name = name_of(item);
     let object = |action, members| Some(ObjectChange { action, entity: of.kind.path, name: name.to_owned(), members });
     let draft = names.to_ids(of, item.clone())?;
@@ -153,7 +153,7 @@ fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Jso
         if (of.find)(change, name)?.is_some_and(|made| made.draft != whole) {
             (of.replace)(change, &id, whole)?;
         }
-        return Ok(object(Action::Create, Vec::new()));
+        return Ok(object(ChangeAction::Create, Vec::new()));
     };
     let whole = (of.whole)(with_fixed(of, draft, &stored)?)?;
     if whole == stored.draft {
@@ -161,7 +161,7 @@ fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Jso
     }
     let (before, after) = (names.to_names(of, stored.draft)?, names.to_names(of, whole.clone())?);
     (of.replace)(change, &stored.id, whole)?;
-    Ok(object(Action::Update, differences(&before, &after)))
+    Ok(object(ChangeAction::Update, differences(&before, &after)))
 }
 
 /// Fills in the stored values of members that only creation sets.
@@ -213,7 +213,7 @@ fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &RequestedNetwo
         if (of.name)(change, &id)?.is_some() {
             (of.delete)(change, &id).map_err(|error| in_place(&format!("{}.{name}", of.kind.path), error))?;
         }
-        objects.push(ObjectChange { action: Action::Delete, entity: of.kind.path, name, members: Vec::new() });
+        objects.push(ObjectChange { action: ChangeAction::Delete, entity: of.kind.path, name, members: Vec::new() });
     }
     Ok(objects)
 }

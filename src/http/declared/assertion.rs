@@ -3,7 +3,7 @@
 //! `WHO must dial WHAT`, `WHO must-not bind WHAT`. A side is a name, `#` and a role attribute, or `*` for all. A name that begins with one of
 //! these signs is written with `@` before it.
 
-use super::names::Names;
+use super::names::DeclaredNames;
 use crate::{
     access::{Assertion, Right, Selection},
     entity::{Entity, Identity, Kind, Service},
@@ -21,7 +21,7 @@ const FORMS: [(&str, bool, Right); 4] = [
 ///
 /// # Errors
 /// The text is not an assertion, or a name does not exist.
-pub(crate) fn parse(names: &Names<'_>, at: usize, text: &str) -> Result<Assertion> {
+pub(crate) fn parse(names: &DeclaredNames<'_>, at: usize, text: &str) -> Result<Assertion> {
     let place = format!("assertions.{at}");
     let found = FORMS.iter().filter_map(|form| Some((text.find(form.0)?, form))).min_by_key(|(start, _)| *start);
     let wrong = || Error::invalid(&place, "must be `WHO must dial WHAT`, with must or must-not, and dial or bind", text);
@@ -35,7 +35,7 @@ pub(crate) fn parse(names: &Names<'_>, at: usize, text: &str) -> Result<Assertio
     })
 }
 
-fn selection(names: &Names<'_>, kind: Kind, text: &str, place: &str) -> Result<Selection> {
+fn selection(names: &DeclaredNames<'_>, kind: Kind, text: &str, place: &str) -> Result<Selection> {
     if text == "*" {
         return Ok(Selection::All);
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::{
     kind::{DeclaredKind, NAME},
     kinds::DeclaredKinds,
-    names::Names,
+    names::DeclaredNames,
 };
 use crate::{error::Result, store::Read};
 
@@ -16,7 +16,7 @@ use crate::{error::Result, store::Read};
 /// # Errors
 /// A record cannot be read.
 pub(crate) fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<String, Json>> {
-    let names = Names::of(kinds, read);
+    let names = DeclaredNames::of(kinds, read);
     let mut network = Map::new();
     for one in kinds.all() {
         let mut records = Vec::new();

@@ -12,14 +12,14 @@ use crate::{
 };
 
 /// Caches the names and ids that it looks up. Records must not be renamed while a `Names` is used.
-pub(crate) struct Names<'n> {
+pub(crate) struct DeclaredNames<'n> {
     kinds: &'n DeclaredKinds,
     read: &'n Read<'n>,
     names: RefCell<HashMap<(Kind, String), String>>,
     ids: RefCell<HashMap<(Kind, String), String>>,
 }
 
-impl<'n> Names<'n> {
+impl<'n> DeclaredNames<'n> {
     /// The names in a transaction; the cache is empty.
     pub(crate) fn of(kinds: &'n DeclaredKinds, read: &'n Read<'n>) -> Self {
         Self { kinds, read, names: RefCell::default(), ids: RefCell::default() }

@@ -8,11 +8,11 @@ use std::{
 
 use rustls::pki_types::CertificateDer;
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::{
     config::{Address, Config},
     entity::signer_url::SignerUrl,
-    outbound::Client,
+    outbound::HttpClient,
 };
 
 /// How long a connection or an answer may take.
@@ -31,10 +31,10 @@ const KEY_SETS: &str = "key sets";
 
 /// The findings about ports and advertised addresses. `authorities` are those that clients of the controller trust that runs with this
 /// configuration; `None` if none runs.
-pub(crate) fn address_findings(config: &Config, authorities: Option<&[CertificateDer<'_>]>) -> Vec<Finding> {
+pub(crate) fn address_findings(config: &Config, authorities: Option<&[CertificateDer<'_>]>) -> Vec<DoctorFinding> {
     let own = [config.router.listen.filter(|_| config.router.enabled), config.routers.listen, config.metrics.listen];
     let addresses = config.listen.addresses().iter().copied().chain(own.into_iter().flatten()).filter(|address| address.port() != 0);
-    let mut found: Vec<Finding> = addresses.map(|address| port(address, authorities.is_some())).collect();
+    let mut found: Vec<DoctorFinding> = addresses.map(|address| port(address, authorities.is_some())).collect();
     let Some(authorities) = authorities else { return found };
     let addresses: Vec<SocketAddr> = config.listen.addresses().iter().copied().filter(|address| address.port() != 0).collect();
     let advertised = if config.advertise.is_empty() && addresses.is_empty() { Vec::new() } else { config.advertised(&addresses) };
@@ -52,30 +52,36 @@ pub(crate) struct RecordFacts {
 }
 
 /// The findings about certificates that end, and about the key sets of signers. `facts` is an error if the records cannot be read.
-pub(crate) fn record_findings(config: &Config, facts: Result<&RecordFacts, &str>) -> Vec<Finding> {
+pub(crate) fn record_findings(config: &Config, facts: Result<&RecordFacts, &str>) -> Vec<DoctorFinding> {
     match facts {
         Ok(RecordFacts { ending, signers }) => vec![certificates(ending), key_sets(signers, config.key_sets.allow_http)],
-        Err(error) => RECORD_CHECKS.map(|check| Finding::bad(check, error, "overkeep check")).into(),
+        Err(error) => RECORD_CHECKS.map(|check| DoctorFinding::bad(check, error, "overkeep check")).into(),
     }
 }
 
 /// A port that the controller listens on, or would listen on.
-fn port(address: SocketAddr, is_running: bool) -> Finding {
+fn port(address: SocketAddr, is_running: bool) -> DoctorFinding {
     const CHECK: &str = "port";
     if is_running {
         return match TcpStream::connect_timeout(&reachable(address), PATIENCE) {
-            Ok(_) => Finding::good(CHECK, format!("{address} is open")),
-            Err(error) => Finding::bad(CHECK, format!("{address}: {error}"), "does the controller run with this configuration? restart it"),
+            Ok(_) => DoctorFinding::good(CHECK, format!("{address} is open")),
+            Err(error) => {
+                DoctorFinding::bad(CHECK, format!("{address}: {error}"), "does the controller run with this configuration? restart it")
+            }
         };
     }
     match TcpListener::bind(address) {
-        Ok(_) => Finding::good(CHECK, format!("{address} is free")),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            Finding::bad(CHECK, format!("another program has {address}"), format!("ss -ltnp 'sport = :{}' shows which", address.port()))
-        }
-        Err(error) => {
-            Finding::bad(CHECK, format!("{address}: {error}"), "set listen to an address of this host, and to a port that the user may use")
-        }
+        Ok(_) => DoctorFinding::good(CHECK, format!("{address} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => DoctorFinding::bad(
+            CHECK,
+            format!("another program has {address}"),
+            format!("ss -ltnp 'sport = :{}' shows which", address.port()),
+        ),
+        Err(error) => DoctorFinding::bad(
+            CHECK,
+            format!("{address}: {error}"),
+            "set listen to an address of this host, and to a port that the user may use",
+        ),
     }
 }
 
@@ -91,26 +97,26 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 /// Whether an advertised address leads to this controller, and the certificate there has the name of the address. `authorities` are those
 /// of the controller's own certificate; `None` if the controller serves a certificate of another issuer.
-fn served(address: &Address, authorities: Option<&[CertificateDer<'_>]>) -> Finding {
+fn served(address: &Address, authorities: Option<&[CertificateDer<'_>]>) -> DoctorFinding {
     const CHECK: &str = "advertised address";
     let resolved = (address.host(), address.port()).to_socket_addrs().map(|found| found.map(|at| at.ip().to_string()).collect::<Vec<_>>());
     let resolved = match resolved {
         Ok(resolved) if !resolved.is_empty() => resolved.join(", "),
-        Ok(_) => return Finding::bad(CHECK, format!("{address}: no address found"), "add the name to the DNS, or correct advertise"),
-        Err(error) => return Finding::bad(CHECK, format!("{address}: {error}"), "add the name to the DNS, or correct advertise"),
+        Ok(_) => return DoctorFinding::bad(CHECK, format!("{address}: no address found"), "add the name to the DNS, or correct advertise"),
+        Err(error) => return DoctorFinding::bad(CHECK, format!("{address}: {error}"), "add the name to the DNS, or correct advertise"),
     };
     let client = match authorities {
-        Some(authorities) => Client::trusting(authorities, PATIENCE),
-        None => Client::of_system(PATIENCE),
+        Some(authorities) => HttpClient::trusting(authorities, PATIENCE),
+        None => HttpClient::of_system(PATIENCE),
     };
     match client.and_then(|client| client.get(&format!("https://{address}/health"), MAX_ANSWER)).map(|answer| answer.status) {
-        Ok(200) => Finding::good(CHECK, format!("{address} ({resolved}) serves this controller's certificate")),
-        Ok(status) => Finding::bad(
+        Ok(200) => DoctorFinding::good(CHECK, format!("{address} ({resolved}) serves this controller's certificate")),
+        Ok(status) => DoctorFinding::bad(
             CHECK,
             format!("{address} ({resolved}) answers with status {status}"),
             "a proxy or another program answers there; the port must lead to this controller",
         ),
-        Err(error) => Finding::bad(
+        Err(error) => DoctorFinding::bad(
             CHECK,
             format!("{address} ({resolved}): {error}"),
             "the port must lead to this controller without a proxy that ends TLS; a firewall may block the port, or this host cannot reach its own public address",
@@ -119,19 +125,19 @@ fn served(address: &Address, authorities: Option<&[CertificateDer<'_>]>) -> Find
 }
 
 /// Certificates that end within 30 days.
-fn certificates(ending: &[String]) -> Finding {
+fn certificates(ending: &[String]) -> DoctorFinding {
     if ending.is_empty() {
-        return Finding::good(CERTIFICATES, "none ends within 30 days");
+        return DoctorFinding::good(CERTIFICATES, "none ends within 30 days");
     }
     let first: Vec<&str> = ending.iter().take(SHOWN).map(String::as_str).collect();
     let told = format!("{} end within 30 days or have ended: {}", ending.len(), first.join(", "));
-    Finding::bad(CERTIFICATES, told, "overkeep expiring lists them; enroll again what does not renew itself")
+    DoctorFinding::bad(CERTIFICATES, told, "overkeep expiring lists them; enroll again what does not renew itself")
 }
 
 /// Whether the key sets of the signers can be fetched from this host. `allow_http`: whether http is allowed from other hosts.
-fn key_sets(signers: &[(String, String)], allow_http: bool) -> Finding {
+fn key_sets(signers: &[(String, String)], allow_http: bool) -> DoctorFinding {
     let (mut reached, mut failed, until) = (0_usize, Vec::new(), Instant::now() + PATIENCE_WITH_KEY_SETS);
-    let client = Client::of_system(PATIENCE);
+    let client = HttpClient::of_system(PATIENCE);
     for (name, endpoint) in signers {
         if Instant::now() > until {
             failed.push(format!("{name}: not checked, as the others took too long"));
@@ -149,9 +155,9 @@ fn key_sets(signers: &[(String, String)], allow_http: bool) -> Finding {
         }
     }
     if failed.is_empty() {
-        return Finding::good(KEY_SETS, format!("{reached} can be fetched"));
+        return DoctorFinding::good(KEY_SETS, format!("{reached} can be fetched"));
     }
     failed.truncate(SHOWN);
     let mend = "the jwksEndpoint must be reachable from this host, with a certificate of an authority that the system trusts";
-    Finding::bad(KEY_SETS, failed.join("; "), mend)
+    DoctorFinding::bad(KEY_SETS, failed.join("; "), mend)
 }

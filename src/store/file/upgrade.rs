@@ -13,7 +13,7 @@ use crate::store::{
     index,
     opening::OpenStore,
     reader::Reader,
-    registry::{Registry, table_name},
+    registry::{KindRegistry, table_name},
     tx::tables::{Table, broken},
 };
 use crate::{entity::Kind, error::Result};
@@ -64,7 +64,7 @@ impl OpenStore {
     }
 }
 
-fn convert(transaction: &WriteTransaction, registry: &Registry) -> Result<(), redb::Error> {
+fn convert(transaction: &WriteTransaction, registry: &KindRegistry) -> Result<(), redb::Error> {
     let mut without_rows = Vec::new();
     for table in [Table::Index, Table::Endings] {
         let name = table_name(table, registry.entries());
@@ -95,7 +95,7 @@ fn convert(transaction: &WriteTransaction, registry: &Registry) -> Result<(), re
 }
 
 /// Makes the index rows of a field that has none from all records of its kind. A damaged record gets none; a check reports it.
-fn add(transaction: &WriteTransaction, registry: &Registry, kind: Kind, field: &str) -> Result<(), redb::Error> {
+fn add(transaction: &WriteTransaction, registry: &KindRegistry, kind: Kind, field: &str) -> Result<(), redb::Error> {
     let Some(place) = registry.entries().iter().position(|entry| entry.kind == kind) else { return Ok(()) };
     let [records, index] = [Table::Records(place), Table::Index].map(|table| table_name(table, registry.entries()));
     let (records, mut index) = (transaction.open_table(Definition::new(&records))?, transaction.open_table(Definition::new(&index))?);

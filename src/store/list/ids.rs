@@ -7,7 +7,7 @@ use crate::{
 
 /// A part of a list.
 #[derive(Clone)]
-pub struct Page<E: Entity> {
+pub struct IdPage<E: Entity> {
     pub records: Vec<Record<E>>,
     /// The number of all records that match.
     pub total: u64,

@@ -1,6 +1,6 @@
 //! Lists: candidates, filter, order, page, total.
 //!
-//! A [`Plan`] is made once, from the query alone, and carried out once, in a transaction. Memory holds only the ids of the page and, with
+//! A [`ListPlan`] is made once, from the query alone, and carried out once, in a transaction. Memory holds only the ids of the page and, with
 //! an order, the sort keys up to the end of the page. If the filter names an id or the value of an indexed field, only those records are
 //! read. If the index of one field gives the whole list, only the records of the page are read (`list/index_scan.rs`).
 
@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    ids::{Ids, Page, ended, max_collected, shown},
+    ids::{IdPage, Ids, ended, max_collected, shown},
     index_scan::IndexScan,
     sort_key::SortKey,
 };
@@ -50,7 +50,7 @@ pub enum Candidates {
 }
 
 /// How a list of records of kind `E` is made.
-pub struct Plan<E> {
+pub struct ListPlan<E> {
     predicate: Predicate,
     /// Ties are in the order of ids. If there are no sort keys, all records are in the order of ids.
     sort: Vec<Sort>,
@@ -66,7 +66,7 @@ pub struct Plan<E> {
     of: PhantomData<fn() -> E>,
 }
 
-impl<E: Entity> Plan<E> {
+impl<E: Entity> ListPlan<E> {
     /// The part `window` of the records in `scope` that match a query, in its order.
     pub fn of(query: Query, window: Window, scope: Scope) -> Self {
         let Query { predicate, mut sort, .. } = query;
@@ -104,16 +104,16 @@ impl<E: Entity> Plan<E> {
     ///
     /// # Errors
     /// A record is damaged, or the file cannot be read.
-    pub fn page(self, read: &Read<'_>) -> Result<Page<E>> {
+    pub fn page(self, read: &Read<'_>) -> Result<IdPage<E>> {
         let (ids, total) = self.ids(read)?;
         let records = ids.iter().filter_map(|id| read.load(id).transpose()).collect::<Result<_>>()?;
-        Ok(Page { records, total })
+        Ok(IdPage { records, total })
     }
 
-    /// The ids of the records that [`Plan::page`] returns, and the number of all that match.
+    /// The ids of the records that [`ListPlan::page`] returns, and the number of all that match.
     ///
     /// # Errors
-    /// As in [`Plan::page`].
+    /// As in [`ListPlan::page`].
     pub fn ids(self, read: &Read<'_>) -> Result<(Ids, u64)> {
         // While there are tombstones, each record has to be checked against them.
         let all_stand = E::ENDS_BY.is_empty() || !read.any_ended()?;
@@ -139,7 +139,7 @@ impl<E: Entity> Plan<E> {
         Ok((ids, total))
     }
 
-    /// Like [`Plan::ids`], for records that the caller passes, whether or not they are stored.
+    /// Like [`ListPlan::ids`], for records that the caller passes, whether or not they are stored.
     pub(crate) fn ids_from(self, read: &Read<'_>, records: Vec<Record<E>>) -> (Ids, u64) {
         let key = |record: &Record<E>| {
             let seen = RecordTarget { record, lookup: read };

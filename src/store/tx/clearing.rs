@@ -6,7 +6,7 @@ use super::{
     delete,
     read::{Read, flow, text},
     tables::{ALL, Table},
-    tombstone::Pending,
+    tombstone::PendingTombstone,
     write::Tx,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 
 /// The records of a tombstone that are removed in one step.
 struct DeletionBatch {
-    tombstone: Pending,
+    tombstone: PendingTombstone,
     ids: Vec<String>,
     /// Whether these are all remaining records of the tombstone.
     is_all: bool,
@@ -27,7 +27,7 @@ impl Read<'_> {
     fn batches(&self, limit: usize) -> Result<Vec<DeletionBatch>> {
         let (mut batches, mut left) = (Vec::<DeletionBatch>::new(), limit);
         self.scan(Table::Endings, ALL, &mut |prefix, row| {
-            let tombstone = Pending::of(prefix, row)?;
+            let tombstone = PendingTombstone::of(prefix, row)?;
             if batches.first().is_some_and(|first| first.tombstone.note.by != tombstone.note.by) {
                 return Ok(ControlFlow::Break(()));
             }
@@ -42,7 +42,7 @@ impl Read<'_> {
 
     /// Up to `limit` records that a tombstone covers. A record that cannot be read is left out and kept, so that the
     /// damage stays visible.
-    fn remaining_ids(&self, pending: &Pending, limit: usize) -> Result<Vec<String>> {
+    fn remaining_ids(&self, pending: &PendingTombstone, limit: usize) -> Result<Vec<String>> {
         let (mut left, end) = (Vec::new(), index::after(&pending.prefix));
         let Some((place, entry)) = pending.kind(self) else { return Ok(left) };
         self.scan(Table::Index, (Bound::Included(&pending.prefix), Bound::Excluded(&end)), &mut |key, _| {

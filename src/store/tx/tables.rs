@@ -87,14 +87,14 @@ pub(crate) trait RowsMut: Rows {
 }
 
 /// The names of all tables, by slot.
-pub(crate) type Names = [String];
+pub(crate) type TableNames = [String];
 
 /// Converts an error of redb.
 pub(crate) fn broken(error: impl Into<redb::Error>) -> Error {
     Error::Storage(error.into().to_string())
 }
 
-fn definition(names: &Names, table: Table) -> Result<TableDefinition<'_, Bytes, Bytes>> {
+fn definition(names: &TableNames, table: Table) -> Result<TableDefinition<'_, Bytes, Bytes>> {
     let name = names.get(table.slot()).ok_or_else(|| Error::Internal("no such table".into()))?;
     Ok(TableDefinition::new(name))
 }
@@ -103,7 +103,7 @@ fn definition(names: &Names, table: Table) -> Result<TableDefinition<'_, Bytes, 
 struct LazyTables<T>(Vec<OnceCell<Box<T>>>);
 
 impl<T> LazyTables<T> {
-    fn new(names: &Names) -> Self {
+    fn new(names: &TableNames) -> Self {
         Self(names.iter().map(|_| OnceCell::new()).collect())
     }
 
@@ -122,12 +122,12 @@ impl<T> LazyTables<T> {
 /// The tables at one moment.
 pub(crate) struct Reading<'n> {
     transaction: ReadTransaction,
-    names: &'n Names,
+    names: &'n TableNames,
     opened: LazyTables<ReadOnlyTable<Bytes, Bytes>>,
 }
 
 impl<'n> Reading<'n> {
-    pub(crate) fn new(transaction: ReadTransaction, names: &'n Names) -> Self {
+    pub(crate) fn new(transaction: ReadTransaction, names: &'n TableNames) -> Self {
         Self { transaction, names, opened: LazyTables::new(names) }
     }
 
@@ -183,7 +183,7 @@ type Writable<'t> = RefCell<RedbTable<'t, Bytes, Bytes>>;
 /// The tables in the one write transaction.
 pub(crate) struct Writing<'t> {
     transaction: &'t WriteTransaction,
-    names: &'t Names,
+    names: &'t TableNames,
     opened: LazyTables<Writable<'t>>,
     log: RefCell<Vec<Undo>>,
     incomplete: Cell<bool>,
@@ -196,7 +196,7 @@ struct Undo {
 }
 
 impl<'t> Writing<'t> {
-    pub(crate) fn new(transaction: &'t WriteTransaction, names: &'t Names) -> Self {
+    pub(crate) fn new(transaction: &'t WriteTransaction, names: &'t TableNames) -> Self {
         Self { transaction, names, opened: LazyTables::new(names), log: RefCell::default(), incomplete: Cell::new(false) }
     }
 

@@ -42,14 +42,14 @@ pub(super) struct TombstoneRecord {
 }
 
 /// A tombstone whose records are not all removed yet.
-pub(super) struct Pending {
+pub(super) struct PendingTombstone {
     /// The prefix of their index keys.
     pub(super) prefix: Vec<u8>,
     pub(super) epoch: Epoch,
     pub(super) note: TombstoneRecord,
 }
 
-impl Pending {
+impl PendingTombstone {
     pub(super) fn of(prefix: &[u8], row: &[u8]) -> Result<Self> {
         let (epoch, note) = row.split_first_chunk().ok_or_else(unreadable)?;
         let note = serde_json::from_slice(note).map_err(|_| unreadable())?;

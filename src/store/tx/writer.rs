@@ -37,10 +37,10 @@ pub(crate) struct Job {
     run: Run,
 }
 
-type Run = Box<dyn FnOnce(Result<&Tx<'_>>) -> Outcome + Send>;
+type Run = Box<dyn FnOnce(Result<&Tx<'_>>) -> JobOutcome + Send>;
 
 /// The outcome of a job that was run.
-pub(crate) struct Outcome {
+pub(crate) struct JobOutcome {
     /// Whether its writes stay.
     kept: bool,
     /// Answers the caller, once it is known whether the group is on disk.
@@ -58,7 +58,7 @@ pub(crate) fn job<T: Send + 'static>(
     let run = Box::new(move |tx: Result<&Tx<'_>>| {
         let guarded = |tx: &Tx<'_>| catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked("a write", &*panic)));
         let result = tx.and_then(guarded);
-        Outcome { kept: result.is_ok(), answer: Box::new(move |committed: Result<()>| reply(committed.and(result))) }
+        JobOutcome { kept: result.is_ok(), answer: Box::new(move |committed: Result<()>| reply(committed.and(result))) }
     });
     Job { author, run }
 }
@@ -166,7 +166,7 @@ impl Group<'_> {
         let mut written = false;
         while let Some(job) = first.take().or_else(|| self.next()) {
             let tx = self.core.job(&rows, job.author);
-            let Outcome { kept, answer } = (job.run)(Ok(&tx));
+            let JobOutcome { kept, answer } = (job.run)(Ok(&tx));
             self.answers.push(answer);
             if kept {
                 written |= rows.keep();

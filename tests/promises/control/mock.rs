@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use overkeep::testing::{
     clock::Clock,
     control_channel::message::{content, edge, fabric, key},
-    frame::{Builder, Frame, HEAD, Head, Limits, content as common, key as common_key, value},
+    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key, value},
 };
 use prost::Message;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
@@ -27,7 +27,7 @@ use crate::harness::{Key, TestServer, fresh, speaking};
 
 /// The timeout of every wait.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-const LIMITS: Limits = Limits { headers: 1 << 20, body: 64 << 20 };
+const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 64 << 20 };
 
 fn runtime() -> &'static Runtime {
     static RUNTIME: LazyLock<Runtime> =

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use overkeep::testing::{
     built_in_router::link_message::{Acknowledgement, Payload, flag, key, kind},
     control_channel::message::{content, fabric},
-    frame::{Builder, Frame, HEAD, Head, Limits, content as common, key as common_key},
+    frame::{Builder, Frame, FrameLimits, HEAD, Head, content as common, key as common_key},
 };
 use prost::Message;
 use tokio::{
@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 use super::mock::{Enrolled, MockRouter, PATIENCE};
 use crate::harness::TestServer;
 
-const LIMITS: Limits = Limits { headers: 1 << 16, body: 1 << 24 };
+const LIMITS: FrameLimits = FrameLimits { headers: 1 << 16, body: 1 << 24 };
 
 /// Has a router report that it has dialed a link to another router.
 pub async fn report(router: &mut MockRouter, link: &str, destination: &str) {

@@ -9,7 +9,7 @@ use overkeep::testing::{
     entity::{FilterNames, Session},
     pki::{Certificate, jwt::Verifier},
     query::{Query, Window},
-    store::{Candidates, Plan, Scope},
+    store::{Candidates, ListPlan, Scope},
 };
 use prost::Message;
 use serde_json::{Value as Json, json};
@@ -73,7 +73,7 @@ fn a_token_leads_to_its_session() {
     let plan = |filter: &str| {
         let query = Query::parse(filter, FilterNames::<Session>::ALL).unwrap();
         let window = Window::new(&query, None, None);
-        Plan::<Session>::of(query, window, Scope::All).candidates()
+        ListPlan::<Session>::of(query, window, Scope::All).candidates()
     };
     assert_eq!(plan(&format!("token = \"{dial}\"")), Candidates::Id);
     assert_eq!(plan(&format!("token in [\"{dial}\", \"x\"]")), Candidates::Scope, "one of an earlier version");

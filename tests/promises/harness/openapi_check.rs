@@ -6,7 +6,7 @@ use std::{
 };
 
 use jsonschema::Validator;
-use overkeep::testing::http::{Found, Interface, Interfaces};
+use overkeep::testing::http::{Interface, Interfaces, RouteMatch};
 use serde_json::{Value as Json, json};
 
 use super::{answer::Answer, caller::Base};
@@ -34,7 +34,7 @@ pub fn check_answer(method: &str, path: &str, answer: &Answer) {
     let Some((base, below)) = located(path) else { return };
     let media = answer.header("content-type").split(';').next().unwrap();
     match interface(base).find(method, &below) {
-        Found::Row(row, _) => {
+        RouteMatch::Row(row, _) => {
             let described = interface(base).document.pointer(&format!("/paths/{}/{}/responses", escaped(&row.path), method.to_lowercase()));
             let responses = described.unwrap_or_else(|| panic!("{request} is not in the document"));
             let response = responses.get(status.to_string());
@@ -49,7 +49,7 @@ pub fn check_answer(method: &str, path: &str, answer: &Answer) {
                 check(base, if is_preview { &preview } else { &described["schema"] }, answer);
             }
         }
-        Found::OtherMethod | Found::Nothing => {
+        RouteMatch::OtherMethod | RouteMatch::Nothing => {
             assert!(*status == 404 || *status == 405, "{request}: {status} {text}");
             check(base, &json!({ "$ref": "#/components/schemas/ErrorEnvelope" }), answer);
         }

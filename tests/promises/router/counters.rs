@@ -1,7 +1,7 @@
 //! Counters for monitoring: each event is counted once, and the gauges show what is open.
 
 use overkeep::testing::{
-    built_in_router::{Peer, TrafficInfo},
+    built_in_router::{ChannelPeer, TrafficInfo},
     frame::Builder,
 };
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn hellos_and_channels_are_counted() {
         // No message, the beginning of a message, and bytes that are not a message.
         for (bytes, is_open) in [(&b""[..], false), (&[0x03, 0x06], false), (&b"GET / HTTP/1.1\r\nhost: it\r\n\r\n"[..], true)] {
             let (mut ours, theirs) = tokio::io::duplex(1 << 10);
-            let served = router.serve(theirs, Peer::default()).unwrap();
+            let served = router.serve(theirs, ChannelPeer::default()).unwrap();
             ours.write_all(bytes).await.unwrap();
             if !is_open {
                 drop(ours);

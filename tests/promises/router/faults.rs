@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use overkeep::testing::{
-    built_in_router::Peer,
+    built_in_router::ChannelPeer,
     frame::{Builder, Frame, content, key as common},
 };
 use serde_json::json;
@@ -135,7 +135,7 @@ fn hello_stampede_is_served() {
             .map(|number| {
                 let member = members[number % members.len()].clone();
                 let (stream, theirs) = tokio::io::duplex(4096);
-                scene.server.router().serve(theirs, Peer { address: None, leaf: Some(member.leaf.clone()) }).unwrap();
+                scene.server.router().serve(theirs, ChannelPeer { address: None, leaf: Some(member.leaf.clone()) }).unwrap();
                 tokio::spawn(async move { super::sdk::Sdk::connect(stream, member.token(), Options::GO).await })
             })
             .collect();

@@ -1,7 +1,7 @@
 //! How a channel is opened, who may open one, and what keeps it open.
 
 use overkeep::testing::{
-    built_in_router::Peer,
+    built_in_router::ChannelPeer,
     frame::{Builder, Frame, content, key as common},
 };
 use serde_json::json;
@@ -52,7 +52,7 @@ fn hello_answer_names_the_router() {
 fn hello_needs_the_session_holder() {
     let server = TestServer::with_router();
     let (member, other) = (Member::new(&server, "member"), Member::new(&server, "other"));
-    let refusal = |peer: Peer, frame: Frame| {
+    let refusal = |peer: ChannelPeer, frame: Frame| {
         run(async {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             server.router().serve(theirs, peer).unwrap();
@@ -62,8 +62,8 @@ fn hello_needs_the_session_holder() {
             String::from_utf8(refused.body().to_vec()).unwrap()
         })
     };
-    let shown = |member: &Member| Peer { address: None, leaf: Some(member.leaf.clone()) };
-    let without_certificate = Peer::default();
+    let shown = |member: &Member| ChannelPeer { address: None, leaf: Some(member.leaf.clone()) };
+    let without_certificate = ChannelPeer::default();
     assert_eq!(refusal(shown(&member), hello("00000000-0000-0000-0000-000000000000", 0)), "invalid API session");
     assert_eq!(refusal(shown(&member), hello("", -1)), "invalid API session");
     assert_eq!(refusal(shown(&member), Builder::new(content::HELLO).empty()), "a hello must carry the token of an API session");

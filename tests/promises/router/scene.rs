@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::built_in_router::Peer;
+use overkeep::testing::built_in_router::ChannelPeer;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::json;
 use tokio::{io::DuplexStream, net::TcpStream, runtime::Runtime};
@@ -105,7 +105,7 @@ impl Member {
     /// A connection to the router in memory, before the hello.
     pub fn stream(&self, server: &TestServer) -> DuplexStream {
         let (ours, theirs) = tokio::io::duplex(256 << 10);
-        server.router().serve(theirs, Peer { address: None, leaf: Some(self.leaf.clone()) }).unwrap();
+        server.router().serve(theirs, ChannelPeer { address: None, leaf: Some(self.leaf.clone()) }).unwrap();
         ours
     }
 

@@ -18,7 +18,7 @@ use crate::{
         list_part::Part,
         openapi::operation::{Operation, Schemas},
     },
-    posture::{self, EvaluatedCheck, Evidence, FailedRequest, Permission, PolicyFailure, Response, ServiceAwaitingCode, Trigger},
+    posture::{self, EvaluatedCheck, Evidence, FailedRequest, PolicyFailure, Response, ServiceAwaitingCode, ServicePermission, Trigger},
     store::{Ids, Read},
 };
 
@@ -112,9 +112,9 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
 pub(crate) fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
     let id = service.id.as_str();
     let (policies, evidence) = match call.posture.permission(&caller.identity, &caller.session.id, id, Right::from(wanted))? {
-        Permission::Granted(policies) => return Ok(policies),
-        Permission::Blocked(policies, evidence) => (policies, evidence),
-        Permission::Missing => {
+        ServicePermission::Granted(policies) => return Ok(policies),
+        ServicePermission::Blocked(policies, evidence) => (policies, evidence),
+        ServicePermission::Missing => {
             call.store.read(|tx| visible(call, caller, tx, &service.id))?;
             return Err(Error::invalid("ServiceId", "service not found", id));
         }

@@ -16,7 +16,7 @@ use crate::{
         list_part::Part,
         listing::Listing,
     },
-    store::{Ids, Plan, Read, Scope},
+    store::{Ids, ListPlan, Read, Scope},
 };
 
 /// A request for a list of services.
@@ -83,7 +83,7 @@ fn usable_services(
         (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
         (some, others) => some.or(others),
     };
-    let (ids, total) = Plan::<Service>::of(query, window, ids.map_or(Scope::All, Scope::Ids)).ids(tx)?;
+    let (ids, total) = ListPlan::<Service>::of(query, window, ids.map_or(Scope::All, Scope::Ids)).ids(tx)?;
     Ok((ids, Pagination::of(window, total)))
 }
 

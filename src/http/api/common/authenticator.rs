@@ -7,10 +7,10 @@ use crate::{
     authentication::{Requester, login},
     change::{
         Change,
-        authenticator::{self, Edit},
+        authenticator::{self, PasswordEdit},
     },
     enrollment::extension::{self, CertificateOwner, Extended},
-    entity::{Amount, Authenticator, Credential, Entity, FilterNames, Id, Links, Record, Tags, TypedLookup, missing},
+    entity::{Amount, Authenticator, Credential, Entity, FilterNames, HalLinks, Id, Record, Tags, TypedLookup, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Data, NoData, Tagged},
@@ -28,7 +28,7 @@ pub(crate) type OwnAuthenticator = Detail<<Authenticator as Entity>::View>;
 
 fn render(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<OwnAuthenticator> {
     let mut detail = Detail::new(record, Authenticator::view(record, tx)?);
-    detail.links = Links::default().with("self", format_args!("current-identity/authenticators/{}", record.id));
+    detail.links = HalLinks::default().with("self", format_args!("current-identity/authenticators/{}", record.id));
     Ok(detail)
 }
 
@@ -94,7 +94,7 @@ pub(crate) async fn replace(
     known: IfMatch,
     Body(new): Body<AuthenticatorUpdateWithCurrent>,
 ) -> Result<NoData> {
-    let edit = Edit { username: Some(new.username), password: Some(new.password), tags: new.tags };
+    let edit = PasswordEdit { username: Some(new.username), password: Some(new.password), tags: new.tags };
     set(call, id, known, edit, new.current_password).await
 }
 
@@ -107,11 +107,11 @@ pub(crate) async fn patch(
 ) -> Result<NoData> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
-    set(call, id, known, Edit { username: new.username, password: new.password, tags }, new.current_password).await
+    set(call, id, known, PasswordEdit { username: new.username, password: new.password, tags }, new.current_password).await
 }
 
 /// Applies an edit with a plain-text password, if the current password is correct.
-async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, current: String) -> Result<NoData> {
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: PasswordEdit, current: String) -> Result<NoData> {
     if let Some(tags) = &edit.tags {
         tags.check("tags")?;
         tags.amount().check("tags", Amount::default(), call.changes.most_of_clients())?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     authentication::{Caller, session_end},
     clock::Timestamp,
-    entity::{ApiSession, Authenticator, Entity, Id, Identity, Links, TypedLookup, api_session::View},
+    entity::{ApiSession, Authenticator, Entity, HalLinks, Id, Identity, TypedLookup, api_session::View},
     error::Result,
     http::{
         answer::{Data, NoData},
@@ -67,7 +67,7 @@ pub(crate) async fn identity(call: Call) -> Result<Data<Detail<<Identity as Enti
     call.store.read(|tx| {
         let record = tx.get(id)?;
         let mut detail = Detail::new(&record, Identity::view(&record, tx)?);
-        detail.links = Links::default().with("self", "current-identity").with("mfa", "current-identity/mfa");
+        detail.links = HalLinks::default().with("self", "current-identity").with("mfa", "current-identity/mfa");
         Ok(Data(detail))
     })
 }

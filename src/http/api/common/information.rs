@@ -28,7 +28,7 @@ const INTERFACES: [(&str, &str); 5] = [
 /// Version and interfaces of this controller.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Version {
+pub(crate) struct VersionDetail {
     /// By interface and its version.
     api_versions: BTreeMap<&'static str, BTreeMap<&'static str, ApiVersion>>,
     build_date: &'static str,
@@ -50,12 +50,12 @@ struct ApiVersion {
 }
 
 /// GET /version
-pub(crate) async fn version(call: Call) -> Result<Data<Version>> {
+pub(crate) async fn version(call: Call) -> Result<Data<VersionDetail>> {
     let interface = |path: &'static str| {
         let api_base_urls = call.addresses.iter().map(|address| format!("https://{address}{path}")).collect();
         BTreeMap::from([("v1", ApiVersion { api_base_urls, path, version: None })])
     };
-    Ok(Data(Version {
+    Ok(Data(VersionDetail {
         api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(path))).collect(),
         build_date: env!("OVERKEEP_BUILD_DATE"),
         capabilities: Vec::new(),

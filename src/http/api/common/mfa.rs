@@ -7,7 +7,7 @@ use super::qr::Picture;
 use crate::{
     authentication::{Attempt, Codes, mfa},
     change::Change,
-    entity::{ApiSession, Entity, Id, Identity, Links, Mfa, Record, mfa::View},
+    entity::{ApiSession, Entity, HalLinks, Id, Identity, Mfa, Record, mfa::View},
     error::Result,
     http::{
         answer::{CreatedLocation, Data, NoData},
@@ -145,7 +145,7 @@ async fn change_own<T: Send + 'static>(
 }
 
 fn linked<V>(record: &Record<Mfa>, view: V) -> Detail<V> {
-    let links = Links::default().with("self", PATH).with("current-identity", "current-identity");
+    let links = HalLinks::default().with("self", PATH).with("current-identity", "current-identity");
     let links = if record.spec.is_verified {
         links.with("recovery-codes", format_args!("{PATH}/recovery-codes"))
     } else {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{Id, Links, Tags},
+    entity::{HalLinks, Id, Tags},
     error::{Error, Result},
     http::{
         answer::{Answer, Data, Page, Reply},
@@ -31,7 +31,7 @@ const YAML: &str = "text/yaml";
 #[schemars(rename = "SpecDetail")]
 pub(crate) struct Spec {
     #[serde(rename = "_links")]
-    links: Links,
+    links: HalLinks,
     id: &'static str,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -40,7 +40,7 @@ pub(crate) struct Spec {
 }
 
 fn named(name: &'static str) -> Spec {
-    let links = Links::default().with("self", format_args!("specs/{name}")).with("spec", format_args!("specs/{name}/spec"));
+    let links = HalLinks::default().with("self", format_args!("specs/{name}")).with("spec", format_args!("specs/{name}/spec"));
     let at = Timestamp::ZERO_TIME;
     Spec { links, id: name, created_at: at, updated_at: at, tags: Tags::default(), name }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     built_in_router::CircuitInfo,
-    entity::{Entity, EntityRef, Id, Links, Lookup, Service, Tags, Terminator, TypedLookup},
+    entity::{Entity, EntityRef, HalLinks, Id, Lookup, Service, Tags, Terminator, TypedLookup},
     error::{Error, Result},
     http::{
         answer::{Data, NoData},
@@ -64,7 +64,7 @@ fn render(circuit: CircuitInfo, lookup: &dyn Lookup) -> Result<Circuit> {
     let name = service.map(|service| service.spec.name).unwrap_or_default();
     let nodes = circuit.routers.iter().map(|id| super::router::named(id, lookup)).collect::<Result<_>>()?;
     Ok(Detail {
-        links: Links::default().with("self", format_args!("circuits/{}", circuit.id)),
+        links: HalLinks::default().with("self", format_args!("circuits/{}", circuit.id)),
         id: circuit.id,
         created_at: circuit.since,
         updated_at: circuit.since,

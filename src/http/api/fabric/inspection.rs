@@ -20,7 +20,7 @@ const MAX_VALUES: usize = 100;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "InspectRequest")]
-pub(crate) struct Question {
+pub(crate) struct InspectionRequest {
     /// The ids of the routers, separated by `|`, or `.*` for all that are connected.
     app_regex: String,
     /// The names of the values, such as `links`, `circuits` or `stackdump`.
@@ -30,20 +30,20 @@ pub(crate) struct Question {
 /// The answers of the routers.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "InspectResponse")]
-pub(crate) struct Answers {
+pub(crate) struct InspectionAnswers {
     /// Whether every router answered without an error.
     success: bool,
     /// The errors of routers, and the routers that did not answer in time.
     errors: Vec<String>,
     /// The values, in the order of routers and names.
-    values: Vec<Answer>,
+    values: Vec<InspectionAnswer>,
 }
 
 /// One value of a router.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "InspectResponseValue")]
-pub(crate) struct Answer {
+pub(crate) struct InspectionAnswer {
     /// The id of the router.
     app_id: String,
     name: String,
@@ -52,8 +52,8 @@ pub(crate) struct Answer {
 }
 
 /// POST /inspections
-pub(crate) async fn inspect(call: Call, Body(asked): Body<Question>) -> Result<Data<Answers>> {
-    let Question { app_regex, requested_values } = asked;
+pub(crate) async fn inspect(call: Call, Body(asked): Body<InspectionRequest>) -> Result<Data<InspectionAnswers>> {
+    let InspectionRequest { app_regex, requested_values } = asked;
     if requested_values.is_empty() || requested_values.len() > MAX_VALUES {
         let text = format!("must name 1 to {MAX_VALUES} values, such as links");
         return Err(Error::invalid("requestedValues", &text, requested_values.len().to_string()));
@@ -64,10 +64,10 @@ pub(crate) async fn inspect(call: Call, Body(asked): Body<Question>) -> Result<D
     }
     let ids: BTreeSet<&str> = app_regex.split('|').collect();
     let found = call.control.inspect(|router| app_regex == ALL || ids.contains(router), &requested_values).await;
-    let values = found.values.into_iter().map(|found| Answer {
+    let values = found.values.into_iter().map(|found| InspectionAnswer {
         app_id: found.router,
         name: found.name,
         value: serde_json::from_str(&found.value).unwrap_or(Json::String(found.value)),
     });
-    Ok(Data(Answers { success: found.errors.is_empty(), errors: found.errors, values: values.collect() }))
+    Ok(Data(InspectionAnswers { success: found.errors.is_empty(), errors: found.errors, values: values.collect() }))
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     built_in_router::{LinkInfo, UNMEASURED},
     control_channel::Control,
-    entity::{EntityRef, Id, Links, Lookup},
+    entity::{EntityRef, HalLinks, Id, Lookup},
     error::{Error, Result},
     http::{
         answer::{Data, NoData},
@@ -84,7 +84,7 @@ fn render(link: LinkInfo, lookup: &dyn Lookup) -> Result<LinkDetail> {
 
 /// A reference to a link. Links have no names.
 pub(crate) fn reference(id: &str) -> EntityRef {
-    EntityRef { links: Links::default().with("self", format_args!("links/{id}")), entity: "links", id: id.into(), name: id.into() }
+    EntityRef { links: HalLinks::default().with("self", format_args!("links/{id}")), entity: "links", id: id.into(), name: id.into() }
 }
 
 fn find(control: &Control, id: &str, lookup: &dyn Lookup) -> Result<Option<LinkDetail>> {

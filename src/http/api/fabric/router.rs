@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     clock::Timestamp,
-    entity::{EdgeRouter, Entity, EntityRef, Id, Links, Lookup, Record, TransitRouter, TypedLookup, VersionInfo, missing},
+    entity::{EdgeRouter, Entity, EntityRef, HalLinks, Id, Lookup, Record, TransitRouter, TypedLookup, VersionInfo, missing},
     error::{Error, Result},
     http::{
         answer::Data, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::Joined, listing::Listing,
@@ -60,8 +60,8 @@ pub(crate) fn named(id: &str, lookup: &dyn Lookup) -> Result<EntityRef> {
     Ok(EntityRef { links: links(id), entity: PATH, id: id.into(), name: name.unwrap_or_default() })
 }
 
-fn links(id: &str) -> Links {
-    Links::default().with("self", format_args!("{PATH}/{id}")).with("terminators", format_args!("{PATH}/{id}/terminators"))
+fn links(id: &str) -> HalLinks {
+    HalLinks::default().with("self", format_args!("{PATH}/{id}")).with("terminators", format_args!("{PATH}/{id}/terminators"))
 }
 
 fn render(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Detail<View> {

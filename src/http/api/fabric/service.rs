@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{FilterNames, Id, Links, Record, Service, TypedLookup},
+    entity::{FilterNames, HalLinks, Id, Record, Service, TypedLookup},
     error::Result,
     http::{
         answer::Data,
@@ -30,8 +30,8 @@ pub(crate) struct View {
 const FILTER_NAMES: FilterNames<Service> = FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy"]);
 
 /// The links of a service.
-pub(crate) fn links(id: &str) -> Links {
-    Links::default().with("self", format_args!("services/{id}")).with("terminators", format_args!("services/{id}/terminators"))
+pub(crate) fn links(id: &str) -> HalLinks {
+    HalLinks::default().with("self", format_args!("services/{id}")).with("terminators", format_args!("services/{id}/terminators"))
 }
 
 fn render(record: &Record<Service>) -> Detail<View> {

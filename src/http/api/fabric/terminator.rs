@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{Entity, EntityRef, FilterNames, Id, Links, Lookup, Precedence, Record, Service, Terminator, TransitRouter, TypedLookup},
+    entity::{Entity, EntityRef, FilterNames, HalLinks, Id, Lookup, Precedence, Record, Service, Terminator, TransitRouter, TypedLookup},
     error::Result,
     http::{
         answer::Data,
@@ -57,7 +57,7 @@ fn render(record: &Record<Terminator>, lookup: &dyn Lookup) -> Result<Detail<Vie
         host_id: record.state.host_id.clone(),
     };
     let mut seen = Detail::new(record, view);
-    seen.links = Links::default().with("self", format_args!("{}/{}", Terminator::KIND.path, record.id));
+    seen.links = HalLinks::default().with("self", format_args!("{}/{}", Terminator::KIND.path, record.id));
     Ok(seen)
 }
 

@@ -7,7 +7,7 @@ use crate::{
     authentication::trust::{self, ChainPolicy},
     change::{
         Change,
-        authenticator::{self, Edit, NewAuthenticator},
+        authenticator::{self, NewAuthenticator, PasswordEdit},
     },
     clock::Timestamp,
     entity::{Authenticator, Ca, Credential, Id, Identity, Record, Tags, TypedLookup, authenticator::check_username},
@@ -16,7 +16,7 @@ use crate::{
         answer::{CreatedLocation, NoData},
         call::Call,
         extractor::{Body, IfMatch},
-        preview::{Outcome, Preview},
+        preview::{ChangeOutcome, PreviewParameter},
     },
     pki::Certificate,
 };
@@ -44,7 +44,11 @@ pub(crate) struct AuthenticatorCreate {
 }
 
 /// POST /authenticators
-pub(crate) async fn create(call: Call, Body(new): Body<AuthenticatorCreate>, preview: Preview) -> Result<Outcome<CreatedLocation>> {
+pub(crate) async fn create(
+    call: Call,
+    Body(new): Body<AuthenticatorCreate>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<CreatedLocation>> {
     let (credential, ca) = match new.method.as_str() {
         "updb" => (updb(&call, &new).await?, None),
         "cert" => cert(&call, &new)?,
@@ -118,9 +122,9 @@ pub(crate) async fn replace(
     id: Id<Authenticator>,
     known: IfMatch,
     Body(new): Body<AuthenticatorUpdate>,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
-    set(call, id, known, Edit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }, preview).await
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
+    set(call, id, known, PasswordEdit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }, preview).await
 }
 
 /// PATCH /authenticators/{id}
@@ -129,15 +133,21 @@ pub(crate) async fn patch(
     id: Id<Authenticator>,
     known: IfMatch,
     Body(new): Body<AuthenticatorPatch>,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
-    set(call, id, known, Edit { username: new.username, password: new.password, tags }, preview).await
+    set(call, id, known, PasswordEdit { username: new.username, password: new.password, tags }, preview).await
 }
 
 /// Applies an edit with a plain-text password.
-async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, preview: Preview) -> Result<Outcome<NoData>> {
+async fn set(
+    call: Call,
+    id: Id<Authenticator>,
+    known: IfMatch,
+    mut edit: PasswordEdit,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let stored = call.store.read(|tx| tx.get(&id))?;
     if stored.spec.credential.username().is_none() {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
@@ -168,8 +178,8 @@ pub(crate) async fn re_enroll(
     call: Call,
     id: Id<Authenticator>,
     Body(how): Body<ReEnroll>,
-    preview: Preview,
-) -> Result<Outcome<CreatedLocation>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<CreatedLocation>> {
     let re_enroll =
         move |change: &Change<'_, '_>| authenticator::re_enroll(change, &id, how.expires_at).map(|made| CreatedLocation::new(&made.id));
     preview.change(&call, re_enroll).await

@@ -7,14 +7,14 @@ use crate::{
     entity::{Ca, Id, TypedLookup},
     error::{Error, Result},
     http::{
-        answer::{NoData, Token},
+        answer::{NoData, SignedToken},
         body::Incoming,
         call::Call,
         crud,
         extractor::{Extractor, IfMatch, Patch},
         media_type::{essence, not_taken},
         openapi::operation::{BodyShape, JSON, Operation},
-        preview::{Outcome, Preview},
+        preview::{ChangeOutcome, PreviewParameter},
     },
 };
 
@@ -53,7 +53,13 @@ impl Extractor for VerificationCertificate {
 }
 
 /// PATCH /cas/{id}; a blank `identityNameFormat` is ignored.
-pub(crate) async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>, preview: Preview) -> Result<Outcome<NoData>> {
+pub(crate) async fn patch(
+    call: Call,
+    id: Id<Ca>,
+    known: IfMatch,
+    mut patch: Patch<Ca>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     if let Some(members) = patch.body.as_object_mut() {
         members.retain(|name, member| name != "identityNameFormat" || member.as_str().is_none_or(|format| !format.trim().is_empty()));
     }
@@ -65,13 +71,13 @@ pub(crate) async fn verify(
     call: Call,
     id: Id<Ca>,
     VerificationCertificate(proof): VerificationCertificate,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     preview.change(&call, move |change| ca::verify(change, &id, &proof).map(|()| NoData)).await
 }
 
 /// GET /cas/{id}/jwt
-pub(crate) async fn token(call: Call, id: Id<Ca>) -> Result<Token> {
+pub(crate) async fn token(call: Call, id: Id<Ca>) -> Result<SignedToken> {
     let ca = call.store.read(|tx| tx.get(&id))?;
-    ca::token(&ca, &call.keystore, &call.address).map(Token)
+    ca::token(&ca, &call.keystore, &call.address).map(SignedToken)
 }

@@ -7,11 +7,11 @@ use crate::{
     http::{
         answer::NoData,
         call::Call,
-        preview::{Outcome, Preview},
+        preview::{ChangeOutcome, PreviewParameter},
     },
 };
 
 /// POST /edge-routers/{id}/re-enroll
-pub(crate) async fn re_enroll(call: Call, id: Id<EdgeRouter>, preview: Preview) -> Result<Outcome<NoData>> {
+pub(crate) async fn re_enroll(call: Call, id: Id<EdgeRouter>, preview: PreviewParameter) -> Result<ChangeOutcome<NoData>> {
     preview.change(&call, move |change| edge_router::re_enroll(change, &id).map(|()| NoData)).await
 }

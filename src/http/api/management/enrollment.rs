@@ -13,7 +13,7 @@ use crate::{
         call::Call,
         envelope::Location,
         extractor::Body,
-        preview::{Outcome, Preview},
+        preview::{ChangeOutcome, PreviewParameter},
     },
     store::Read,
 };
@@ -47,7 +47,11 @@ pub(crate) struct EnrollmentCreate {
 }
 
 /// POST /enrollments
-pub(crate) async fn create(call: Call, Body(new): Body<EnrollmentCreate>, preview: Preview) -> Result<Outcome<CreatedLocation>> {
+pub(crate) async fn create(
+    call: Call,
+    Body(new): Body<EnrollmentCreate>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<CreatedLocation>> {
     if new.expires_at <= call.now {
         return Err(Error::BadReference("expiresAt is in the past".into()));
     }
@@ -91,8 +95,8 @@ pub(crate) async fn refresh(
     call: Call,
     id: Id<Enrollment>,
     Body(new): Body<EnrollmentRefresh>,
-    preview: Preview,
-) -> Result<Outcome<Data<Location>>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<Data<Location>>> {
     let expires_at = new.expires_at;
     if expires_at <= call.now {
         return Err(Error::invalid("expiresAt", "is in the past", expires_at.to_string()));

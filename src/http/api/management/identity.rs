@@ -19,7 +19,7 @@ use crate::{
         extractor::{Body, IfMatch, OptionalBody, Patch},
         list_body::{self, EndingInList, Joined, joined},
         list_part::Part,
-        preview::{Outcome, Preview},
+        preview::{ChangeOutcome, PreviewParameter},
     },
     store::{Ids, Read},
 };
@@ -67,7 +67,7 @@ impl NewEnrollment {
 }
 
 /// POST /identities
-pub(crate) async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) -> Result<Outcome<CreatedLocation>> {
+pub(crate) async fn create(call: Call, Body(new): Body<NewIdentity>, preview: PreviewParameter) -> Result<ChangeOutcome<CreatedLocation>> {
     let id = Id::from_text(Identity::new_id());
     let sign = |wanted| call.changes.sign(wanted, call.now.plus(call.changes.identity_enrollment()));
     let enrollment = new.enrollment.and_then(|how| how.of(id.clone())).map(sign).transpose()?;
@@ -86,8 +86,8 @@ pub(crate) async fn patch(
     id: Id<Identity>,
     known: IfMatch,
     mut patch: Patch<Identity>,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     patch.fixed = &["type"];
     crud::patch(call, id, known, patch, preview).await
 }
@@ -101,13 +101,18 @@ pub(crate) struct Disable {
 }
 
 /// POST /identities/{id}/disable
-pub(crate) async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>, preview: Preview) -> Result<Outcome<NoData>> {
+pub(crate) async fn disable(
+    call: Call,
+    id: Id<Identity>,
+    Body(how): Body<Disable>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
     preview.change(&call, move |change| change::identity::disable(change, &id, until).map(|()| NoData)).await
 }
 
 /// POST /identities/{id}/enable
-pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: Preview) -> Result<Outcome<NoData>> {
+pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: PreviewParameter) -> Result<ChangeOutcome<NoData>> {
     let identity = id.clone();
     let outcome = preview.change(&call, move |change| change::identity::enable(change, &identity).map(|()| NoData)).await?;
     if outcome.is_done() {
@@ -117,7 +122,7 @@ pub(crate) async fn enable(call: Call, id: Id<Identity>, preview: Preview) -> Re
 }
 
 /// DELETE /identities/{id}/mfa
-pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>, preview: Preview) -> Result<Outcome<NoData>> {
+pub(crate) async fn remove_mfa(call: Call, id: Id<Identity>, preview: PreviewParameter) -> Result<ChangeOutcome<NoData>> {
     let identity = id.clone();
     let outcome = preview.change(&call, move |change| mfa::remove_without_code(change, &identity).map(|()| NoData)).await?;
     if outcome.is_done() {
@@ -182,8 +187,8 @@ pub(crate) async fn assign_service_configs(
     call: Call,
     id: Id<Identity>,
     Body(pairs): Body<Vec<ServiceConfigAssign>>,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let assign = move |change: &Change<'_, '_>| {
         let mut identity = change.get(&id)?;
         let mut named = BTreeMap::<_, BTreeSet<_>>::new();
@@ -215,8 +220,8 @@ pub(crate) async fn remove_service_configs(
     call: Call,
     id: Id<Identity>,
     OptionalBody(pairs): OptionalBody<Vec<ServiceConfigAssign>>,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     let pairs = pairs.unwrap_or_default();
     let remove = move |change: &Change<'_, '_>| {
         let mut identity = change.get(&id)?;

@@ -15,10 +15,10 @@ use crate::{
         list_body::{Joined, joined},
         listing::Listing,
         permission::Permission::Admin,
-        preview::{Outcome, Preview},
+        preview::{ChangeOutcome, PreviewParameter},
         route::Routes,
     },
-    store::{Ids, Plan, Read, Scope},
+    store::{Ids, ListPlan, Read, Scope},
 };
 
 /// The rows of one path.
@@ -88,7 +88,7 @@ fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> 
         routers.push(TransitRouter::of_edge_router(router));
         Ok(())
     })?;
-    let (ids, total) = Plan::of(query, window, Scope::All).ids_from(tx, routers);
+    let (ids, total) = ListPlan::of(query, window, Scope::All).ids_from(tx, routers);
     Ok((ids, Pagination::of(window, total)))
 }
 
@@ -115,18 +115,24 @@ async fn replace(
     id: Id<TransitRouter>,
     known: IfMatch,
     body: Replace<TransitRouter>,
-    preview: Preview,
-) -> Result<Outcome<NoData>> {
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     refuse_edge_router(&call, &id)?;
     crud::replace(call, id, known, body, preview).await
 }
 
-async fn patch(call: Call, id: Id<TransitRouter>, known: IfMatch, body: Patch<TransitRouter>, preview: Preview) -> Result<Outcome<NoData>> {
+async fn patch(
+    call: Call,
+    id: Id<TransitRouter>,
+    known: IfMatch,
+    body: Patch<TransitRouter>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
     refuse_edge_router(&call, &id)?;
     crud::patch(call, id, known, body, preview).await
 }
 
-async fn delete(call: Call, id: Id<TransitRouter>, known: IfMatch, preview: Preview) -> Result<Outcome<NoData>> {
+async fn delete(call: Call, id: Id<TransitRouter>, known: IfMatch, preview: PreviewParameter) -> Result<ChangeOutcome<NoData>> {
     let edge = edge_router(&id);
     let is_edge = call.store.read(|tx| tx.find(&edge))?.is_some();
     if is_edge { crud::delete(call, edge, known, preview).await } else { crud::delete(call, id, known, preview).await }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::names::{Named, Names};
+use super::names::{Named, RecordNames};
 use crate::{
     built_in_router::ChannelInfo,
     clock::Timestamp,
@@ -67,7 +67,7 @@ impl Entry for Channel {
 }
 
 impl Channel {
-    fn of(info: ChannelInfo, names: &Names<'_>) -> Result<Self> {
+    fn of(info: ChannelInfo, names: &RecordNames<'_>) -> Result<Self> {
         let (identity, sdk) = names.client(info.identity_id)?;
         Ok(Self {
             id: info.id,
@@ -89,9 +89,9 @@ impl Channel {
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Channel>> {
     let (router, same) = (call.router.clone(), call.router.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Channel)| {
-        let names = Names::of(tx);
+        let names = RecordNames::of(tx);
         router.each_channel(|info| Channel::of(info, &names).map(&mut *found))
     };
-    let one = move |tx: &Read<'_>, id: &str| same.channel_info(id).map(|info| Channel::of(info, &Names::of(tx))).transpose();
+    let one = move |tx: &Read<'_>, id: &str| same.channel_info(id).map(|info| Channel::of(info, &RecordNames::of(tx))).transpose();
     in_memory_list::list(&call, listing, each, one).await
 }

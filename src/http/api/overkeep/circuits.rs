@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::names::{Named, Names};
+use super::names::{Named, RecordNames};
 use crate::{
     built_in_router::{ChannelEndInfo, CircuitInfo, EndInfo, SentInfo},
     clock::Timestamp,
@@ -124,7 +124,7 @@ impl Entry for Circuit {
 }
 
 impl Circuit {
-    fn of(info: CircuitInfo, names: &Names<'_>) -> Result<Self> {
+    fn of(info: CircuitInfo, names: &RecordNames<'_>) -> Result<Self> {
         Ok(Self {
             id: info.id,
             service: names.service(info.service_id)?,
@@ -139,7 +139,7 @@ impl Circuit {
 }
 
 impl End {
-    fn of(info: EndInfo, names: &Names<'_>) -> Result<Self> {
+    fn of(info: EndInfo, names: &RecordNames<'_>) -> Result<Self> {
         Ok(Self {
             identity: names.identity(info.identity_id)?,
             api_session_id: info.api_session_id,
@@ -154,17 +154,17 @@ impl End {
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
     let (state, same) = (call.state.clone(), call.state.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
-        let names = Names::of(tx);
+        let names = RecordNames::of(tx);
         open_circuits::each(&state, |info| Circuit::of(info, &names).map(&mut *found))
     };
-    let one = move |tx: &Read<'_>, id: &str| open_circuits::find(&same, id).map(|info| Circuit::of(info, &Names::of(tx))).transpose();
+    let one = move |tx: &Read<'_>, id: &str| open_circuits::find(&same, id).map(|info| Circuit::of(info, &RecordNames::of(tx))).transpose();
     in_memory_list::list(&call, listing, each, one).await
 }
 
 /// GET /circuits/{id}
 pub(crate) async fn detail(call: Call, id: Id<Circuit>) -> Result<Data<Circuit>> {
     let open = open_circuits::find(&call, id.as_str()).ok_or_else(|| unknown(&id))?;
-    call.store.read(|tx| Circuit::of(open, &Names::of(tx)).map(Data))
+    call.store.read(|tx| Circuit::of(open, &RecordNames::of(tx)).map(Data))
 }
 
 /// DELETE /circuits/{id}

@@ -12,7 +12,7 @@ use crate::{
     expiring::{ExpiringKind, HORIZON, expiring},
     http::{answer::Data, call::Call, extractor::Query},
     maintenance::doctor::{
-        self, Finding,
+        self, DoctorFinding,
         network::{self, RecordFacts},
     },
     store::Progress,
@@ -30,7 +30,7 @@ pub(crate) struct Checks {
 }
 
 /// GET /doctor
-pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks>) -> Result<Data<Vec<Finding>>> {
+pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks>) -> Result<Data<Vec<DoctorFinding>>> {
     let mut config = Config::clone(&call.config);
     // With the port that the system chose, if the configuration lets it choose one.
     config.advertise = call.addresses.iter().filter_map(|address| address.parse().ok()).collect();

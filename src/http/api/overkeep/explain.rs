@@ -12,7 +12,7 @@ use crate::{
 
 /// The parameters of an explanation.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Question {
+pub(crate) struct ExplainParameters {
     /// Id or name.
     identity: String,
     /// Id or name.
@@ -22,11 +22,11 @@ pub(crate) struct Question {
 }
 
 /// GET /explain
-pub(crate) async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Data<Explanation>> {
+pub(crate) async fn explain(call: Call, Query(asked): Query<ExplainParameters>) -> Result<Data<Explanation>> {
     let (access, posture) = (call.access.clone(), call.posture.clone());
     // This is a scan, because an identity may have thousands of sessions, and all signers and certificate authorities are read.
     let explained = call.store.scan(move |tx| {
-        let Question { identity, service, right } = &asked;
+        let ExplainParameters { identity, service, right } = &asked;
         explain::explain(tx, &explain::Question { identity, service, right: *right, access: &access, posture: Some(&posture) })
     });
     explained.await.map(Data)

@@ -8,7 +8,7 @@ use crate::{
     http::{
         answer::Data,
         call::Call,
-        last_hour::{STEP, Step},
+        last_hour::{STEP, TrafficSample},
     },
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct View {
     /// The length of a step in seconds.
     step_seconds: u64,
     /// The steps, the oldest first.
-    steps: Vec<Step>,
+    steps: Vec<TrafficSample>,
 }
 
 /// GET /last-hour

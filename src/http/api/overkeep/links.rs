@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::names::{Named, Names};
+use super::names::{Named, RecordNames};
 use crate::{
     built_in_router::LinkInfo,
     clock::Timestamp,
@@ -85,7 +85,7 @@ impl Entry for LinkDetail {
 }
 
 impl LinkDetail {
-    fn of(info: LinkInfo, names: &Names<'_>) -> Result<Self> {
+    fn of(info: LinkInfo, names: &RecordNames<'_>) -> Result<Self> {
         let millis = |latency: Option<Duration>| latency.map(|latency| latency.as_secs_f64() * 1000.0);
         let [source, destination] = info.measured.map(millis);
         let [source_sent_bytes, destination_sent_bytes] = info.sent_bytes;
@@ -107,14 +107,14 @@ impl LinkDetail {
 }
 
 fn find(control: &Control, id: &str, tx: &Read<'_>) -> Result<Option<LinkDetail>> {
-    control.link(id).map(|link| LinkDetail::of(link, &Names::of(tx))).transpose()
+    control.link(id).map(|link| LinkDetail::of(link, &RecordNames::of(tx))).transpose()
 }
 
 /// GET /links
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<LinkDetail>> {
     let (control, same) = (call.control.clone(), call.control.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(LinkDetail)| {
-        let names = Names::of(tx);
+        let names = RecordNames::of(tx);
         control.links().into_iter().try_for_each(|link| LinkDetail::of(link, &names).map(&mut *found))
     };
     in_memory_list::list(&call, listing, each, move |tx: &Read<'_>, id: &str| find(&same, id, tx)).await

@@ -31,7 +31,7 @@ use crate::http::{
     declared::kinds::DeclaredKinds,
     extractor::{IfMatch, Query},
     permission::Permission::*,
-    preview::Preview,
+    preview::PreviewParameter,
     route::Routes,
 };
 
@@ -94,7 +94,7 @@ pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
                   known: IfMatch,
                   Query(options): Query<network::Options>,
                   network: network::NetworkDocument,
-                  preview: Preview| { network::replace(kinds.clone(), call, known, options, network, preview) },
+                  preview: PreviewParameter| { network::replace(kinds.clone(), call, known, options, network, preview) },
         )
         .summary("Applies a network document in one transaction. Answers the changes, and who gains and who loses access.")
         .body_schema(&schema)

@@ -21,12 +21,12 @@ pub(crate) struct Named {
 }
 
 /// The names of records within a transaction. Each name is read once.
-pub(crate) struct Names<'t> {
+pub(crate) struct RecordNames<'t> {
     tx: &'t Read<'t>,
     known: RefCell<HashMap<String, String>>,
 }
 
-impl<'t> Names<'t> {
+impl<'t> RecordNames<'t> {
     /// Reads names in a transaction.
     pub(crate) fn of(tx: &'t Read<'t>) -> Self {
         Self { tx, known: RefCell::default() }

@@ -25,7 +25,7 @@ use crate::{
         },
         extractor::{Extractor, IfMatch},
         openapi::operation::Operation,
-        preview::{MAX_LISTED, Preview, named},
+        preview::{MAX_LISTED, PreviewParameter, named},
     },
     store::{Event, Read},
 };
@@ -74,7 +74,7 @@ impl Extractor for NetworkDocument {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "NetworkPlan")]
-pub(crate) struct Plan {
+pub(crate) struct NetworkPlan {
     /// Identifies this plan. With it in `If-Match`, in quotation marks, the document is applied only if it still makes the same changes.
     tag: String,
     /// The objects that change, in the order of the changes.
@@ -117,8 +117,8 @@ pub(crate) async fn replace(
     known: IfMatch,
     options: Options,
     NetworkDocument(network): NetworkDocument,
-    preview: Preview,
-) -> Result<Data<Plan>> {
+    preview: PreviewParameter,
+) -> Result<Data<NetworkPlan>> {
     let max_deletions = options.max_deletions.map_or(MAX_DELETIONS, u64::from);
     let wanted = Arc::new(RequestedNetwork { network, prune: options.prune == Some(BooleanText::True), max_deletions });
     let plan = planned(&kinds, &call, &wanted).await?;
@@ -142,7 +142,7 @@ pub(crate) async fn replace(
 }
 
 /// The changes that a document would make, found by a dry run.
-async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<RequestedNetwork>) -> Result<Plan> {
+async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<RequestedNetwork>) -> Result<NetworkPlan> {
     let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
     let made = Arc::new(Mutex::new(None));
     let keep = made.clone();
@@ -173,7 +173,7 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Requested
                 broken.push(BrokenAssertion { assertion, pairs: violation.pairs, first });
             }
         }
-        Ok(Plan { tag, objects: applied.objects, access: difference, broken })
+        Ok(NetworkPlan { tag, objects: applied.objects, access: difference, broken })
     };
     call.changes.dry_run(job, look).await
 }

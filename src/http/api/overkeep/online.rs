@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::names::{Named, Names};
+use super::names::{Named, RecordNames};
 use crate::{
     built_in_router::ChannelInfo,
     clock::Timestamp,
@@ -41,14 +41,14 @@ pub(crate) struct Online {
     since: Option<Timestamp>,
     /// Only of a remote router that has reported its traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
-    traffic: Option<Traffic>,
+    traffic: Option<RouterTraffic>,
 }
 
 /// What a router has moved since its start, as it reports once a minute.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "OnlineTraffic")]
-pub(crate) struct Traffic {
+pub(crate) struct RouterTraffic {
     /// Data bytes received from clients.
     client_bytes: u64,
     /// Data bytes received from hosts.
@@ -99,7 +99,7 @@ impl Entry for Online {
 }
 
 impl Online {
-    fn identity(info: ChannelInfo, names: &Names<'_>) -> Result<Self> {
+    fn identity(info: ChannelInfo, names: &RecordNames<'_>) -> Result<Self> {
         let (Named { id: record_id, name }, sdk) = names.client(info.identity_id)?;
         Ok(Self {
             id: info.id,
@@ -123,7 +123,7 @@ impl Online {
         let Some((kind, name)) = named else { return Ok(None) };
         let address = link.protocols.get("tls").map(|url| url.trim_start_matches("tls://").to_owned()).unwrap_or_default();
         let (version, since) = (link.version.version, link.since);
-        let traffic = control.traffic_of(id).map(|(bytes, circuits)| Traffic {
+        let traffic = control.traffic_of(id).map(|(bytes, circuits)| RouterTraffic {
             client_bytes: bytes.from_clients,
             host_bytes: bytes.from_hosts,
             link_sent_bytes: bytes.link_sent,
@@ -138,7 +138,7 @@ impl Online {
 pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Online>> {
     let (channels, routers, control) = (call.router.clone(), call.store.online().clone(), call.control.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Online)| {
-        let names = Names::of(tx);
+        let names = RecordNames::of(tx);
         channels.each_channel(|info| Online::identity(info, &names).map(&mut *found))?;
         for (id, link) in routers.routers() {
             Online::router(&id, link, &control, tx)?.into_iter().for_each(&mut *found);
@@ -147,7 +147,7 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<J
     };
     let (channels, routers, control) = (call.router.clone(), call.store.online().clone(), call.control.clone());
     let one = move |tx: &Read<'_>, id: &str| match channels.channel_info(id) {
-        Some(info) => Online::identity(info, &Names::of(tx)).map(Some),
+        Some(info) => Online::identity(info, &RecordNames::of(tx)).map(Some),
         None => routers.router(id).map_or(Ok(None), |link| Online::router(id, link, &control, tx)),
     };
     in_memory_list::list(&call, listing, each, one).await

@@ -12,7 +12,7 @@ use crate::{
         call::Call,
         extractor::Body,
     },
-    maintenance::{Method, SnapshotFile, Trial, TrialState, Tried},
+    maintenance::{SnapshotFile, SnapshotTest, Trial, TrialState, Tried},
 };
 
 /// A snapshot on the host of the controller.
@@ -119,7 +119,7 @@ impl SnapshotTrial {
     }
 }
 
-impl From<TrialMethod> for Method {
+impl From<TrialMethod> for SnapshotTest {
     fn from(method: TrialMethod) -> Self {
         match method {
             TrialMethod::Proof => Self::Proof,
@@ -128,11 +128,11 @@ impl From<TrialMethod> for Method {
     }
 }
 
-impl From<Method> for TrialMethod {
-    fn from(method: Method) -> Self {
+impl From<SnapshotTest> for TrialMethod {
+    fn from(method: SnapshotTest) -> Self {
         match method {
-            Method::Proof => Self::Proof,
-            Method::Drill => Self::Drill,
+            SnapshotTest::Proof => Self::Proof,
+            SnapshotTest::Drill => Self::Drill,
         }
     }
 }
