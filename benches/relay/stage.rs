@@ -130,6 +130,14 @@ impl Stage {
         }
     }
 
+    /// The bytes that are queued for channels.
+    pub fn queued_bytes(&self) -> f64 {
+        let path = "/overkeep/v1/channels?limit=500";
+        let answer = self.controller.open().ask("GET", path, &self.controller.admin, "").expect("a list");
+        let list: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+        list["data"].as_array().expect("channels").iter().filter_map(|channel| channel["queuedBytes"].as_f64()).sum()
+    }
+
     fn has_terminators(&self) -> bool {
         let path = format!("{MANAGEMENT}/terminators?limit=1");
         let answer = self.controller.open().ask("GET", &path, &self.controller.admin, "").expect("a list");
