@@ -70,6 +70,8 @@ pub(crate) struct RouterConnection {
     pub opening: tokio::sync::Mutex<()>,
     /// Held while it is told which circuits from before the start have ended.
     pub telling: tokio::sync::Mutex<()>,
+    /// The position of the last change of other routers that it was told of (`announcements.rs`).
+    pub announced: AtomicU64,
     /// The number of full states started for it.
     pub full_states: AtomicU64,
     /// When it last requested a full state.
@@ -116,6 +118,7 @@ impl RouterConnection {
             model: AtomicU64::new(0),
             opening: tokio::sync::Mutex::default(),
             telling: tokio::sync::Mutex::default(),
+            announced: AtomicU64::new(0),
             full_states: AtomicU64::new(0),
             resynced: Mutex::new(None),
             answered: Mutex::new(Instant::now()),

@@ -11,6 +11,7 @@
 //! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input
 //! is bounded in bytes and cannot make a task panic. Both identities of a listed circuit have the right to it at present.
 
+mod announcements;
 mod bind;
 mod built_in;
 mod candidates;
@@ -107,6 +108,7 @@ impl Control {
         let pending = reviews.clone();
         feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
         handle.spawn(review::run(core.clone(), reviews));
+        handle.spawn(announcements::run(core.clone()));
         handle.spawn(sync::run(core.clone()));
         handle.spawn(data_model::run(core.clone()));
         let removing = core.clone();

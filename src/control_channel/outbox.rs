@@ -49,9 +49,14 @@ impl Outbox {
         Some(sequence)
     }
 
+    /// Whether few bytes are queued.
+    pub(crate) fn is_low(&self) -> bool {
+        self.queue.lock().bytes <= LOW_BYTES
+    }
+
     /// Like [`Outbox::push`], after waiting until few bytes are queued. For one task at a time.
     pub(crate) async fn push_when_low(&self, frame: Frame) -> Option<i32> {
-        while self.queue.lock().bytes > LOW_BYTES {
+        while !self.is_low() {
             self.taken.notified().await;
         }
         self.push(frame)

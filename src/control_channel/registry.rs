@@ -10,22 +10,14 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use prost::Message;
 
 use super::{
+    announcements::Announcements,
     connection::{RouterConnection, RouterKind},
-    message::{
-        content,
-        fabric::{PeerState, PeerStateChange, PeerStateChanges},
-    },
+    message::fabric::PeerState,
     paths::Node,
 };
-use crate::{
-    clock::Timestamp,
-    entity::RouterInfo,
-    frame::{Builder, Frame},
-    online::Online,
-};
+use crate::{clock::Timestamp, entity::RouterInfo, online::Online};
 
 /// A connection that answered a heartbeat within this time is alive.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
@@ -36,6 +28,7 @@ const REPLACE_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct ConnectionRegistry {
     connections: Mutex<HashMap<String, Arc<RouterConnection>>>,
     count: AtomicUsize,
+    pub announcements: Announcements,
 }
 
 impl ConnectionRegistry {
@@ -56,19 +49,16 @@ impl ConnectionRegistry {
         connections.insert(connection.router.clone(), connection.clone());
         self.count.store(count(&connections), Ordering::SeqCst);
         // Under the lock, so that every router learns of the others in the order of the events.
-        let others = || connections.values().filter(|other| !Arc::ptr_eq(other, connection) && !other.is_closed());
-        let known: Vec<_> = others().map(|other| other.as_peer()).collect();
-        if !known.is_empty() {
-            connection.send(peers(known));
-            others().for_each(|other| other.send(peers(vec![connection.as_peer()])));
-        }
+        self.announcements.connected(connection);
         online.set_router(&connection.router, Some(connection.link.lock().clone()));
         Ok(())
     }
 
     /// Adds the built-in router.
     pub(crate) fn admit(&self, built_in: &Arc<RouterConnection>) {
-        self.connections.lock().insert(built_in.router.clone(), built_in.clone());
+        let mut connections = self.connections.lock();
+        connections.insert(built_in.router.clone(), built_in.clone());
+        self.announcements.connected(built_in);
     }
 
     /// Removes a connection. Returns whether it was the current one of its router.
@@ -78,8 +68,7 @@ impl ConnectionRegistry {
         if is_current {
             connections.remove(&connection.router);
             let state = if connection.is_deleted.load(Ordering::SeqCst) { PeerState::Removed } else { PeerState::Unhealthy };
-            let change = PeerStateChange { id: connection.router.clone(), state: state.into(), ..PeerStateChange::default() };
-            connections.values().for_each(|other| other.send(peers(vec![change.clone()])));
+            self.announcements.lost(&connection.router, state);
             online.router_left(&connection.router, now);
             self.count.store(count(&connections), Ordering::SeqCst);
         }
@@ -114,8 +103,14 @@ impl ConnectionRegistry {
 
     /// Tells all routers that one that is not connected was deleted.
     pub(crate) fn announce_deleted(&self, router: &str) {
-        let change = PeerStateChange { id: router.to_owned(), state: PeerState::Removed.into(), ..PeerStateChange::default() };
-        self.connections.lock().values().for_each(|other| other.send(peers(vec![change.clone()])));
+        self.announcements.lost(router, PeerState::Removed);
+    }
+
+    /// Tells routers what they were not told yet of others. Returns whether one has to wait until its queue has room, and the number of routers.
+    pub(crate) fn announce(&self) -> (bool, u32) {
+        let until = self.announcements.last();
+        let connections: Vec<_> = self.connections.lock().values().cloned().collect();
+        (self.announcements.announce(&connections, until), u32::try_from(connections.len()).unwrap_or(u32::MAX))
     }
 
     /// Whether no remote router is connected. Does not lock.
@@ -130,8 +125,4 @@ fn is_remote(connection: &Arc<RouterConnection>) -> bool {
 
 fn count(connections: &HashMap<String, Arc<RouterConnection>>) -> usize {
     connections.values().filter(|connection| is_remote(connection)).count()
-}
-
-fn peers(changes: Vec<PeerStateChange>) -> Frame {
-    Builder::new(content::PEER_STATE_CHANGES).body(&PeerStateChanges { changes }.encode_to_vec())
 }

@@ -270,14 +270,21 @@ impl World {
             }
         }
         self.witness.connect(&self.server, false).await;
-        let witness = &self.witness.enrolled.id;
+        let witness = &self.witness.enrolled.id.clone();
         for router in self.routers.iter_mut().filter(|router| router.is_connected()) {
+            let router_id = router.enrolled.id.clone();
             router.drain().await;
             assert_eq!(router.told.api_sessions, self.witness.told.api_sessions);
             let peers = |told: &super::told::Told| -> BTreeSet<String> {
-                told.peers.iter().filter(|id| *id != witness && **id != router.enrolled.id).cloned().collect()
+                told.peers.iter().filter(|id| *id != witness && **id != router_id).cloned().collect()
             };
-            assert_eq!(peers(&router.told), peers(&self.witness.told), "the other routers");
+            // Changes of other routers are collected for a moment.
+            while peers(&router.told) != peers(&self.witness.told) {
+                let found = [peers(&router.told), peers(&self.witness.told)];
+                assert!(began.elapsed() < PATIENCE, "the other routers: {found:?}");
+                router.drain().await;
+                self.witness.drain().await;
+            }
             let exists = |id: &String| self.server.admin.get(&format!("/sessions/{id}")).status == 200;
             let wrong: Vec<_> = router.told.ended_sessions.iter().filter(|id| exists(id)).collect();
             assert!(wrong.is_empty(), "sessions that exist were reported as ended: {wrong:?}");
