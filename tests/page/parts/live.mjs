@@ -6,6 +6,8 @@ import path from 'node:path';
 import { SETTLED, check, expect, logIn, open, signedIn, windowOf } from '../browser.mjs';
 import { join } from '../peer.mjs';
 
+export * from './history.mjs';
+
 /** Real traffic of two clients with an SDK: circuits are listed with their rates, charted, and one can be ended. */
 export async function traffic(browser, ask) {
   const work = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));

@@ -2,6 +2,8 @@
 
 import { SETTLED, check, expect, logIn, open, signedIn, windowOf } from '../browser.mjs';
 
+export * from './lists.mjs';
+
 /** An error is shown at the member that it names, and a concurrent change is not overwritten. */
 export async function refusals(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light', answer => [400, 412].includes(answer.status()));

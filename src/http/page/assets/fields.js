@@ -9,6 +9,7 @@ import { Picker, attributesOf, named, roles } from './picker.js';
 
 const t = texts.form;
 const LONG = /Pem$|PEM|^jwt/;
+const MAX_FOLLOWED = 6; // references within references
 const MAX_PRESELECTED_WORDS = 4; // with at most this many words, the first is preselected
 
 /** The allowed values of a string, if the schema lists them. */
@@ -119,12 +120,16 @@ function Data({ id, member, path, schema, value, onChange, errors, disabled, des
   }}<//>`;
 }
 
-/** A schema with the references to its own definitions replaced by them. */
-function inlined(schema, definitions, depth = 0) {
-  if (!schema || typeof schema !== 'object' || depth > 8) return schema;
-  if (Array.isArray(schema)) return schema.map(item => inlined(item, definitions, depth + 1));
-  if (schema.$ref?.startsWith('#/definitions/')) return inlined(definitions?.[schema.$ref.slice(14)] || {}, definitions, depth + 1);
-  return Object.fromEntries(Object.entries(schema).filter(([key]) => key !== 'definitions').map(([key, value]) => [key, inlined(value, definitions, depth + 1)]));
+/** A schema with the references to its own definitions replaced by them, and with the parts of `allOf` as one. */
+function inlined(schema, definitions, followed = 0) {
+  if (!schema || typeof schema !== 'object') return schema;
+  if (Array.isArray(schema)) return schema.map(item => inlined(item, definitions, followed));
+  const { $ref: reference, allOf = [], definitions: _, ...own } = schema;
+  const rest = Object.fromEntries(Object.entries(own).map(([key, value]) => [key, inlined(value, definitions, followed)]));
+  const parts = allOf.map(part => inlined(part, definitions, followed));
+  // A definition may contain itself.
+  if (reference?.startsWith('#/definitions/') && followed < MAX_FOLLOWED) parts.unshift(inlined(definitions?.[reference.slice(14)] || {}, definitions, followed + 1));
+  return Object.assign({}, ...parts, rest);
 }
 
 function Text({ id, member, schema, value, onChange, disabled, describedBy, invalid, required }) {

@@ -1,12 +1,31 @@
 // The field for a filter: a part of a name or an expression of the filter language, with completion and help.
 
-import { html } from './vendor/htm-preact.js';
+import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { texts } from './texts.js';
-import { Icon, useName } from './parts.js';
+import { Icon, useCalm, useName } from './parts.js';
 
 const MAX_COMPLETIONS = 12;
+const CALM = 250; // milliseconds without typing before a filter is used
 const OPERATORS = ['contains', 'icontains', 'and', 'or', 'not', 'anyOf(', 'allOf(', 'in [', 'true', 'false', 'null', 'sort by'];
 const t = texts.list;
+
+/** The text of a filter field: `[text, setText]`. `onCalm` gets what was typed; another filter in the address replaces the text. */
+export function useFilterText(filter = '', onCalm) {
+  const [text, setText] = useState(filter);
+  const calm = useCalm(text.trim(), CALM);
+  const used = useRef(filter);
+  useEffect(() => {
+    if (calm === used.current) return;
+    used.current = calm;
+    onCalm(calm);
+  }, [calm]);
+  useEffect(() => {
+    if (filter === used.current) return;
+    used.current = filter;
+    setText(filter);
+  }, [filter]);
+  return [text, setText];
+}
 
 function closeHelp(event) {
   if (event.key !== 'Escape') return;

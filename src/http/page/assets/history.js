@@ -3,8 +3,8 @@
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { list, literal, query } from './api.js';
 import { texts } from './texts.js';
-import { FilterField } from './filter.js';
-import { Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
+import { FilterField, useFilterText } from './filter.js';
+import { Heading, Loading, Problem, useLoad } from './parts.js';
 import { Rows } from './changes.js';
 import { useNews } from './news.js';
 
@@ -25,14 +25,10 @@ function filterOf({ filter, kind }, before) {
 }
 
 export function History({ values }) {
-  const [text, setText] = useState(values.filter || '');
   const [older, setOlder] = useState([]);
-  const calm = useCalm(text.trim(), 300);
   const now = Object.hasOwn(KINDS, values.kind) ? values.kind : 'all';
   const move = next => location.replace(`#/history?${query({ ...values, ...next })}`);
-  useEffect(() => {
-    if (calm !== (values.filter || '')) move({ filter: calm });
-  }, [calm]);
+  const [text, setText] = useFilterText(values.filter, filter => move({ filter }));
   const [page, error, again] = useLoad(signal => list('/overkeep/v1/history', { limit: PAGE, filter: filterOf(values) }, { signal }), [values.filter, now]);
   useEffect(() => setOlder([]), [values.filter, now]);
   useNews(() => true, again, [values.filter, now]);

@@ -1,11 +1,11 @@
 // The list of a kind: searched by name or with the filter language, sorted, page by page.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { html } from './vendor/htm-preact.js';
 import { list, literal } from './api.js';
 import { resolve, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
-import { FilterField } from './filter.js';
-import { Empty, Heading, Icon, Loading, Problem, useCalm, useLoad } from './parts.js';
+import { FilterField, useFilterText } from './filter.js';
+import { Empty, Heading, Icon, Loading, Problem, useLoad } from './parts.js';
 import { Member } from './member.js';
 import { pathOf, useNews } from './news.js';
 
@@ -40,11 +40,7 @@ function move(kind, values) {
 }
 
 function Search({ kind, values, fields }) {
-  const [text, setText] = useState(values.filter || '');
-  const calm = useCalm(text, 250);
-  useEffect(() => {
-    if (calm !== (values.filter || '')) move(kind, { ...values, filter: calm, offset: '' });
-  }, [calm]);
+  const [text, setText] = useFilterText(values.filter, filter => move(kind, { ...values, filter, offset: '' }));
   return html`<${FilterField} label=${t.search(kind.label.toLowerCase())} placeholder=${`${t.filter} ${t.example}`} fields=${fields} value=${text} onInput=${setText} />`;
 }
 
@@ -90,7 +86,7 @@ export function List({ kind, values }) {
     <${Problem} error=${error} again=${again} />
     ${!page && !error && html`<${Loading} />`}
     ${page && !page.rows.length && (values.filter
-      ? html`<${Empty} title=${t.emptyFiltered}><button type="button" class="button" onClick=${() => { move(kind, {}); document.querySelector('[data-search]').value = ''; }}>${t.clear}</button><//>`
+      ? html`<${Empty} title=${t.emptyFiltered}><button type="button" class="button" onClick=${() => move(kind, {})}>${t.clear}</button><//>`
       : html`<${Empty} title=${t.empty(kind.label.toLowerCase())}><p>${kind.note}</p>${create || html`<p>${t.readOnly}</p>`}<//>`)}
     ${page?.rows.length > 0 && html`
       <p class="faint count" role="status">${t.count(page.total, { one: kind.one, many: kind.label })}</p>

@@ -408,7 +408,7 @@ export const texts = {
   // Labels of members whose names are not clear in a table.
   members: {
     hasEdgeRouterConnection: 'Connected', hasApiSession: 'Logged in', isOnline: 'Online', isVerified: 'Enrolled', isAdmin: 'Administrator',
-    roleAttributes: 'Roles', createdAt: 'Created', updatedAt: 'Changed', lastActivityAt: 'Last active', ipAddress: 'Address', isMfaComplete: 'One-time code given', expiresAt: 'Expires',
+    externalId: 'External id', roleAttributes: 'Roles', createdAt: 'Created', updatedAt: 'Changed', lastActivityAt: 'Last active', ipAddress: 'Address', isMfaComplete: 'One-time code given', expiresAt: 'Expires',
     typeId: 'Type', caId: 'Certificate authority', certPem: 'Certificate (PEM)',
   },
   // The order of the kinds in the navigation. Kinds that are not listed here follow, ordered by label.
