@@ -60,6 +60,8 @@ pub(crate) struct RouterConnection {
     pub inspections: Mutex<HashMap<i32, oneshot::Sender<Frame>>>,
     /// Whether its record was deleted.
     pub is_deleted: AtomicBool,
+    /// Whether the router may no longer connect with this certificate: its record was deleted, disabled or enrolled again.
+    pub is_revoked: AtomicBool,
     /// Whether it takes public keys.
     pub has_data_model: AtomicBool,
     /// A hash of the public keys that it was sent.
@@ -113,6 +115,7 @@ impl RouterConnection {
             tunneler: Mutex::new(None),
             inspections: Mutex::default(),
             is_deleted: AtomicBool::new(false),
+            is_revoked: AtomicBool::new(false),
             has_data_model: AtomicBool::new(false),
             keys: AtomicU64::new(0),
             model: AtomicU64::new(0),

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::{
     circuit::Circuits,
+    disconnected_routers::RevokedRouters,
     earlier_circuits::EarlierCircuits,
     hosted_terminator::HostedTerminators,
     links::{Loss, ReportedLinks},
@@ -94,6 +95,7 @@ pub(crate) struct Core {
     pub context: ControlContext,
     pub times: Times,
     pub registry: ConnectionRegistry,
+    pub revoked: RevokedRouters,
     /// The routers whose last row in the history says that they are connected.
     pub noted: Mutex<HashSet<String>>,
     pub sync: Sync,
@@ -119,6 +121,7 @@ impl Core {
             earlier: EarlierCircuits::new(context.authorizer.clock.now()),
             times,
             registry: ConnectionRegistry::default(),
+            revoked: RevokedRouters::default(),
             noted: Mutex::default(),
             sync: Sync::default(),
             hosted: HostedTerminators::default(),

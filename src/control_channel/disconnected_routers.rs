@@ -1,11 +1,74 @@
-//! What happens to the circuits, terminators and links of a router that has disconnected.
+//! What happens to the circuits, terminators and links of a router that has disconnected, or that may no longer connect.
 
 use std::{
     collections::HashSet,
+    mem,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
-use super::{connection::RouterConnection, core::Core, reroute};
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::sleep};
+
+use super::{connection::RouterConnection, core::Core, link_reports, reroute};
+
+/// How long a router that may no longer connect has to read which circuits end.
+const LAST_MESSAGES: Duration = Duration::from_secs(1);
+
+/// A router that was deleted, disabled or enrolled again.
+pub(crate) struct RevokedRouter {
+    pub id: String,
+    pub is_deleted: bool,
+    pub connection: Option<Arc<RouterConnection>>,
+}
+
+/// Routers that may no longer connect, and of which something may still have to end.
+#[derive(Default)]
+pub(crate) struct RevokedRouters {
+    waiting: Mutex<Vec<RevokedRouter>>,
+    added: Notify,
+}
+
+impl RevokedRouters {
+    pub(crate) fn add(&self, router: RevokedRouter) {
+        self.waiting.lock().push(router);
+        self.added.notify_one();
+    }
+
+    async fn next(&self) -> Vec<RevokedRouter> {
+        loop {
+            let waiting = mem::take(&mut *self.waiting.lock());
+            if !waiting.is_empty() {
+                return waiting;
+            }
+            self.added.notified().await;
+        }
+    }
+}
+
+/// Ends the links and circuits of routers that may no longer connect, and closes their connections. Never ends.
+pub(crate) async fn end_revoked(core: Arc<Core>) {
+    loop {
+        for RevokedRouter { id, is_deleted, connection } in core.revoked.next().await {
+            let reason = if is_deleted { "its router was deleted" } else { "its router was disabled or enrolled again" };
+            // Without links, no circuit that passes through the router finds a path through it again.
+            let links = core.links.remove_all_of(&id, core.loss(reason));
+            core.paths.changed();
+            // Other routers close the links to a router that was deleted when they are told so.
+            for link in links.iter().filter(|_| !is_deleted) {
+                link_reports::send_link_fault(&core, link.other_end(&id), link);
+            }
+            core.forget(&id, reason);
+            if let Some(connection) = connection {
+                connection.outbox.finish();
+                tokio::spawn(async move {
+                    sleep(LAST_MESSAGES).await;
+                    connection.close();
+                });
+            }
+        }
+    }
+}
 
 impl Core {
     /// Cleans up after a connection has ended.
@@ -18,8 +81,8 @@ impl Core {
         let circuits = self.circuits.of_router(&connection.router);
         // Established circuits go on while the router is disconnected.
         circuits.iter().filter(|circuit| !circuit.is_open()).for_each(|circuit| circuit.give_up());
-        if !connection.is_deleted.load(Ordering::SeqCst) {
-            tokio::join!(tokio::time::sleep(self.times.absence), self.note_disconnected(connection, reason));
+        if !connection.is_revoked.load(Ordering::SeqCst) {
+            tokio::join!(sleep(self.times.absence), self.note_disconnected(connection, reason));
         }
         // A router that came back and left again meanwhile is forgotten after its later absence.
         let is_last = self.online().left_at(&connection.router).is_none_or(|at| at == now);

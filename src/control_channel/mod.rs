@@ -109,6 +109,7 @@ impl Control {
         feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
         handle.spawn(review::run(core.clone(), reviews));
         handle.spawn(announcements::run(core.clone()));
+        handle.spawn(disconnected_routers::end_revoked(core.clone()));
         handle.spawn(sync::run(core.clone()));
         handle.spawn(data_model::run(core.clone()));
         let removing = core.clone();

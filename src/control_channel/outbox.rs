@@ -71,6 +71,13 @@ impl Outbox {
         self.taken.notify_one();
     }
 
+    /// Closes the queue to new messages. Those in it are still written.
+    pub(crate) fn finish(&self) {
+        self.queue.lock().is_closed = true;
+        self.added.notify_one();
+        self.taken.notify_one();
+    }
+
     /// Waits for the next message. `None` if the queue is closed.
     pub(crate) async fn next(&self) -> Option<Frame> {
         loop {
@@ -105,7 +112,7 @@ impl Outbox {
                     stream.write_all(frame.as_bytes()).await?;
                     self.taken.notify_one();
                 }
-                None if is_closed => return Ok(()),
+                None if is_closed => return stream.flush().await,
                 None => {
                     stream.flush().await?;
                     self.added.notified().await;

@@ -9,7 +9,9 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{circuit::Circuit, core::Core, data_model, hosted_terminator::HostedTerminator, sync, termination};
+use super::{
+    circuit::Circuit, core::Core, data_model, disconnected_routers::RevokedRouter, hosted_terminator::HostedTerminator, sync, termination,
+};
 use crate::{
     access::Right,
     built_in_router::{Failure, PendingReviews, PendingSet, PresentedSession, ReviewTrigger},
@@ -40,7 +42,7 @@ pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
     reviews.on_commit(event, |router| router != EdgeRouter::BUILT_IN);
 }
 
-/// Closes the connection of a router that was deleted, disabled, re-enrolled or given another certificate.
+/// Ends what goes over a router that was deleted, disabled, re-enrolled or given another certificate, and its connection.
 fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new: Option<&Record<E>>, is_enabled: bool) {
     let is_same = new.is_some_and(|new| {
         let fingerprint = new.state.fingerprint.as_deref().unwrap_or_default();
@@ -51,14 +53,14 @@ fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new:
     }
     if new.is_none() {
         core.registry.announce_deleted(old.id.as_str());
-        core.links.remove_all_of(old.id.as_str(), core.loss("its router was deleted"));
-        core.paths.changed();
     }
-    if let Some(connection) = core.registry.find(old.id.as_str()) {
+    let connection = core.registry.find(old.id.as_str());
+    if let Some(connection) = &connection {
         connection.is_deleted.store(new.is_none(), Ordering::SeqCst);
+        connection.is_revoked.store(true, Ordering::SeqCst);
         tracing::info!(router = %connection.router, "the router was deleted, disabled or enrolled again; its connection is closed");
-        connection.close();
     }
+    core.revoked.add(RevokedRouter { id: old.id.to_string(), is_deleted: new.is_none(), connection });
 }
 
 /// Takes the cost and the `noTraversal` of a changed record.

@@ -28,6 +28,7 @@ import urllib.parse
 import moving
 import prepare
 import router_faults
+import router_pair
 import routers
 import traffic
 from controller import ASK, Authority, Failed, Missing, controller, expect, tail, until
@@ -201,6 +202,7 @@ TESTS = {
     **traffic.TESTS,
     **routers.TESTS,
     **router_faults.TESTS,
+    **router_pair.TESTS,
     **moving.TESTS,
 }
 

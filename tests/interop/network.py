@@ -14,9 +14,9 @@ class Network:
     def __init__(self, admin, work, binary):
         self.admin, self.work, self.binary, self.peers = admin, work, binary, []
 
-    def join(self, kind, name):
+    def join(self, kind, name, **more):
         """A new identity, enrolled and loaded by a program of this kind."""
-        self.admin.create("/identities", name=name, type="Default", isAdmin=False, enrollment={"ott": True})
+        self.admin.create("/identities", name=name, type="Default", isAdmin=False, enrollment={"ott": True}, **more)
         peer = Peer(kind, name, self.identity(name)["enrollment"]["ott"]["jwt"], self.work)
         self.peers.append(peer)
         return peer

@@ -91,3 +91,18 @@ fn circuits_ended_meanwhile_are_unrouted() {
         assert_eq!((unroute.circuit_id, unroute.now), (circuit, true));
     });
 }
+
+#[test]
+fn circuits_end_with_a_disabled_router() {
+    let scene = Scene::new();
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        scene.hosted(&mut router, "terminator-1").await;
+        let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        scene.server.admin.patch(&format!("/edge-routers/{}", scene.router.id), json!({ "disabled": true })).expect(200);
+        let unroute: fabric::Unroute = router.receive(content::UNROUTE).await;
+        assert_eq!((unroute.circuit_id, unroute.now), (circuit, true));
+        assert!(soon(|| scene.terminators().is_empty()).await, "{:?}", scene.terminators());
+        assert!(soon(|| scene.router.shown(&scene.server)["isOnline"] == false).await);
+    });
+}
