@@ -83,12 +83,14 @@ pub struct Times {
     pub(crate) stall: Duration,
     /// Without reading anything while the memory budget is used up.
     pub stalled: Duration,
+    /// For hosts to refresh their API sessions after a stop has ended their channels.
+    pub(crate) refresh: Duration,
 }
 
 impl Default for Times {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { hello: seconds(5), dial: seconds(5), refusal: seconds(1), stall: seconds(60), stalled: seconds(10) }
+        Self { hello: seconds(5), dial: seconds(5), refusal: seconds(1), stall: seconds(60), stalled: seconds(10), refresh: seconds(1) }
     }
 }
 

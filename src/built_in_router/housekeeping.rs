@@ -42,8 +42,12 @@ pub(crate) fn keep_active(core: &Core, open: &Affected) {
 }
 
 /// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written.
+///
+/// If there are hosts, requests are answered for `refresh` more: libziti 0.29.3 reads its API session anew when its channel ends. If that
+/// fails, it forgets the session, and the Bind that it repeats in the meantime fails for good.
 pub(crate) async fn drain(core: &Core) {
     core.is_stopping.store(true, Ordering::Release);
+    let has_hosts = !core.registry.everything().bindings.is_empty();
     let end = Instant::now() + core.context.config.drain_timeout.duration();
     wait(core, end, || core.registry.count_circuits() == 0).await;
     let open = core.registry.everything();
@@ -54,6 +58,9 @@ pub(crate) async fn drain(core: &Core) {
     open.channels.iter().for_each(|channel| channel.outbox.drain());
     wait(core, Instant::now() + FLUSH, || core.registry.count_channels() == 0).await;
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));
+    if has_hosts {
+        sleep(core.times.refresh).await;
+    }
 }
 
 /// Waits until `is_done`, at most until `end`.
