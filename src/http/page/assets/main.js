@@ -169,7 +169,7 @@ function Shell({ session, isShown }) {
       <header class="bar">
         <button type="button" ref=${menu} class="plain-button menu" aria-expanded=${open} aria-controls="navigation" onClick=${() => setOpen(!open)}><${Icon} name="menu" /><span class="hidden">${texts.menu}</span></button>
         <a class="brand" href="#/overview"><img src="/page/icon.svg" alt="" width="24" height="24" />${texts.product}</a>
-        <button type="button" class="find" onClick=${() => setFinding(true)}><${Icon} name="search" /><span>${texts.find}</span><kbd aria-hidden="true">Ctrl K</kbd></button>
+        <button type="button" class="find" onClick=${() => setFinding(true)}><${Icon} name="search" /><span>${texts.find}</span><kbd aria-hidden="true">${texts.findKeys}</kbd></button>
         <span class=${`pulse ${isLive ? 'on' : 'off'}`} role="status"><i aria-hidden="true"></i><span>${isLive ? texts.isLive : texts.isNotLive}</span></span>
       </header>
       <nav id="navigation" class=${open ? 'open' : ''} aria-label=${texts.menu}>

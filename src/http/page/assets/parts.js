@@ -151,11 +151,9 @@ export const Prose = ({ text }) => (text || '').split('`').map((part, index) => 
 /** A readable number of bytes. */
 export function bytes(count) {
   let rest = count;
-  for (const unit of ['B', 'KiB', 'MiB', 'GiB']) {
-    if (rest < 1024) return `${rest < 10 && unit !== 'B' ? rest.toFixed(1) : Math.round(rest)} ${unit}`;
-    rest /= 1024;
-  }
-  return `${rest.toFixed(1)} TiB`;
+  let size = 0;
+  for (; rest >= 1024 && size < texts.units.length - 1; size++) rest /= 1024;
+  return `${rest < 10 && size ? rest.toFixed(1) : Math.round(rest)} ${texts.units[size]}`;
 }
 
 const STATE = /online|connect|hasApiSession/i;

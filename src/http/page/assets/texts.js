@@ -37,7 +37,10 @@ export const texts = {
   logOut: 'Log out',
   documents: 'API documents',
   find: 'Go to a page or record',
+  findKeys: 'Ctrl K',
   findHint: 'Type a page, a kind or a name',
+  // Of sizes, each 1,024 of the one before.
+  units: ['B', 'KiB', 'MiB', 'GiB', 'TiB'],
   nothingFound: 'No match.',
   shortcuts: 'Keys: Ctrl+K goes to a page or record, / searches a list, N creates, Esc closes.',
 
