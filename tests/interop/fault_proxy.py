@@ -15,6 +15,7 @@ class FaultProxy:
     def __init__(self, server):
         host, port = server.rsplit(":", 1)
         self.server, self.held, self.rate, self.left = (host, int(port)), set(), None, {}
+        self.forwarded = 0              # bytes, in both directions
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.accept, daemon=True).start()
@@ -64,6 +65,7 @@ class FaultProxy:
                     target.sendall(piece[:self.left.pop(direction)])
                     break
                 target.sendall(piece)
+                self.forwarded += len(piece)
                 if rate := self.rate:
                     time.sleep(len(piece) / rate)
         while direction in self.held:

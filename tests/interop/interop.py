@@ -28,6 +28,7 @@ import urllib.parse
 import moving
 import prepare
 import router_faults
+import router_libziti
 import router_pair
 import routers
 import traffic
@@ -202,6 +203,7 @@ TESTS = {
     **traffic.TESTS,
     **routers.TESTS,
     **router_faults.TESTS,
+    **router_libziti.TESTS,
     **router_pair.TESTS,
     **moving.TESTS,
 }

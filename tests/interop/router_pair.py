@@ -6,6 +6,7 @@ import functools
 import json
 import time
 
+import prepare
 from controller import expect, until
 from network import SOON
 from routers import ONLINE, carried, joins, links, with_routers
@@ -114,6 +115,8 @@ def access(report, running, routers, name):
                           edgeRouterRoles=["#all"])
     pair.begin("common", "policy", "posture", "deleted", "unrouted")
     pair.open(pair.kept, "kept", "common")
+    for version in ("1.1.15", "1.7.2"):
+        command_line(report, running, pair, name, version)
     clients = pair.members("client")
 
     def judge(what, members, service, change):
@@ -140,6 +143,51 @@ def access(report, running, routers, name):
         members = pair.members(what.replace(" ", "-"))
         judge(what, members, "common", functools.partial(change, members))
     routers_end(report, running, routers, name, pair)
+
+
+def command_line(report, running, pair, name, version):
+    """`ziti fabric` with links and open circuits. It streams nothing here: the controller has no WebSocket interface."""
+    binary = prepare.ziti(version)      # finds the module of the next line as well
+    from steps import Ziti
+    log = open(running.work / f"fabric-{version}", "w")
+    run = Ziti(binary, running.work / f"home-{version}", log)
+    run("edge", "login", running.admin.address, "-u", "admin", "-p", running.admin.password, "-y")
+
+    def lists(kind, *rows, filter=()):
+        """Every row is in one line of the table."""
+        table = run("fabric", "list", kind, *filter).splitlines()
+        for row in rows:
+            expect(any(all(word in line for word in row) for line in table), f"{row} is not in {table}")
+        return table
+    near, far = pair.names
+    circuits = {one["client"]["identity"]["name"]: one for one in pair.circuits(pair.kept).values()}
+
+    def listed():
+        lists("routers", (pair.ids[near], near, "true", "v1.1.15"), (pair.ids[far], far, "true", "v1.7.2"))
+        lists("links", (links(running)[0]["id"], near, far, "Connected", "up"))
+        lists("services", ("common near", "smartrouting"), ("common far", "smartrouting"))
+        lists("terminators", ("common near", f" {near} ", "edge"), ("common far", f" {far} ", "edge"))
+        table = lists("circuits", *((one["id"], one["service"]["name"], links(running)[0]["id"]) for one in circuits.values()))
+        expect(f"of {len(circuits)}" in table[-1], f"{table}")
+        expect(not any(near in line for line in lists("routers", (pair.ids[far],), filter=[f'name = "{far}"'])), "the filter had no effect")
+    report.judge(f"{name} ziti {version} fabric list", listed)
+
+    def deleted():
+        one = circuits[pair.kept[near].name]
+        run("fabric", "delete", "circuit", one["id"])
+        pair.kept[near].ask("ended", name="kept", millis=SOON * 1000)
+        expect(one["id"] not in pair.circuits(pair.kept), "the circuit stays")
+        pair.kept[far].ask("echo", name="kept", bytes=10_000)
+        pair.open({near: pair.kept[near]}, "kept", "common")
+        expect("404" in run("fabric", "delete", "circuit", one["id"], refused=True), "a circuit that has ended can be deleted")
+        link = links(running)[0]
+        run("fabric", "delete", "link", link["id"])
+        until(lambda: any((one["id"], one["iteration"]) != (link["id"], link["iteration"]) for one in links(running)), ONLINE,
+              "the link does not come back")
+        for member in pair.kept.values():
+            member.ask("echo", name="kept", bytes=10_000)
+    report.judge(f"{name} ziti {version} fabric delete", deleted)
+    report.judge(f"{name} ziti {version} fabric stream", lambda: run("fabric", "stream", "events", "--all", refused=True))
 
 
 def routers_end(report, running, routers, name, pair):

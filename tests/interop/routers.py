@@ -330,15 +330,16 @@ def only_services(running):
     running.admin.create("/service-edge-router-policies", name="services", serviceRoles=["#all"], semantic="AnyOf", edgeRouterRoles=["#all"])
 
 
-def with_routers(function, *versions, is_inside=False):
+def with_routers(function, *versions, is_inside=False, prepared=lambda router: None):
     """A test with two Go routers: the client may use the first one, the host the second one. They link to each other; with `is_inside` only to
-    the built-in router."""
+    the built-in router. `prepared` may change the configuration of a router before it begins."""
     def test(report, _, name, work):
         with network(report.binary, work, OVERKEEP_ROUTER_ENABLED=str(is_inside).lower()) as running:
             only_services(running)
             routers = [GoRouter(running, where, version, accepts_links=not is_inside, closes_soon=True) for where, version in zip(("near", "far"), versions)]
             try:
                 for router in routers:
+                    prepared(router)
                     report.judge(f"{name} {router.name} {router.version} enrolls", router.enroll)
                     report.judge(f"{name} {router.name} {router.version} is online", router.begin)
                 function(report, running, routers, name)
@@ -423,6 +424,8 @@ def inside(report, running, router, name):
     sides = {"built-in": "built-in", "far": router.id}
     services = ("here", "there", "plain here", "plain there")
     policies = {service: running.service(service, not service.startswith("plain"))[1] for service in services}
+    for side in sides:
+        running.service(f"c0 {side}")
     members = {side: {what: joins(running, f"{side}-{what}", at) for what in ("dialer", "host")} for side, at in sides.items()}
     for service in services:
         host = members["built-in" if service.endswith(" here") or service == "here" else "far"]["host"]
@@ -437,6 +440,19 @@ def inside(report, running, router, name):
         report.judge(f"{name} {service} beside the host", functools.partial(members[other]["dialer"].carry, service, 100_000))
         report.judge(f"{name} {service}: circuits end", lambda: until(
             lambda: not running.see("circuits"), SOON, f"circuits are open: {running.see('circuits')}"))
+
+    c0 = {side: {what: joins(running, f"{side}-{what}-c0", at, "c0") for what in ("dialer", "host")} for side, at in sides.items()}
+    crashed = set()
+    for side, other in (("built-in", "far"), ("far", "built-in")):
+        hosts, service = {"c0": c0[side]["host"]}, f"c0 {side}"
+        running.host(hosts["c0"], service)
+        for of, dialers in (("go0", {"go0": members[other]["dialer"], "c0": c0[other]["dialer"]}), ("c0", {"c0": c0[other]["dialer"]})):
+            report.judge(f"{name} {of} to libziti at {side}", functools.partial(
+                carry_again, running, (hosts, "c0", service), (dialers, of), crashed, 10 << 20, leave=True))
+        hosts, dialers = {"c0": c0[other]["host"], "go0": members[side]["host"]}, {"c0": c0[other]["dialer"]}
+        report.judge(f"{name} libziti to {side}", functools.partial(
+            carry_again, running, (hosts, "go0", "here" if side == "built-in" else "there"), (dialers, "c0"), crashed, 10 << 20))
+    until(lambda: not running.see("circuits"), SOON, f"circuits are open: {running.see('circuits')}")
 
     def ends(service, of, change):
         side = "built-in" if service.endswith("there") else "far"
