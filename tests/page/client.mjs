@@ -20,8 +20,8 @@ function requested(name) {
 const claims = jwt => JSON.parse(Buffer.from(jwt.split('.')[1], 'base64url'));
 
 async function redeem(jwt, type, body) {
-  const { em: method, jti } = claims(jwt);
-  const answer = await fetch(`${origin}/edge/client/v1/enroll?method=${method}&token=${jti}`, { method: 'POST', headers: { 'content-type': type, accept: 'application/json' }, body });
+  const { em: method, jti, iss: controller } = claims(jwt);
+  const answer = await fetch(`${controller}/edge/client/v1/enroll?method=${method}&token=${jti}`, { method: 'POST', headers: { 'content-type': type, accept: 'application/json' }, body });
   expect(answer.ok, `the enrollment with ${method} answered ${answer.status}`);
   return (await answer.json()).data;
 }
@@ -40,7 +40,7 @@ export async function enrollRouter(jwt) {
 }
 
 /** The status of a log-in with a certificate. */
-export const logInWith = made => new Promise((done, failed) => {
-  const sent = request(`${origin}/edge/client/v1/authenticate?method=cert`, { ...made, method: 'POST', rejectUnauthorized: false, headers: { 'content-type': 'application/json' } }, answer => { answer.resume(); done(answer.statusCode); });
+export const logInWith = (made, controller = origin) => new Promise((done, failed) => {
+  const sent = request(`${controller}/edge/client/v1/authenticate?method=cert`, { ...made, method: 'POST', rejectUnauthorized: false, headers: { 'content-type': 'application/json' } }, answer => { answer.resume(); done(answer.statusCode); });
   sent.on('error', failed).end('{}');
 });

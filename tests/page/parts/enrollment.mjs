@@ -1,8 +1,27 @@
 // From a new record to its enrolled client.
 
 import fs from 'node:fs';
+import { createRequire } from 'node:module';
 import { check, expect, open, signedIn } from '../browser.mjs';
 import { enroll, enrollRouter, logInWith } from '../client.mjs';
+
+export * from './first_start.mjs';
+
+const decode = createRequire(import.meta.url)('jsqr');
+
+/** The text of the QR code on the screen, read from its pixels. */
+async function scanned(browser, page) {
+  const picture = (await page.locator('.qr').screenshot()).toString('base64');
+  const blank = await browser.newPage(); // without a policy that forbids pictures
+  const { pixels, width, height } = await blank.evaluate(async data => {
+    const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+    canvas.drawImage(bitmap, 0, 0);
+    return { pixels: [...canvas.getImageData(0, 0, bitmap.width, bitmap.height).data], width: bitmap.width, height: bitmap.height };
+  }, picture);
+  await blank.close();
+  return decode(Uint8ClampedArray.from(pixels), width, height)?.data;
+}
 
 /** From a new identity to its enrolled client, on one page without a reload. */
 export async function enrollment(browser) {
@@ -14,6 +33,7 @@ export async function enrollment(browser) {
   await page.getByText('Waiting for the client').waitFor();
   expect(await page.locator('.qr path').count() === 1, 'the token is shown as a QR code');
   const shown = await page.locator('.enrollment pre').textContent();
+  expect(await scanned(browser, page) === shown, 'the QR code on the screen holds the token');
   const download = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Download' }).click();
   expect(fs.readFileSync(await (await download).path(), 'utf8') === shown, 'the token that is downloaded is the one that is shown');
@@ -33,6 +53,7 @@ export async function firstSteps(browser) {
   await page.locator('.qr path').waitFor();
   const step = number => page.locator('.steps li').nth(number);
   await step(1).locator('.waiting').waitFor();
+  expect(await scanned(browser, page) === await page.locator('.enrollment pre').textContent(), 'the QR code in a dark, narrow window holds the token');
   await check(page, 'the first steps with a token', true);
   const made = await enroll(await page.locator('.enrollment pre').textContent());
   await step(1).locator('.quiet').waitFor();

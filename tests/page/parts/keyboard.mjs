@@ -1,6 +1,6 @@
 // Use with the keyboard alone.
 
-import { SETTLED, everyPage, expect, logIn, open, origin, password, signedIn, user, windowOf } from '../browser.mjs';
+import { SETTLED, check, everyPage, expect, logIn, open, origin, password, signedIn, user, windowOf } from '../browser.mjs';
 import { administrator } from '../seed.mjs';
 
 /** Keyboard only: log in, go to a kind, create a record with a preview, delete it. */
@@ -109,12 +109,19 @@ export async function controls(browser, ask, ids) {
 
 const isFocused = element => element === document.activeElement;
 
+/** The dialogs that axe has checked, by their titles without the name of a record. */
+const checked = new Set();
+
 /** A dialog keeps the focus inside, Escape closes it, and the focus goes back to where it was. */
 async function tryDialog(page, opener, what) {
   await opener.focus();
   await page.keyboard.press('Enter');
   const dialog = page.getByRole('dialog');
   await dialog.waitFor();
+  const sort = what.replace(/^#.*?, /, '');
+  await page.waitForFunction(() => !document.querySelector('dialog [aria-busy=true], dialog .loading'));
+  await check(page, what, !checked.has(sort));
+  checked.add(sort);
   for (let press = 0; press < 12; press++) {
     await page.keyboard.press('Tab');
     // Between the last and the first control the browser itself has the focus.

@@ -4,6 +4,28 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { check, expect, open, signedIn } from '../browser.mjs';
 
+/** Faults of the data file are shown, and repaired once the person agrees. */
+export async function repair(browser) {
+  const page = await signedIn(browser, 360, 'light');
+  const state = { inProgress: false, startTime: '2026-01-01T00:00:00Z', endTime: '2026-01-01T00:00:01Z', rowsChecked: 9, rowsTotal: 9, error: '', results: [{ description: 'an index has no row for alice', fixed: false }] };
+  let asked = 0;
+  // The file has no fault: the first answers are made up until the repair is asked for, and the controller does the rest.
+  await page.route('**/database/data-integrity-results', route => (asked ? route.continue() : route.fulfill({ json: { data: state, meta: {} } })));
+  page.on('request', request => { asked += request.method() === 'POST' && request.url().endsWith('/database/fix-data-integrity') ? 1 : 0; });
+  await open(page, '#/care');
+  await page.getByText('1 fault', { exact: true }).waitFor();
+  await page.getByText('an index has no row for alice').waitFor();
+  await page.getByRole('button', { name: 'Repair the data file' }).click();
+  await check(page, 'the repair of the data file', true);
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  expect(!asked, 'a repair that is cancelled is not asked for');
+  await page.getByRole('button', { name: 'Repair the data file' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Repair the data file' }).click();
+  await page.getByText('No faults found,').waitFor();
+  expect(asked === 1, `the repair was asked for ${asked} times`);
+  await page.context().close();
+}
+
 /** Maintenance: a check of the data file, a snapshot that is proven and restored aside, and an event shown as it happens. */
 export async function care(browser, ask) {
   const page = await signedIn(browser, 1280, 'light');

@@ -10,8 +10,9 @@ import { Time } from './times.js';
 const t = texts.enrollment;
 const DAY = 86400000;
 const QUIET_ZONE = 4;
+const NARROW = 480; // pixels
 
-/** The code as one path of an SVG, a unit for each module. */
+/** The code as one path of an SVG. A module has a whole number of pixels, because a camera cannot read some codes with modules of unequal sizes. */
 function Code({ text, name }) {
   const code = generate(text);
   let path = '';
@@ -19,7 +20,8 @@ function Code({ text, name }) {
     for (let x = 0; x < code.size; x++) if (code.get(x, y)) path += `M${x} ${y}h1v1h-1z`;
   }
   const size = code.size + 2 * QUIET_ZONE;
-  return html`<svg class="qr" viewBox=${`${-QUIET_ZONE} ${-QUIET_ZONE} ${size} ${size}`} role="img" aria-label=${t.qr(name)} shape-rendering="crispEdges">
+  const width = size * (innerWidth < NARROW ? 2 : 3);
+  return html`<svg class="qr" width=${width} viewBox=${`${-QUIET_ZONE} ${-QUIET_ZONE} ${size} ${size}`} role="img" aria-label=${t.qr(name)} shape-rendering="crispEdges">
     <rect x=${-QUIET_ZONE} y=${-QUIET_ZONE} width=${size} height=${size} fill="#fff" /><path d=${path} fill="#000" /></svg>`;
 }
 

@@ -35,7 +35,7 @@ export function Tallies({ value }) {
 }
 
 /** The panel beside a save button. */
-export const Preview = ({ value, error, busy, waiting }) => html`<section class="preview" aria-live="polite" aria-busy=${busy}>
+export const Preview = ({ value, error, busy, waiting }) => html`<section class="preview" aria-live="polite" aria-busy=${Boolean(busy && !waiting && !error)}>
   <h2>${t.title}</h2>
   ${waiting ? html`<p class="faint">${t.waiting}</p>` : error ? (error.status === 400 || error.status === 409
     ? html`<p class="faint"><strong>${t.invalid}</strong>: ${error.message}</p>` : html`<${Problem} error=${error} />`)
