@@ -144,7 +144,8 @@ where
                     let (entrance, rest) = (entrance.clone(), rest.clone());
                     async move {
                         match entrance.enter(socket).await {
-                            Some(accepted) => rest.call(accepted).await,
+                            // Boxed, because the task of a connection for the router lives as long and would keep memory for this future.
+                            Some(accepted) => Box::pin(rest.call(accepted)).await,
                             None => Ok(()),
                         }
                     }
