@@ -172,6 +172,11 @@ def command_line(report, running, pair, name, version):
         expect(not any(near in line for line in lists("routers", (pair.ids[far],), filter=[f'name = "{far}"'])), "the filter had no effect")
     report.judge(f"{name} ziti {version} fabric list", listed)
 
+    def inspected():
+        said = run("fabric", "inspect", "links")
+        expect(all(f"{pair.ids[side]}.links" in said for side in pair.names) and links(running)[0]["id"] in said, said)
+    report.judge(f"{name} ziti {version} fabric inspect", inspected)
+
     def deleted():
         one = circuits[pair.kept[near].name]
         run("fabric", "delete", "circuit", one["id"])

@@ -91,10 +91,10 @@ fn routers_are_asked_for_values() {
             });
             asking.join().unwrap()
         });
-        let values = answer.data()["values"].as_array().unwrap();
+        let values = answer.json["values"].as_array().unwrap();
         let own = values.iter().find(|value| value["appId"] == router.id.as_str()).unwrap();
-        assert_eq!((values.len(), &own["value"]), (count, &json!({ "links": [] })), "{}", answer.data());
-        assert_eq!(answer.data()["success"], true);
+        assert_eq!((values.len(), &own["value"]), (count, &json!({ "links": [] })), "{}", answer.json);
+        assert_eq!(answer.json["success"], true);
     }
     ask("(a+)+$").expect(400);
 }

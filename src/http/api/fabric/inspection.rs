@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::{
     error::{Error, Result},
-    http::{answer::Data, call::Call, extractor::Body},
+    http::{answer::BareJson, call::Call, extractor::Body},
 };
 
 /// The expression that means all routers.
@@ -51,8 +51,8 @@ pub(crate) struct InspectionAnswer {
     value: Json,
 }
 
-/// POST /inspections
-pub(crate) async fn inspect(call: Call, Body(asked): Body<InspectionRequest>) -> Result<Data<InspectionAnswers>> {
+/// POST /inspections. Tools expect the answer without `data`.
+pub(crate) async fn inspect(call: Call, Body(asked): Body<InspectionRequest>) -> Result<BareJson<InspectionAnswers>> {
     let InspectionRequest { app_regex, requested_values } = asked;
     if requested_values.is_empty() || requested_values.len() > MAX_VALUES {
         let text = format!("must name 1 to {MAX_VALUES} values, such as links");
@@ -69,5 +69,5 @@ pub(crate) async fn inspect(call: Call, Body(asked): Body<InspectionRequest>) ->
         name: found.name,
         value: serde_json::from_str(&found.value).unwrap_or(Json::String(found.value)),
     });
-    Ok(Data(InspectionAnswers { success: found.errors.is_empty(), errors: found.errors, values: values.collect() }))
+    Ok(BareJson(InspectionAnswers { success: found.errors.is_empty(), errors: found.errors, values: values.collect() }))
 }
