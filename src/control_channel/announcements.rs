@@ -8,16 +8,14 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
 
 use parking_lot::Mutex;
 use prost::Message;
-use tokio::{sync::Notify, time::sleep};
+use tokio::sync::Notify;
 
 use super::{
     connection::RouterConnection,
-    core::Core,
     message::{
         content,
         fabric::{PeerState, PeerStateChange, PeerStateChanges},
@@ -25,10 +23,6 @@ use super::{
 };
 use crate::frame::{Builder, Frame};
 
-/// Minimum pause between two messages to a router.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The pause lasts at least this long for each connected router, so that the controller sends at most 500 of these messages per second.
-const PAUSE_PER_ROUTER: Duration = Duration::from_millis(2);
 /// A message that is longer, in bytes, gets no more changes.
 const MAX_BYTES: usize = 256 << 10;
 
@@ -163,35 +157,14 @@ fn messages(changes: impl Iterator<Item = impl AsRef<[u8]>>) -> Vec<Frame> {
     bodies.iter().map(|body| Builder::new(content::PEER_STATE_CHANGES).body(body)).collect()
 }
 
-/// Announces changes to all routers. Never ends.
-pub(crate) async fn run(core: Arc<Core>) {
-    loop {
-        core.registry.announcements.changed().await;
-        loop {
-            let (is_behind, count) = core.registry.announce();
-            sleep(PAUSE.max(PAUSE_PER_ROUTER.saturating_mul(count))).await;
-            if !is_behind {
-                break;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
 
-    use super::{
-        super::connection::{ConnectionParameters, RouterKind},
-        *,
-    };
-    use crate::entity::RouterInfo;
+    use super::*;
 
     fn connection(router: &str) -> Arc<RouterConnection> {
-        let (kind, link) = (RouterKind::Edge, RouterInfo::default());
-        let parameters =
-            ConnectionParameters { number: 0, router: router.into(), kind, address: None, link, listeners: Vec::new(), weight: (0, false) };
-        Arc::new(RouterConnection::new(parameters))
+        RouterConnection::unconnected(router)
     }
 
     /// The changes in each message that waits for a router.

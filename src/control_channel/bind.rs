@@ -1,9 +1,6 @@
 //! Terminators of SDKs that host at a router: created, updated, removed and validated at the router's request.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use parking_lot::Mutex;
 use prost::Message;
@@ -18,7 +15,7 @@ use super::{
         edge::{self, CreateTerminatorResult as Outcome},
         fabric,
     },
-    replies::{body, error, result},
+    replies::{Lists, body, error, result},
     sessions::{FoundSession, SdkCredentials},
 };
 use crate::{
@@ -177,6 +174,11 @@ pub(crate) async fn host_for(
             ..BindRefusal::other("a terminator with this id is being created")
         }));
     }
+    // The router may have been started anew meanwhile, and its terminators removed before this one was added.
+    if connection.is_closed() {
+        core.hosted.remove(&hosted);
+        return Err(named(BindRefusal::other("the connection of the router has ended")));
+    }
     // From here on a change that removes the right finds the terminator; the second check covers changes before.
     let new = NewTerminator {
         id,
@@ -273,8 +275,8 @@ pub(crate) fn change(
 
 /// Removes terminators. Ids of other routers are acknowledged and ignored.
 pub(crate) fn remove(core: &Core, connection: &RouterConnection, frame: &Frame) {
-    let Some(request_body) = body::<fabric::RemoveTerminators>(connection, frame) else { return };
-    let own = request_body.terminator_ids.iter().filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
+    let Some(request_body) = Lists::of(connection, frame) else { return };
+    let own = request_body.texts(1).filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
     own.for_each(|hosted| core.end_hosted(&hosted));
     connection.send(result(frame, true, ""));
 }
@@ -293,9 +295,9 @@ pub(crate) fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
 
 /// Handles the answer to a validation: terminators that the router does not know are removed.
 pub(crate) fn validated(core: &Core, connection: &RouterConnection, frame: &Frame) {
-    let Some(answer) = body::<fabric::ValidateTerminatorsResponse>(connection, frame) else { return };
+    let Some(answer) = Lists::of(connection, frame) else { return };
     let is_invalid = |entry: &fabric::TerminatorStateEntry| entry.value.as_ref().is_some_and(|state| !state.valid);
-    let invalid: HashSet<String> = answer.states.into_iter().filter(is_invalid).filter_map(|entry| entry.key).collect();
-    let own = invalid.iter().filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
+    let invalid = answer.messages(1).filter(is_invalid).filter_map(|entry: fabric::TerminatorStateEntry| entry.key);
+    let own = invalid.filter_map(|id| core.hosted.find(&id)).filter(|hosted| hosted.router == connection.router);
     own.for_each(|hosted| core.end_hosted(&hosted));
 }

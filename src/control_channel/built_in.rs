@@ -22,7 +22,7 @@ use super::{
         fabric::{self, DestinationType, FaultSubject, PeerState},
         key,
     },
-    replies::body,
+    replies::{body, decoded},
     route::{INVALID_LINK, ROUTE_INVALID_TERMINATOR},
     sessions::FoundSession,
 };
@@ -92,7 +92,7 @@ fn take(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, f
             }
         }
         content::PEER_STATE_CHANGES => {
-            let changes = body::<fabric::PeerStateChanges>(connection, frame).unwrap_or_default().changes;
+            let changes = decoded::<fabric::PeerStateChanges>(connection, frame).unwrap_or_default().changes;
             // Links of a router that is only disconnected stay.
             for left in changes.iter().filter(|change| change.state() != PeerState::Healthy) {
                 let may_connect = matches!(link_reports::enrolled(core, &left.id), Ok(Some(_)) | Err(_));

@@ -17,9 +17,6 @@ use crate::{
     frame::Frame,
 };
 
-/// Maximum ended circuits remembered for a router that is not connected.
-const MAX_ENDED: usize = 10_000;
-
 /// A circuit over one or several routers.
 pub(crate) struct Circuit {
     pub id: String,
@@ -210,8 +207,6 @@ struct Open {
     by_authorizing_record: AuthorizingIndex<String>,
     by_router: OwnerIndex,
     by_link: OwnerIndex,
-    /// Circuits that ended while their router was not connected, by router.
-    ended: HashMap<String, Vec<String>>,
 }
 
 impl Circuits {
@@ -322,20 +317,6 @@ impl Circuits {
 
     pub(crate) fn all(&self) -> Vec<Arc<Circuit>> {
         self.open.lock().by_id.values().cloned().collect()
-    }
-
-    /// Remembers a circuit that ended while its router was not connected.
-    pub(crate) fn note_ended(&self, circuit: &Circuit, router: &str) {
-        let mut open = self.open.lock();
-        let ended = open.ended.entry(router.to_owned()).or_default();
-        if ended.len() < MAX_ENDED {
-            ended.push(circuit.id.clone());
-        }
-    }
-
-    /// Takes the circuits that ended while a router was not connected.
-    pub(crate) fn take_ended(&self, router: &str) -> Vec<String> {
-        self.open.lock().ended.remove(router).unwrap_or_default()
     }
 }
 

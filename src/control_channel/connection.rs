@@ -62,6 +62,8 @@ pub(crate) struct RouterConnection {
     pub is_deleted: AtomicBool,
     /// Whether the router may no longer connect with this certificate: its record was deleted, disabled or enrolled again.
     pub is_revoked: AtomicBool,
+    /// Whether it has answered the hello.
+    pub is_introduced: AtomicBool,
     /// Whether it takes public keys.
     pub has_data_model: AtomicBool,
     /// A hash of the public keys that it was sent.
@@ -99,6 +101,14 @@ pub(crate) struct ConnectionParameters {
 }
 
 impl RouterConnection {
+    /// A connection without a socket.
+    #[cfg(test)]
+    pub(crate) fn unconnected(router: &str) -> Arc<Self> {
+        let (kind, link) = (RouterKind::Edge, RouterInfo::default());
+        let (listeners, weight) = (Vec::new(), (0, false));
+        Arc::new(Self::new(ConnectionParameters { number: 0, router: router.into(), kind, address: None, link, listeners, weight }))
+    }
+
     pub(crate) fn new(parameters: ConnectionParameters) -> Self {
         let ConnectionParameters { number, router, kind, address, link, listeners, weight } = parameters;
         Self {
@@ -116,6 +126,7 @@ impl RouterConnection {
             inspections: Mutex::default(),
             is_deleted: AtomicBool::new(false),
             is_revoked: AtomicBool::new(false),
+            is_introduced: AtomicBool::new(false),
             has_data_model: AtomicBool::new(false),
             keys: AtomicU64::new(0),
             model: AtomicU64::new(0),

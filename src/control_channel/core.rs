@@ -7,17 +7,19 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::{sync::RwLock, time::sleep};
 
 use super::{
+    changed_models::ChangedModels,
     circuit::Circuits,
-    disconnected_routers::RevokedRouters,
     earlier_circuits::EarlierCircuits,
     hosted_terminator::HostedTerminators,
     links::{Loss, ReportedLinks},
     measurements::Measurements,
     paths::{Edge, Graph, Path, Paths},
     registry::ConnectionRegistry,
+    removals::Removals,
+    revoked_routers::RevokedRouters,
     sync_queue::Sync,
 };
 use crate::{
@@ -102,13 +104,16 @@ pub(crate) struct Core {
     pub hosted: HostedTerminators,
     pub circuits: Circuits,
     pub earlier: EarlierCircuits,
+    /// Held by tasks that will end circuits soon.
+    pub ending: RwLock<()>,
+    pub removals: Arc<Removals>,
     pub links: ReportedLinks,
     pub paths: Paths,
     pub measurements: Measurements,
     pub records: TerminatorRecords,
     pub ids: IdGenerator,
-    /// Notified when the data models of routers may have changed.
-    pub models_changed: Notify,
+    /// The routers whose data models may have changed.
+    pub changed_models: ChangedModels,
     /// Set when the built-in router has become a member of the network.
     pub built_in: OnceLock<Router>,
 }
@@ -125,11 +130,13 @@ impl Core {
             noted: Mutex::default(),
             sync: Sync::default(),
             hosted: HostedTerminators::default(),
+            ending: RwLock::default(),
+            removals: Arc::default(),
             links: ReportedLinks::new(context.authorizer.store.online().clone()),
             paths: Paths::default(),
             measurements: Measurements::default(),
             ids: IdGenerator::default(),
-            models_changed: Notify::new(),
+            changed_models: ChangedModels::default(),
             built_in: OnceLock::new(),
             context,
         }
@@ -163,6 +170,20 @@ impl Core {
         let links = path.links.iter().map(|link| self.links.cost(link));
         let routers = path.routers.iter().skip(1).map(|router| Some(self.registry.find(router)?.as_node().entry_cost()));
         links.chain(routers).try_fold(0_u32, |total, cost| Some(total.saturating_add(cost?)))
+    }
+
+    /// Waits for a moment until the messages that are queued are written.
+    pub(crate) async fn flush(&self) {
+        const STEP: Duration = Duration::from_millis(10);
+        for _ in 0..30 {
+            let mut is_empty = true;
+            self.registry.each(|connection| is_empty &= connection.outbox.is_empty());
+            // The last message may have been taken from its queue and not be written yet.
+            sleep(STEP).await;
+            if is_empty {
+                return;
+            }
+        }
     }
 
     pub(crate) fn is_connected(&self, router: &str) -> bool {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use prost::Message;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     connection::RouterConnection,
@@ -45,17 +45,22 @@ pub(crate) fn on_commit(core: &Core, commit: &Commit) {
     let kinds = [EdgeRouter::KIND, Service::KIND, Config::KIND, ConfigType::KIND, entity::ServicePolicy::KIND];
     let is_of_router = || commit.kind == Identity::KIND && core.registry.find(&commit.id).is_some();
     if !core.registry.is_empty() && (kinds.contains(&commit.kind) || is_of_router()) {
-        core.models_changed.notify_one();
+        core.changed_models.add_all();
     }
 }
 
 /// Sends models to routers when they may have changed, and at least once in each [`INTERVAL`]. Never ends.
 pub(crate) async fn run(core: Arc<Core>) {
+    let mut next = Instant::now() + INTERVAL;
     loop {
-        drop(timeout(INTERVAL, core.models_changed.notified()).await);
+        // Changes of some routers must not delay the turn of all.
+        drop(timeout_at(next, core.changed_models.added()).await);
         sleep(PAUSE).await;
-        let mut connections = Vec::new();
-        core.registry.each(|connection| connections.push(connection.clone()));
+        let is_all = Instant::now() >= next;
+        if is_all {
+            next = Instant::now() + INTERVAL;
+        }
+        let connections = core.changed_models.take(&core.registry, is_all);
         let sending = core.clone();
         let sent = tokio::task::spawn_blocking(move || connections.iter().for_each(|connection| send(&sending, connection)));
         if let Err(error) = sent.await {
@@ -65,10 +70,10 @@ pub(crate) async fn run(core: Arc<Core>) {
 }
 
 /// Counts a heartbeat as activity of the API session of a router that has a data model.
-pub(crate) fn keep_open(core: &Core, connection: &RouterConnection) {
+pub(crate) fn keep_open(core: &Core, connection: &Arc<RouterConnection>) {
     let is_open = || tunnel::keep_open(core, connection) || connection.tunneler.lock().is_none();
     if connection.has_data_model.load(Ordering::Acquire) && !is_open() {
-        core.models_changed.notify_one();
+        core.changed_models.add(connection);
     }
 }
 

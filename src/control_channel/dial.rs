@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::{
@@ -114,9 +115,19 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
     let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
     let found = core.session_of(&credentials)?;
     connection.connected.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
-    let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| connection.send(answer(frame, circuit, opened));
+    let answered = Mutex::new(String::new());
+    let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| {
+        answered.lock().clone_from(&circuit.id);
+        connection.send(answer(frame, circuit, opened));
+    };
     let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
-    dial(core, found, &request).await
+    dial(core, found, &request).await?;
+    if connection.is_closed()
+        && let Some(circuit) = core.circuits.find(&answered.lock())
+    {
+        core.end_circuit(&circuit, true, "its router could not be answered");
+    }
+    Ok(())
 }
 
 /// Dials for a session, and answers unless it fails.

@@ -2,49 +2,16 @@
 
 use std::{
     collections::HashSet,
-    mem,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use parking_lot::Mutex;
-use tokio::{sync::Notify, time::sleep};
+use tokio::time::sleep;
 
-use super::{connection::RouterConnection, core::Core, link_reports, reroute};
+use super::{connection::RouterConnection, core::Core, link_reports, reroute, revoked_routers::RevokedRouter};
 
 /// How long a router that may no longer connect has to read which circuits end.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
-
-/// A router that was deleted, disabled or enrolled again.
-pub(crate) struct RevokedRouter {
-    pub id: String,
-    pub is_deleted: bool,
-    pub connection: Option<Arc<RouterConnection>>,
-}
-
-/// Routers that may no longer connect, and of which something may still have to end.
-#[derive(Default)]
-pub(crate) struct RevokedRouters {
-    waiting: Mutex<Vec<RevokedRouter>>,
-    added: Notify,
-}
-
-impl RevokedRouters {
-    pub(crate) fn add(&self, router: RevokedRouter) {
-        self.waiting.lock().push(router);
-        self.added.notify_one();
-    }
-
-    async fn next(&self) -> Vec<RevokedRouter> {
-        loop {
-            let waiting = mem::take(&mut *self.waiting.lock());
-            if !waiting.is_empty() {
-                return waiting;
-            }
-            self.added.notified().await;
-        }
-    }
-}
 
 /// Ends the links and circuits of routers that may no longer connect, and closes their connections. Never ends.
 pub(crate) async fn end_revoked(core: Arc<Core>) {

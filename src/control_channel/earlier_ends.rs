@@ -1,6 +1,9 @@
 //! Ends circuits from before the start of the controller at the routers that still carry them (`earlier_circuits.rs`).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use tokio::{task::spawn_blocking, time::sleep};
 
@@ -12,7 +15,7 @@ use super::{
     sync_queue::{CHUNK, Notice},
 };
 use crate::{
-    entity::{ApiSession, Id, TypedLookup},
+    entity::{ApiSession, EdgeRouter, Id, Session, TypedLookup},
     error::Result,
 };
 
@@ -46,6 +49,27 @@ pub(crate) async fn end(core: Arc<Core>, connection: Arc<RouterConnection>) {
     core.sync.record(Notice::AddedAgain(connection.number, ids.collect()));
 }
 
+/// Reads what there is from before the start. Blocks.
+pub(crate) fn scan(core: &Core) {
+    let (mut routers, mut last) = (HashSet::new(), None);
+    let read = core.context.authorizer.store.read(|tx| {
+        tx.each_readable::<EdgeRouter>(|router| {
+            if !router.is_built_in() {
+                routers.insert(router.id.into_text());
+            }
+            Ok(())
+        })?;
+        tx.each_readable::<Session>(|session| {
+            last = last.max(Some(session.created_at));
+            Ok(())
+        })
+    });
+    match read {
+        Ok(()) => core.earlier.scanned(routers, last),
+        Err(error) => tracing::warn!(%error, "the sessions from before the start cannot be read"),
+    }
+}
+
 /// The ids of the API sessions that are meant and still exist, with their tokens. Routers are told elsewhere of those that have ended.
 fn affected(core: &Core, ended: &[Ended]) -> Result<Vec<(String, String)>> {
     let mut found: HashMap<String, String> = HashMap::new();
@@ -55,7 +79,7 @@ fn affected(core: &Core, ended: &[Ended]) -> Result<Vec<(String, String)>> {
                 Ended::Of(id) if found.contains_key(id.as_str()) => {}
                 Ended::Of(id) => found.extend(tx.find(id)?.map(|session| (session.id.into_text(), session.spec.token))),
                 Ended::Some => tx.each_readable::<ApiSession>(|session| {
-                    if session.created_at <= core.earlier.start && tx.find_readable(&session.id)?.is_some() {
+                    if core.earlier.is_earlier(session.created_at) && tx.find_readable(&session.id)?.is_some() {
                         found.insert(session.id.into_text(), session.spec.token);
                     }
                     Ok(())

@@ -1,6 +1,6 @@
 //! The end of circuits as routers report it, and circuits whose existence they ask about.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     circuit::Circuit,
@@ -8,7 +8,7 @@ use super::{
     core::Core,
     link_reports,
     message::fabric::{self, FaultSubject},
-    replies::{body, unroute},
+    replies::{Lists, decoded, unroute},
     reroute,
 };
 use crate::{entity::TypedLookup, frame::Frame};
@@ -24,7 +24,7 @@ fn own(core: &Core, connection: &RouterConnection, id: &str) -> Option<Arc<Circu
 
 /// Handles a fault message of a router.
 pub(crate) fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
-    if let Some(fault) = body::<fabric::Fault>(connection, frame) {
+    if let Some(fault) = decoded::<fabric::Fault>(connection, frame) {
         take(core, connection, &fault);
     }
 }
@@ -56,13 +56,15 @@ pub(crate) fn take(core: &Arc<Core>, connection: &RouterConnection, fault: &fabr
 /// Idle circuits that a router asks about: unknown circuits are removed there, and circuits that were idle for longer than their service
 /// allows are ended.
 pub(crate) fn confirm(core: &Core, connection: &RouterConnection, frame: &Frame) {
-    let Some(report) = body::<fabric::CircuitConfirmation>(connection, frame) else { return };
-    for id in report.circuit_ids.iter().take(MAX_CIRCUITS) {
+    let Some(report) = Lists::of(connection, frame) else { return };
+    let entries = report.messages(2).take(MAX_CIRCUITS);
+    let idle_times: HashMap<String, i64> = entries.filter_map(|entry: fabric::IdleTime| entry.key.zip(entry.value)).collect();
+    for id in report.texts(1).take(MAX_CIRCUITS) {
         let Some(circuit) = own(core, connection, id) else {
             connection.send(unroute(id, true));
             continue;
         };
-        let idle = report.idle_times.iter().find(|entry| entry.key.as_ref() == Some(id)).and_then(|entry| entry.value);
+        let idle = idle_times.get(id).copied();
         let service = core.context.authorizer.store.read(|tx| tx.find(&circuit.service)).ok().flatten();
         let max_idle = service.map_or(0, |service| service.spec.max_idle_time_millis);
         if max_idle > 0 && idle.is_some_and(|idle| idle / NANOS_PER_MILLI > max_idle) {

@@ -133,25 +133,28 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &ChannelPeer) -> std::
         weight: known.weight,
     };
     let connection = Arc::new(RouterConnection::new(parameters));
-    let is_reconnect = hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty()) && !is_grouped;
-    core.registry.add(&connection, is_reconnect, core.online())?;
+    let is_reconnect = hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty());
+    // A live connection answers a heartbeat more often than this.
+    core.registry.add(&connection, is_reconnect, core.times.silence / 2, core.online())?;
     core.paths.changed();
     // A change between the first look-up and the registration was not reported to this connection, so the record is read again.
     let still = identify(core, hello, &leaf);
     if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
         connection.close();
-        core.registry.remove(&connection, core.online(), core.context.authorizer.clock.now());
-        return Err("the router has been changed meanwhile");
+        let (core, reason) = (core.clone(), "the router has been changed meanwhile");
+        // A connection that this one has replaced leaves the clean-up to it.
+        tokio::spawn(async move { core.left(&connection, reason).await });
+        return Err(reason);
     }
     if known.has_two {
         certificates::used(core, &connection, leaf.fingerprint());
     }
     if is_reconnect {
-        core.circuits.take_ended(&connection.router).into_iter().for_each(|id| connection.send(unroute(&id, true)));
+        core.removals.unconfirmed(&connection.router).iter().for_each(|id| connection.send(unroute(id, true)));
     } else {
         core.earlier.router_started(&connection.router);
         core.forget(&connection.router, "its router was restarted");
-        core.circuits.take_ended(&connection.router);
+        core.removals.forget(&connection.router);
         core.measurements.started(&connection.router);
     }
     tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
@@ -300,7 +303,8 @@ async fn send_heartbeats(core: &Core, connection: &Arc<RouterConnection>) {
             return;
         }
         let clock = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty());
+        let heartbeat = Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT, clock).empty();
+        core.removals.heartbeat(&connection.router, connection.number, clock, || connection.send(heartbeat));
         connection.connected.expire(core.online());
         public_keys::send(core, connection);
         data_model::keep_open(core, connection);

@@ -9,11 +9,15 @@ use super::{
     connection::RouterConnection,
     core::Core,
     message::{content, fabric},
+    replies::Lists,
 };
 use crate::frame::{Builder, Frame};
 
 /// The maximum bytes of all values in an answer.
 const MAX_BYTES: usize = 16 << 20;
+
+/// The maximum number of values and of errors in the answer of one router.
+const MAX_VALUES: usize = 1000;
 
 /// A value of a router.
 #[derive(Debug)]
@@ -43,12 +47,13 @@ pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names:
     });
     let (mut inspection, mut left) = (RouterInspection::default(), MAX_BYTES);
     while let Some(Ok((connection, answer))) = asked.join_next().await {
-        let decoded = answer.ok().and_then(|answer| fabric::InspectResponse::decode(answer.ok()?.body()).ok());
-        let Some(fabric::InspectResponse { errors, values, .. }) = decoded else {
+        let answer = answer.ok().and_then(Result::ok);
+        let Some(lists) = answer.as_ref().and_then(|answer| Lists::new(answer.body())) else {
             inspection.errors.push(format!("router {} did not answer in time", connection.router));
             continue;
         };
-        inspection.errors.extend(errors.into_iter().map(|error| format!("router {}: {error}", connection.router)));
+        let values: Vec<fabric::InspectValue> = lists.plain_messages(3).take(MAX_VALUES).collect();
+        inspection.errors.extend(lists.texts(2).take(MAX_VALUES).map(|error| format!("router {}: {error}", connection.router)));
         let length = values.iter().map(|found| found.value.len() + found.name.len()).sum::<usize>();
         if length > left {
             inspection.errors.push(format!(

@@ -9,7 +9,7 @@ use super::{
     core::Core,
     links::{MOVED, Reported, ReportedLink},
     message::{content, fabric, fabric::FaultSubject},
-    replies::{body, result},
+    replies::{IsComplete, Lists, body, decoded, result},
     reroute,
 };
 use crate::{
@@ -23,14 +23,16 @@ const MAX_LINKS: usize = 2000;
 
 /// Links that a router has dialed.
 pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
-    let Some(report) = body::<fabric::RouterLinks>(connection, frame) else { return };
-    if report.full_refresh {
-        let ids: HashSet<&str> = report.links.iter().map(|link| link.id.as_str()).collect();
+    let Some((lists, full)) = Lists::of(connection, frame).zip(decoded::<IsComplete>(connection, frame)) else { return };
+    let lean = |link| fabric::RouterLink { cost_tags: Vec::new(), connection_state: None, ..link };
+    let links: Vec<_> = lists.messages::<fabric::RouterLink>(1).take(MAX_LINKS).map(lean).collect();
+    if full.is_complete {
+        let ids: HashSet<&str> = links.iter().map(|link| link.id.as_str()).collect();
         let reason = "its router no longer has the link";
         let lost = core.links.remove_dialed(&connection.router, &ids, core.loss(reason));
         lost.iter().for_each(|link| gone(core, link, reason));
     }
-    for link in report.links.into_iter().take(MAX_LINKS) {
+    for link in links {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
         match core.links.report(&connection.router, link, core.context.authorizer.clock.now()) {
             Reported::Added => {

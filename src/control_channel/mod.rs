@@ -16,6 +16,7 @@ mod bind;
 mod built_in;
 mod candidates;
 mod certificates;
+mod changed_models;
 mod circuit;
 mod connected_identities;
 mod connection;
@@ -40,9 +41,11 @@ mod paths;
 mod public_keys;
 mod receive;
 mod registry;
+mod removals;
 mod replies;
 mod reroute;
 mod review;
+mod revoked_routers;
 mod route;
 mod router_history;
 mod sessions;
@@ -79,6 +82,10 @@ use crate::{
 /// How long tasks may take to end when the controller stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Minimum pause between two messages to a router about other routers.
+const ANNOUNCEMENT_PAUSE: Duration = Duration::from_millis(100);
+/// The pause lasts at least this long for each connected router, so that the controller sends at most 500 of these messages per second.
+const ANNOUNCEMENT_PAUSE_PER_ROUTER: Duration = Duration::from_millis(2);
 /// The reason for the loss of a link that an administrator closes.
 const CLOSED: &str = "an administrator closed the link";
 
@@ -90,6 +97,7 @@ struct Inner {
     core: Arc<Core>,
     runtime: Mutex<Option<Runtime>>,
     handle: runtime::Handle,
+    reviews: Arc<PendingReviews>,
 }
 
 impl Control {
@@ -105,18 +113,20 @@ impl Control {
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the control channel: {e}")))?;
         let handle = runtime.handle().clone();
         let reviews = Arc::<PendingReviews>::default();
-        let pending = reviews.clone();
+        let (pending, waiting) = (reviews.clone(), reviews.clone());
         feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
         handle.spawn(review::run(core.clone(), reviews));
-        handle.spawn(announcements::run(core.clone()));
+        handle.spawn(announce_changes(core.clone()));
         handle.spawn(disconnected_routers::end_revoked(core.clone()));
         handle.spawn(sync::run(core.clone()));
         handle.spawn(data_model::run(core.clone()));
         let removing = core.clone();
         handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });
+        let scanned = core.clone();
+        handle.spawn_blocking(move || earlier_ends::scan(&scanned));
         handle.spawn(termination::reduce_failures(core.clone()));
         handle.spawn(reroute::improve_paths(core.clone()));
-        Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle })))
+        Ok(Self(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle, reviews: waiting })))
     }
 
     /// Makes the built-in router a member of the network, with links at `address`.
@@ -227,9 +237,10 @@ impl Control {
         reroute::improve(&self.0.core);
     }
 
-    /// Stops its threads and closes all connections. Blocks.
+    /// Ends what has lost its access, stops its threads and closes all connections. Blocks.
     pub fn stop(&self) {
         if let Some(runtime) = self.0.runtime.lock().take() {
+            runtime.block_on(review::finish(&self.0.core, &self.0.reviews));
             runtime.shutdown_timeout(STOP_TIMEOUT);
         }
     }
@@ -269,4 +280,18 @@ fn threads() -> io::Result<Runtime> {
     let count = AtomicUsize::new(0);
     let name = move || format!("control-{}", count.fetch_add(1, Ordering::Relaxed));
     runtime::Builder::new_multi_thread().worker_threads(2).thread_name_fn(name).enable_all().build()
+}
+
+/// Tells routers what has changed at others (`announcements.rs`). Never ends.
+async fn announce_changes(core: Arc<Core>) {
+    loop {
+        core.registry.announcements.changed().await;
+        loop {
+            let (is_behind, count) = core.registry.announce();
+            tokio::time::sleep(ANNOUNCEMENT_PAUSE.max(ANNOUNCEMENT_PAUSE_PER_ROUTER.saturating_mul(count))).await;
+            if !is_behind {
+                break;
+            }
+        }
+    }
 }

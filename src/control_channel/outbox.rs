@@ -49,6 +49,11 @@ impl Outbox {
         Some(sequence)
     }
 
+    /// Whether nothing is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.lock().bytes == 0
+    }
+
     /// Whether few bytes are queued.
     pub(crate) fn is_low(&self) -> bool {
         self.queue.lock().bytes <= LOW_BYTES

@@ -53,8 +53,9 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
         if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
             connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty());
         }
-        if frame.u64(common_key::HEARTBEAT_ECHO).is_some() {
+        if let Some(clock) = frame.u64(common_key::HEARTBEAT_ECHO) {
             connection.heartbeat_answered();
+            core.removals.answered(&connection.router, connection.number, clock);
             core.earlier.heartbeat_answered(&connection.router, connection.number);
         }
         match frame.content_type() {
@@ -66,7 +67,9 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
             content::CLIENT_HELLO => client_hello(core, connection, &frame),
             content::API_SESSION_HEARTBEAT => self.blocking(frame, sync::heartbeat),
             content::CONNECT_EVENTS => self.blocking(frame, sync::connect_events),
-            content::REQUEST_RESYNC => core.sync.resync(connection),
+            content::REQUEST_RESYNC => {
+                core.sync.resync(connection);
+            }
             content::VALIDATE_SESSIONS => self.blocking(frame, sync::validate),
             content::EXTEND_ENROLLMENT => certificates::extend(core, connection, &frame),
             content::EXTEND_ENROLLMENT_VERIFY => certificates::confirm(core, connection, frame),
@@ -115,7 +118,12 @@ fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) 
         link.sync_status = "SYNC_QUEUED".into();
     });
     connection.has_data_model.store(frame.is_set(key::DATA_MODEL), Ordering::Release);
+    // A router introduces itself once. What follows is much work, so that it is not done for each repetition.
+    if !connection.is_introduced.swap(true, Ordering::AcqRel) {
+        core.sync.begin(connection);
+    } else if !core.sync.resync(connection) {
+        return;
+    }
     public_keys::send(core, connection);
-    core.models_changed.notify_one();
-    core.sync.begin(connection);
+    core.changed_models.add(connection);
 }

@@ -19,8 +19,6 @@ use super::{
 };
 use crate::{clock::Timestamp, entity::RouterInfo, online::Online};
 
-/// A connection that answered a heartbeat within this time is alive.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 /// A live connection that is not older than this is not replaced by another process with the same certificate.
 const REPLACE_AFTER: Duration = Duration::from_secs(60);
 
@@ -33,14 +31,20 @@ pub(crate) struct ConnectionRegistry {
 
 impl ConnectionRegistry {
     /// Adds a connection, and closes and replaces an older one of the same router. With `is_reconnect`, the same process was connected
-    /// before, and its new connection always replaces the older one.
+    /// before, and its new connection always replaces the older one. A connection that answered a heartbeat within `alive` is alive.
     ///
     /// # Errors
     /// Another process is connected as this router.
-    pub(crate) fn add(&self, connection: &Arc<RouterConnection>, is_reconnect: bool, online: &Online) -> Result<(), &'static str> {
+    pub(crate) fn add(
+        &self,
+        connection: &Arc<RouterConnection>,
+        is_reconnect: bool,
+        alive: Duration,
+        online: &Online,
+    ) -> Result<(), &'static str> {
         let mut connections = self.connections.lock();
         if let Some(old) = connections.get(&connection.router).filter(|old| !old.is_closed()) {
-            let is_alive = old.last_answer().elapsed() < ANSWERED_WITHIN && old.since.elapsed() < REPLACE_AFTER;
+            let is_alive = old.last_answer().elapsed() < alive && old.since.elapsed() < REPLACE_AFTER;
             if is_alive && !is_reconnect {
                 return Err("a router with this certificate is already connected");
             }

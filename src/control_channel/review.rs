@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{
-    circuit::Circuit, core::Core, data_model, disconnected_routers::RevokedRouter, hosted_terminator::HostedTerminator, sync, termination,
+    circuit::Circuit, core::Core, data_model, hosted_terminator::HostedTerminator, revoked_routers::RevokedRouter, sync, termination,
 };
 use crate::{
     access::Right,
@@ -52,6 +52,8 @@ fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new:
         return;
     }
     if new.is_none() {
+        core.removals.forget(old.id.as_str());
+        core.earlier.router_started(old.id.as_str());
         core.registry.announce_deleted(old.id.as_str());
     }
     let connection = core.registry.find(old.id.as_str());
@@ -97,8 +99,26 @@ impl std::fmt::Debug for Circuit {
 /// Ends circuits whose session is gone. Their routers were told that the session has ended, and close both ends at once; a router of
 /// version 1.1 that is told earlier to remove a circuit leaves both ends open for half a minute.
 async fn end_soon(core: Arc<Core>, circuits: Vec<Arc<Circuit>>) {
+    let _ending = core.ending.read().await;
     sleep(core.times.ending).await;
     circuits.iter().for_each(|circuit| core.end_circuit(circuit, true, "its session has ended"));
+}
+
+/// Ends what has lost its access up to now, before the controller stops. A later run would not know of it.
+pub(crate) async fn finish(core: &Arc<Core>, reviews: &PendingReviews) {
+    // Without a wait: polled once.
+    if let Ok(pending) = timeout(Duration::ZERO, reviews.take()).await {
+        let reviewing = core.clone();
+        if let Ok(Ok(ended)) = tokio::task::spawn_blocking(move || review(&reviewing, pending)).await
+            && !ended.is_empty()
+        {
+            end_soon(core.clone(), ended).await;
+        }
+    }
+    if core.ending.try_write().is_err() {
+        drop(core.ending.write().await);
+    }
+    core.flush().await;
 }
 
 /// Ends everything without a right. Returns the circuits to end soon.

@@ -149,10 +149,10 @@ impl Core {
             let later = if has_time && !is_here(router) { self.registry.find(router).zip(Handle::try_current().ok()) } else { None };
             match later {
                 Some((connection, runtime)) => {
-                    let frame = unroute(&circuit.id, now);
+                    let (frame, circuit, removals) = (unroute(&circuit.id, now), circuit.id.clone(), self.removals.clone());
                     runtime.spawn(async move {
                         sleep(PASSING_ON).await;
-                        connection.send(frame);
+                        removals.add(&connection.router, &circuit, || connection.send(frame));
                     });
                 }
                 None => self.unroute(circuit, router, now),
@@ -160,10 +160,14 @@ impl Core {
         }
     }
 
-    /// Tells one router to remove a circuit; on its next connection if it is not connected.
+    /// Tells one router to remove a circuit; also on its next connection, unless it confirms the message by a heartbeat.
     pub(crate) fn unroute(&self, circuit: &Circuit, router: &str, now: bool) {
-        if !self.send(router, unroute(&circuit.id, now)) {
-            self.circuits.note_ended(circuit, router);
+        let send = || {
+            self.send(router, unroute(&circuit.id, now));
+        };
+        if router == EdgeRouter::BUILT_IN {
+            return send();
         }
+        self.removals.add(router, &circuit.id, send);
     }
 }

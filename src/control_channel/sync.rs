@@ -17,7 +17,7 @@ use super::{
     core::Core,
     earlier_ends,
     message::{content, edge, key},
-    replies::{api_sessions_removed, body},
+    replies::{IsComplete, Lists, api_sessions_removed, decoded},
     sync_queue::{CHUNK, Notice},
 };
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
 
 /// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
 const MAX_WAITING: usize = 65_536;
-/// Maximum sessions in one request of a router.
+/// Maximum sessions and identities in one message of a router.
 const MAX_TOKENS: usize = 20_000;
 
 /// Records what a committed change means to routers. While none is connected, little is recorded: a router gets a full state when it connects.
@@ -221,55 +221,71 @@ async fn run_follower(core: Arc<Core>, connection: Arc<RouterConnection>, number
     }
 }
 
+/// Sends a full state. One reader encodes it for all routers that wait for one, so that the work does not grow with their number.
 async fn send_full_state(core: &Arc<Core>, connection: &Arc<RouterConnection>, number: u64) -> Result<()> {
-    let permit = core.sync.full_states.acquire().await;
     let is_current = || connection.full_states.load(Ordering::Acquire) == number && !connection.is_closed();
-    if !is_current() {
-        return Ok(());
-    }
-    core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
     let (sender, mut parts) = mpsc::channel(4);
-    let reader = core.clone();
-    let reading = tokio::task::spawn_blocking(move || read_full_state(&reader, &sender));
-    while let Some(part) = parts.recv().await {
+    core.sync.waiting.lock().push(sender);
+    tokio::spawn(read_for_waiting(core.clone()));
+    let (mut is_begun, mut is_complete) = (false, false);
+    while let Some((part, is_last)) = parts.recv().await {
+        if !is_begun && is_current() {
+            core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
+        }
+        (is_begun, is_complete) = (true, is_last);
         if !is_current() || connection.outbox.push_when_low(part).await.is_none() {
             return Ok(());
         }
     }
-    drop(permit);
-    reading.await.map_err(|error| crate::error::Error::Internal(format!("the reader of API sessions: {error}")))??;
+    if !is_complete {
+        return Err(crate::error::Error::Internal("API sessions cannot be read".into()));
+    }
     core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
     Ok(())
 }
 
+/// Reads a full state for all routers that wait when its turn comes.
+async fn read_for_waiting(core: Arc<Core>) {
+    let _permit = core.sync.full_states.acquire().await;
+    let waiting = std::mem::take(&mut *core.sync.waiting.lock());
+    if waiting.is_empty() {
+        return;
+    }
+    let reader = core.clone();
+    let read = tokio::task::spawn_blocking(move || read_full_state(&reader, &waiting)).await;
+    if !matches!(read, Ok(Ok(()))) {
+        tracing::warn!(failed = ?read, "API sessions cannot be read");
+    }
+}
+
 /// Encodes all API sessions; stops early if nobody receives them.
-fn read_full_state(core: &Core, sender: &mpsc::Sender<Frame>) -> Result<()> {
+fn read_full_state(core: &Core, receivers: &[mpsc::Sender<(Frame, bool)>]) -> Result<()> {
+    let send = |part: &Frame, is_last| receivers.iter().for_each(|receiver| drop(receiver.blocking_send((part.clone(), is_last))));
     let (id, mut sequence, mut part) = (core.sync.id(), 0, Vec::with_capacity(CHUNK));
     core.context.authorizer.store.read(|tx| {
         tx.each_readable::<ApiSession>(|session| {
-            if sender.is_closed() || tx.find_readable(&session.id)?.is_none() {
+            if receivers.iter().all(mpsc::Sender::is_closed) || tx.find_readable(&session.id)?.is_none() {
                 return Ok(());
             }
             let Some(session) = encoded(tx, &session)? else { return Ok(()) };
             if part.len() == CHUNK {
-                let message = added(std::mem::take(&mut part), true, (sequence, false, &id));
-                drop(sender.blocking_send(message));
+                send(&added(std::mem::take(&mut part), true, (sequence, false, &id)), false);
                 sequence += 1;
             }
             part.push(session);
             Ok(())
         })
     })?;
-    drop(sender.blocking_send(added(part, true, (sequence, true, &id))));
+    send(&added(part, true, (sequence, true, &id)), true);
     Ok(())
 }
 
 /// Marks API sessions in use at a router as active, and reports those that have ended.
 pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(report) = body::<edge::ApiSessionHeartbeat>(connection, frame) else { return };
+    let Some(report) = Lists::of(connection, frame) else { return };
     let authorizer = &core.context.authorizer;
     let now = authorizer.clock.now();
-    let is_unknown = |token: &String| match authorizer.sessions.resolve(&authorizer.store, token, now) {
+    let is_unknown = |token: &&str| match authorizer.sessions.resolve(&authorizer.store, token, now) {
         Ok(Some(caller)) => {
             connection.connected.seen(&caller.session.id, &caller.identity.id, core.online());
             false
@@ -277,7 +293,7 @@ pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: 
         Ok(None) => true,
         Err(_) => false,
     };
-    let tokens: Vec<String> = report.tokens.into_iter().take(MAX_TOKENS).filter(is_unknown).collect();
+    let tokens: Vec<String> = report.texts(1).take(MAX_TOKENS).filter(is_unknown).map(String::from).collect();
     if !tokens.is_empty() {
         connection.send(api_sessions_removed(tokens));
     }
@@ -285,19 +301,19 @@ pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: 
 
 /// Takes a report of the identities whose SDKs are connected. Those that may not use the router are ignored.
 pub(crate) fn connect_events(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(report) = body::<edge::ConnectEvents>(connection, frame) else { return };
+    let Some((report, full)) = Lists::of(connection, frame).zip(decoded::<IsComplete>(connection, frame)) else { return };
     let identities = core.context.authorizer.access.ask(|engine| {
         let may = |event: &edge::ConnectEvent| engine.edge_routers_of_identity(&event.identity_id).contains(&connection.router);
-        let events = report.events.into_iter().filter(|event| !event.is_connected || may(event));
+        let events = report.messages::<edge::ConnectEvent>(1).take(MAX_TOKENS).filter(|event| !event.is_connected || may(event));
         events.map(|event| (event.identity_id, event.is_connected)).collect()
     });
-    connection.connected.report(identities, report.full_state, core.online());
+    connection.connected.report(identities, full.is_complete, core.online());
 }
 
 /// Reports to a router that was disconnected which of its sessions have ended.
 pub(crate) fn validate(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(request) = body::<edge::ValidateSessions>(connection, frame) else { return };
-    match core.ended_sessions(request.session_tokens.into_iter().take(MAX_TOKENS).collect()) {
+    let Some(request) = Lists::of(connection, frame) else { return };
+    match core.ended_sessions(request.texts(1).take(MAX_TOKENS).map(String::from).collect()) {
         Ok(ids) if ids.is_empty() => {}
         Ok(ids) => connection.send(sessions_removed(ids)),
         Err(error) => tracing::warn!(%error, "sessions cannot be looked up"),

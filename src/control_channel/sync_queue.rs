@@ -9,16 +9,19 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
 use super::connection::RouterConnection;
-use crate::entity::{ApiSession, Id, Identity};
+use crate::{
+    entity::{ApiSession, Id, Identity},
+    frame::Frame,
+};
 
 /// Maximum API sessions in one message.
 pub(crate) const CHUNK: usize = 100;
 /// Maximum recorded changes. Beyond it every router gets a full state again.
 const MAX_NOTICES: usize = 65_536;
-/// Maximum full states sent at the same time.
+/// Maximum readers of full states at the same time.
 const FULL_STATES: usize = 2;
 /// Minimum interval between two full states that a router requests.
 const RESYNC_PAUSE: Duration = Duration::from_secs(10);
@@ -47,13 +50,21 @@ pub(crate) struct Sync {
     notices: Mutex<Vec<Notice>>,
     added: Notify,
     pub full_states: Semaphore,
+    /// Where the parts of the next full state go. The last part is marked.
+    pub waiting: Mutex<Vec<mpsc::Sender<(Frame, bool)>>>,
     /// Part of the ids of full states, which must ascend.
     count: AtomicU64,
 }
 
 impl Default for Sync {
     fn default() -> Self {
-        Self { notices: Mutex::default(), added: Notify::new(), full_states: Semaphore::new(FULL_STATES), count: AtomicU64::new(0) }
+        Self {
+            notices: Mutex::default(),
+            added: Notify::new(),
+            full_states: Semaphore::new(FULL_STATES),
+            waiting: Mutex::default(),
+            count: AtomicU64::new(0),
+        }
     }
 }
 
@@ -63,11 +74,13 @@ impl Sync {
         self.record(Notice::Begin(connection.clone()));
     }
 
-    /// Starts a full state for a router that requests it, at most once in each [`RESYNC_PAUSE`].
-    pub(crate) fn resync(&self, connection: &Arc<RouterConnection>) {
-        if connection.may_resync(RESYNC_PAUSE) {
+    /// Starts a full state for a router that requests it, at most once in each [`RESYNC_PAUSE`]. Returns whether it is started.
+    pub(crate) fn resync(&self, connection: &Arc<RouterConnection>) -> bool {
+        let may = connection.may_resync(RESYNC_PAUSE);
+        if may {
             self.begin(connection);
         }
+        may
     }
 
     /// Records a change.

@@ -156,18 +156,19 @@ impl Controller {
         let Some(thread) = self.thread.take() else { return };
         self.watchers.close();
         // A controller may be dropped on an async runtime, where blocking is not allowed.
-        let (router, server, control) = (&self.router, &self.server, &self.control);
+        let (router, server, control, jobs) = (&self.router, &self.server, &self.control, self.jobs.take());
         let stop = || {
             router.drain();
             System::new().block_on(server.stop());
             router.stop();
+            // Jobs end access, of which routers are told.
+            drop(jobs);
             control.stop();
         };
         std::thread::scope(|scope| drop(scope.spawn(stop).join()));
         drop(thread.join());
         drop(self.metrics_server.take());
         drop(self.commands.take());
-        drop(self.jobs.take());
         self.background.clear();
         self.trials.stop();
         self.maintenance.stop();

@@ -106,3 +106,19 @@ fn circuits_end_with_a_disabled_router() {
         assert!(soon(|| scene.router.shown(&scene.server)["isOnline"] == false).await);
     });
 }
+
+#[test]
+fn stops_wait_for_ends_of_circuits() {
+    let scene = Scene::new();
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        scene.hosted(&mut router, "terminator-1").await;
+        let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        scene.server.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
+        let Scene { server, .. } = scene;
+        let stopped = tokio::task::spawn_blocking(move || drop(server));
+        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        assert!(router.ends().await);
+        stopped.await.unwrap();
+    });
+}

@@ -266,8 +266,18 @@ fn routers_touch_only_their_own() {
         intruding.send(Builder::new(content::VALIDATE_TERMINATORS_RESPONSE).body(&states.encode_to_vec())).await;
         intruding.fault(FaultSubject::Egress, &circuit).await;
         intruding.fault(FaultSubject::Forward, &circuit).await;
+        intruding.fault(FaultSubject::UnknownOwnerForward, &circuit).await;
+        let result = Builder::new(content::ROUTE_RESULT).u32(key::ROUTE_ATTEMPT, 0);
+        intruding.send(result.clone().body(circuit.as_bytes())).await;
+        intruding.send(result.flag(key::ROUTE_SUCCESS, true).body(circuit.as_bytes())).await;
+        let idle = fabric::IdleTime { key: Some(circuit.clone()), value: Some(i64::MAX) };
+        let report = fabric::CircuitConfirmation { circuit_ids: vec![circuit.clone()], idle_times: vec![idle] };
+        intruding.send(Builder::new(content::CIRCUIT_CONFIRMATION).body(&report.encode_to_vec())).await;
         // The router is told to remove the ids that are not its own, and nothing else happens.
-        assert_eq!(intruding.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        for _ in 0..3 {
+            assert_eq!(intruding.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        }
+        scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).expect(200);
         // The identity may not use the service over this router.
         let answer = intruding.bind("terminator-2", &scene.host.session(&scene.service, "Bind"), &scene.host.fingerprint()).await;
         assert_eq!(answer.result(), CreateTerminatorResult::FailedOther);

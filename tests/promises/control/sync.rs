@@ -148,3 +148,31 @@ fn a_router_asks_for_ended_sessions() {
         assert!(connected.full_state().await.iter().any(|session| session.token == member.token()));
     });
 }
+
+#[test]
+fn repeated_introductions_cause_one_state() {
+    let server = server();
+    let (router, member) = (Enrolled::new(&server), Member::new(&server, "member"));
+    run(async {
+        let mut connected = router.connect(&server).await;
+        let hello = connected.next_of(content::SERVER_HELLO).await;
+        connected.answer_hello(&hello, true).await;
+        connected.full_state().await;
+        for _ in 0..20 {
+            connected.answer_hello(&hello, true).await;
+        }
+        // The first repetition counts as a request for a full state, of which one is granted in ten seconds.
+        connected.full_state().await;
+        let token = member.caller.log_in_by_certificate().token.unwrap();
+        let mut full_states = 0;
+        loop {
+            let frame = connected.next_of(content::API_SESSION_ADDED).await;
+            let added = edge::ApiSessionAdded::decode(frame.body()).unwrap();
+            if !added.is_full_state && added.api_sessions.iter().any(|session| session.token == token) {
+                break;
+            }
+            full_states += usize::from(added.is_full_state);
+        }
+        assert_eq!(full_states, 0);
+    });
+}

@@ -160,3 +160,57 @@ fn unanswered_routes_end_dials() {
         assert_eq!(scene.server.admin.at(Base::Overkeep).get("/circuits").expect(200).total(), 0);
     });
 }
+
+#[test]
+fn unroutes_are_repeated_until_confirmed() {
+    let scene = scene(|config| config.routers.times.heartbeat = Duration::from_millis(50));
+    run(async {
+        let mut first = scene.router.online(&scene.server).await;
+        scene.hosted(&mut first, "terminator").await;
+        let circuit = first.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        // The connection seems to be alive, but nothing arrives any more.
+        scene.server.admin.at(Base::Overkeep).delete(&format!("/circuits/{circuit}")).expect(200);
+        let mut second = scene.router.reconnect(&scene.server).await;
+        assert_eq!(second.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        // It answers heartbeats. The first one may have been sent before.
+        for _ in 0..3 {
+            second.next_of(common::HEARTBEAT).await;
+        }
+        second.ask(Builder::new(common::PING).empty(), common::RESULT).await;
+        let mut third = scene.router.reconnect(&scene.server).await;
+        third.introduce().await;
+        assert!(third.rest().await.iter().all(|frame| frame.content_type() != content::UNROUTE), "it was confirmed");
+    });
+}
+
+#[test]
+fn restarted_routers_replace_dead_connections() {
+    let scene = scene(|config| {
+        (config.routers.times.heartbeat, config.routers.times.silence) = (Duration::from_millis(50), Duration::from_secs(4));
+    });
+    run(async {
+        let mut dead = scene.router.online(&scene.server).await;
+        scene.hosted(&mut dead, "terminator").await;
+        let circuit = dead.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        // From here on the first process answers nothing. Another one has the same certificate and no earlier connection.
+        let began = Instant::now();
+        let refusal = scene.router.try_connect(&scene.server, scene.router.hello(None)).await.err().expect("a refusal");
+        assert!(refusal.contains("already connected"), "{refusal}");
+        let mut second = loop {
+            match scene.router.try_connect(&scene.server, scene.router.hello(None)).await {
+                Ok(connected) => break connected,
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+            assert!(began.elapsed() < super::mock::PATIENCE);
+        };
+        assert!(dead.ends().await);
+        // Nothing of the first process is left, and its end changes nothing at the second one.
+        assert!(soon(|| scene.terminators().is_empty()).await);
+        assert_eq!(scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).status, 404);
+        second.introduce().await;
+        scene.hosted(&mut second, "terminator").await;
+        second.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
+        assert_eq!(scene.router.shown(&scene.server)["isOnline"], true);
+        assert_eq!(scene.terminators(), ["terminator"]);
+    });
+}
