@@ -101,8 +101,8 @@ export async function overviewInStream(browser, ask, ids) {
   // An answer that takes longer than the interval is shown nevertheless.
   await page.route('**/overkeep/v1/attention', async route => {
     loads++;
-    await page.waitForTimeout(1200);
-    await route.continue();
+    await new Promise(done => setTimeout(done, 1200));
+    await route.continue().catch(() => null); // the window may be closed by now
   });
   await ask('POST', `/identities/${ids.kofi}/disable`, { durationMinutes: 0 });
   const stream = page.evaluate(async count => {
@@ -116,6 +116,7 @@ export async function overviewInStream(browser, ask, ids) {
   expect(!isOver, 'the overview waits for the end of a stream of events');
   await stream;
   expect(loads > 1 && loads < EVENTS / 5, `${EVENTS} events read the overview ${loads} times`);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
   await page.context().close();
   await ask('POST', `/identities/${ids.kofi}/enable`);
 }
