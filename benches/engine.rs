@@ -9,14 +9,14 @@
 mod dice;
 
 use dice::Dice;
-use overkeep::testing::access::{Delta, Engine, Policy, PolicyEntityKind, PolicyKind, Right, Semantic};
+use overkeep::testing::access::{Delta, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right};
 use roaring::RoaringBitmap;
 use std::{
     fs,
     hint::black_box,
     time::{Duration, Instant},
 };
-use {PolicyEntityKind::*, Right::Dial, Semantic::*};
+use {MatchRule::*, PolicyEntityKind::*, Right::Dial};
 
 const IDENTITIES: usize = 100_000;
 const SERVICES: usize = 10_000;
@@ -55,7 +55,7 @@ fn corpus(service_policies: usize, dice: &mut Dice) -> Corpus {
     }
 }
 
-fn load(corpus: &Corpus, semantic: Semantic) -> Engine {
+fn load(corpus: &Corpus, semantic: MatchRule) -> Engine {
     let mut engine = Engine::new();
     for (subject, id, roles) in &corpus.subjects {
         engine.put_subject(*subject, id, roles, 0);

@@ -37,10 +37,10 @@ pub(crate) struct Jobs {
     pub access: Access,
     pub posture: Posture,
     pub clock: Clock,
-    pub settings: config::Sessions,
-    pub enrollment: config::Enrollment,
+    pub settings: config::SessionConfig,
+    pub enrollment: config::EnrollmentConfig,
     pub certificates: Arc<Certificates>,
-    pub history: config::History,
+    pub history: config::HistoryConfig,
     pub refusals: Refusals,
 }
 
@@ -276,8 +276,8 @@ impl Jobs {
         let everything = triggers.get(&Trigger::Everything);
         let one_by_one = triggers.iter().filter(|_| everything.is_none());
         for trigger in everything.into_iter().chain(one_by_one) {
-            let lapsed = self.store.read(|tx| posture::lapsed(tx, &self.posture, trigger))?;
-            for batch in lapsed.chunks(self.settings.sweep_batch) {
+            let sessions_to_end = self.store.read(|tx| posture::sessions_to_end(tx, &self.posture, trigger))?;
+            for batch in sessions_to_end.chunks(self.settings.sweep_batch) {
                 let ended = batch.to_vec();
                 self.changes.run_blocking(move |change| posture::end(change, &ended))?;
                 let affected: BTreeSet<&str> = batch.iter().filter(|one| one.by_posture).map(|one| one.identity.as_str()).collect();

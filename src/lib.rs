@@ -6,24 +6,8 @@
 //! `docs/architecture.md` lists the modules in their layers. A module imports only from modules in lower layers and, without a cycle, from
 //! modules in its own layer. `tests/promises/architecture.rs` fails on any other import.
 //!
-//! # A filtered list, from the socket and back
-//!
-//! `GET /edge/management/v1/services?filter=name="web"` arrives in `http/dispatch.rs`, which looks up the session
-//! (`authentication/sessions.rs`) and finds the row of the table in `http/api/management/mod.rs`. The row's function takes its arguments
-//! (`http/extractor.rs`); then the session is compared with the row's permission. The filter is parsed and checked against the fields of
-//! the kind (`query/`, `entity/field.rs`).
-//! `store/list/plan.rs` sees that `name` is unique, reads the index instead of all records, and returns a page. Each record is shown by its
-//! kind's `view`; `http/api/common/service.rs` adds what depends on the caller, and `http/answer.rs` adds the envelope.
-//!
-//! # A policy change, until a client sees it
-//!
-//! `PATCH /service-policies/{id}` is handled by `http/crud.rs`: the body is checked against the schema that the kind's struct derives, and
-//! merged into the stored draft. `change/records.rs` runs the kind's rules and passes the record to the store, whose one writer thread
-//! commits it together with other waiting writes (`store/tx/writer.rs`). After the fsync the writer calls its listeners in order:
-//! `access/feed.rs` changes a few bits of the engine. The caller is answered only after that. The next `GET
-//! /current-api-session/service-updates` of an identity compares its present services with those of its last request; if they differ, the
-//! client fetches its services again. In the background `access/access_audit.rs` finds the change in the history and adds who gained and
-//! who lost which right.
+//! The same page follows requests through the code: a filtered list, a policy change, a log-in with a certificate, an enrollment, a snapshot and a
+//! dial.
 //!
 //! # How unusual kinds fit
 //!

@@ -5,8 +5,8 @@
 
 pub mod access {
     pub use crate::access::{
-        Access, AccessAudit, Delta, Difference, Engine, GrantReason, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, RelationChanges,
-        Right, RoleMatch, Semantic,
+        Access, AccessAudit, AccessDiff, Delta, Difference, Engine, GrantReason, MatchRule, Policy, PolicyEntityKind, PolicyGrant,
+        PolicyKind, Right, RoleMatch,
     };
 }
 pub mod admin_socket {
@@ -22,13 +22,15 @@ pub mod change {
     };
 }
 pub mod cli {
-    pub use crate::cli::{Failure, act, api, run};
+    pub use crate::cli::{CommandError, act, api, run};
 }
 pub mod clock {
     pub use crate::clock::{CalendarTime, Clock, Timestamp};
 }
 pub mod config {
-    pub use crate::config::{Address, Codes, Config, Format, KeySets, Log, MemberLimits, Passwords, Sessions, Snapshots, Span, Tokens};
+    pub use crate::config::{
+        Address, CodeConfig, Config, Format, KeySetConfig, Log, MemberLimits, PasswordConfig, SessionConfig, Snapshots, Span, TokenConfig,
+    };
 }
 pub mod control_channel {
     pub use crate::control_channel::message;
@@ -97,7 +99,7 @@ pub mod query {
 }
 pub mod store {
     pub use crate::store::{
-        Cache, Candidates, Code, DeleteRule, DependencyRecorder, Event, HistoryAnchor, KindEntry, ListPlan, NEWEST, OpenError, OpenStore,
-        Options, Phase, Progress, Read, Report, Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
+        Cache, Candidates, DeleteRule, DependencyRecorder, Event, HistoryAnchor, IndexCode, KindEntry, ListPlan, NEWEST, OpenError,
+        OpenStore, Options, Phase, Progress, Read, Report, Retention, Scope, Store, Tx, Unreadable, beside, decode, encode, index_code,
     };
 }

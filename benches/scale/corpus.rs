@@ -91,7 +91,7 @@ pub fn build(directory: &Path, size: Size, asking: Asking) -> Corpus {
     std::fs::create_dir_all(directory).expect("a directory");
     let file = directory.join("data");
     let store = stores::start(&file, KINDS);
-    let settings = config::Passwords { cost: COST, ..Config::default().passwords };
+    let settings = config::PasswordConfig { cost: COST, ..Config::default().passwords };
     let password = Passwords::new(&settings).and_then(|passwords| passwords.hash_now(PASSWORD)).expect("a hash");
     let hosts = AlternativeNames::of_hosts(["127.0.0.1", "localhost", "::1"]);
     let administrator = Administrator { username: "admin".into(), password: password.clone(), is_unseen: false };

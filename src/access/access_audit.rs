@@ -18,7 +18,7 @@ use std::{
 };
 
 use super::{
-    Difference, Engine, PolicyEntityKind, RelationChanges,
+    AccessDiff, Difference, Engine, PolicyEntityKind,
     feed::{fill, subject},
     history_rows::{RowFacts, delta, kinds, reduced},
 };
@@ -303,7 +303,7 @@ impl Share {
         let Ok(Difference { dial, bind, identity_routers, service_routers }) =
             back.named(|subject, id| Ok::<_, Infallible>(name(subject, id)));
         let [dial, bind, identity_routers, service_routers] =
-            [dial, bind, identity_routers, service_routers].map(|RelationChanges { gained, lost }| {
+            [dial, bind, identity_routers, service_routers].map(|AccessDiff { gained, lost }| {
                 let any = |count: PairCount<Named>| (count.pairs > 0).then_some(count);
                 (any(lost), any(gained))
             });

@@ -1,7 +1,7 @@
 //! The queries of the engine. An unknown id is not an error here: it has no rights and no related subjects.
 
 use super::{
-    Engine, NamedRows, PolicyEntityKind, PolicyKind, Right, Semantic, ServiceRights, policy_index::PolicyIndex, role_index::RoleIndex,
+    Engine, MatchRule, NamedRows, PolicyEntityKind, PolicyKind, Right, ServiceRights, policy_index::PolicyIndex, role_index::RoleIndex,
     roles::MatchReason,
 };
 use crate::entity::EdgeRouter as EdgeRouterRecord;
@@ -154,12 +154,12 @@ impl Engine {
 
     /// The subjects that a role list of `#attribute` and `@id` matches, as in a policy; but `#all` is an ordinary
     /// attribute here.
-    pub(crate) fn matching(&self, subject: PolicyEntityKind, semantic: Semantic, roles: &[String]) -> NamedRows<'_> {
+    pub(crate) fn matching(&self, subject: PolicyEntityKind, semantic: MatchRule, roles: &[String]) -> NamedRows<'_> {
         let population = self.all.of(subject);
         let carriers = |role: &String| role.strip_prefix('#').map(|name| population.carriers_of(name));
         let by_attributes = match semantic {
-            Semantic::AllOf => roles.iter().filter_map(carriers).reduce(|all, some| all & some).unwrap_or_default(),
-            Semantic::AnyOf => roles.iter().filter_map(carriers).fold(RoaringBitmap::new(), |all, some| all | some),
+            MatchRule::AllOf => roles.iter().filter_map(carriers).reduce(|all, some| all & some).unwrap_or_default(),
+            MatchRule::AnyOf => roles.iter().filter_map(carriers).fold(RoaringBitmap::new(), |all, some| all | some),
         };
         let by_id: RoaringBitmap = roles.iter().filter_map(|role| population.row(role.strip_prefix('@')?)).collect();
         self.subjects(subject, by_attributes | by_id)

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Assertion, AssertionViolation, Delta, Difference, Engine, Policy, PolicyEntityKind, PolicyKind, Right, Semantic,
+    Assertion, AssertionViolation, Delta, Difference, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
     preview::{Preview, Step, in_order},
 };
 use crate::{
@@ -244,7 +244,7 @@ pub(super) fn texts(roles: &Roles) -> Vec<String> {
     roles.entries().iter().cloned().collect()
 }
 
-impl From<entity::Semantic> for Semantic {
+impl From<entity::Semantic> for MatchRule {
     fn from(of: entity::Semantic) -> Self {
         match of {
             entity::Semantic::AllOf => Self::AllOf,

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Delta, Engine, Policy, PolicyEntityKind, PolicyKind, Right, Semantic,
+    Delta, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
     feed::{self, ENGINE_ROLES, EngineRole, engine_role},
 };
 use crate::entity::{self, Action, HistoryRow, PolicyType, Roles};
@@ -83,7 +83,7 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, facts: RowFacts) -> Optio
 
 fn blank(kind: PolicyKind) -> Policy {
     let right = (kind == PolicyKind::Service).then_some(Right::Dial);
-    Policy { kind, semantic: Semantic::AllOf, right, lists: Vec::new() }
+    Policy { kind, semantic: MatchRule::AllOf, right, lists: Vec::new() }
 }
 
 /// A policy with the changed members of a row.

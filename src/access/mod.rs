@@ -50,7 +50,7 @@ pub use feed::Access;
 pub(crate) use feed::{related, subject};
 pub(crate) use names::NamedRows;
 pub(crate) use near_miss::NearMiss;
-pub use preview::{Difference, RelationChanges};
+pub use preview::{AccessDiff, Difference};
 pub(crate) use rights::ServiceRights;
 pub use what_if::Delta;
 
@@ -82,7 +82,7 @@ impl Right {
 
 /// How the attributes of a role list combine. Ids are alternatives under both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Semantic {
+pub enum MatchRule {
     AllOf,
     AnyOf,
 }
@@ -102,7 +102,7 @@ pub(crate) type Lists = Vec<(PolicyEntityKind, Vec<String>)>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub kind: PolicyKind,
-    pub semantic: Semantic,
+    pub semantic: MatchRule,
     /// The right that a service policy gives; `None` for the other kinds.
     pub right: Option<Right>,
     pub lists: Lists,
@@ -110,7 +110,7 @@ pub struct Policy {
 
 impl Policy {
     /// A service policy.
-    pub fn service(right: Right, semantic: Semantic, identities: Vec<String>, services: Vec<String>, posture_checks: Vec<String>) -> Self {
+    pub fn service(right: Right, semantic: MatchRule, identities: Vec<String>, services: Vec<String>, posture_checks: Vec<String>) -> Self {
         let lists = vec![
             (PolicyEntityKind::Identity, identities),
             (PolicyEntityKind::Service, services),
@@ -120,13 +120,13 @@ impl Policy {
     }
 
     /// A policy that lets identities use edge routers.
-    pub fn edge_router(semantic: Semantic, identities: Vec<String>, edge_routers: Vec<String>) -> Self {
+    pub fn edge_router(semantic: MatchRule, identities: Vec<String>, edge_routers: Vec<String>) -> Self {
         let lists = vec![(PolicyEntityKind::Identity, identities), (PolicyEntityKind::EdgeRouter, edge_routers)];
         Self { kind: PolicyKind::EdgeRouter, semantic, right: None, lists }
     }
 
     /// A policy that lets services be reached over edge routers.
-    pub fn service_edge_router(semantic: Semantic, services: Vec<String>, edge_routers: Vec<String>) -> Self {
+    pub fn service_edge_router(semantic: MatchRule, services: Vec<String>, edge_routers: Vec<String>) -> Self {
         let lists = vec![(PolicyEntityKind::Service, services), (PolicyEntityKind::EdgeRouter, edge_routers)];
         Self { kind: PolicyKind::ServiceEdgeRouter, semantic, right: None, lists }
     }

@@ -1,7 +1,7 @@
 //! All policies of one kind: their rows and their sides.
 
 use super::{
-    Lists, PolicyEntityKind, Semantic,
+    Lists, MatchRule, PolicyEntityKind,
     names::RowNames,
     population::Population,
     role_index::RoleIndex,
@@ -67,7 +67,7 @@ impl PolicyIndex {
     }
 
     /// Stores a policy. Returns its row, and whether any list changed.
-    pub(crate) fn put(&mut self, id: &str, semantic: Semantic, lists: &Lists, all: &mut Populations) -> (u32, bool) {
+    pub(crate) fn put(&mut self, id: &str, semantic: MatchRule, lists: &Lists, all: &mut Populations) -> (u32, bool) {
         let is_new = self.names.row(id).is_none();
         let policy = self.names.intern(id);
         let mut changed = is_new;
@@ -85,7 +85,7 @@ impl PolicyIndex {
     }
 
     /// The semantic and role lists of a policy.
-    pub(crate) fn lists(&self, policy: u32, all: &Populations) -> Option<(Semantic, Lists)> {
+    pub(crate) fn lists(&self, policy: u32, all: &Populations) -> Option<(MatchRule, Lists)> {
         let lists: Option<Vec<_>> =
             self.role_indexes.iter().map(|(subject, role_index)| Some((*subject, role_index.list(policy)?))).collect();
         let lists = lists?;

@@ -21,19 +21,19 @@ use std::{collections::HashMap, iter::Zip, slice, sync::Arc, vec};
 #[schemars(rename = "Preview")]
 pub struct Difference<N = Arc<str>> {
     /// Identities, and services that policies let them dial.
-    pub dial: RelationChanges<N>,
+    pub dial: AccessDiff<N>,
     /// Identities, and services that policies let them bind.
-    pub bind: RelationChanges<N>,
+    pub bind: AccessDiff<N>,
     /// Identities, and edge routers that they may use.
-    pub identity_routers: RelationChanges<N>,
+    pub identity_routers: AccessDiff<N>,
     /// Services, and edge routers that they may be reached over.
-    pub service_routers: RelationChanges<N>,
+    pub service_routers: AccessDiff<N>,
 }
 
 /// The access gained and lost in one relation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "PreviewTurn")]
-pub struct RelationChanges<N> {
+#[schemars(rename = "AccessDiff")]
+pub struct AccessDiff<N> {
     /// What may be used after the change and not before.
     pub gained: PairCount<N>,
     /// What may be used before the change and not after.
@@ -43,7 +43,7 @@ pub struct RelationChanges<N> {
 impl<N> Difference<N> {
     /// The difference that the opposite change would make.
     pub(super) fn reversed(self) -> Self {
-        let reversed = |RelationChanges { gained, lost }: RelationChanges<N>| RelationChanges { gained: lost, lost: gained };
+        let reversed = |AccessDiff { gained, lost }: AccessDiff<N>| AccessDiff { gained: lost, lost: gained };
         Self {
             dial: reversed(self.dial),
             bind: reversed(self.bind),
@@ -66,8 +66,8 @@ impl Difference {
         let count_pairs = |of: &Relation, PairCount { pairs, who, what }: &PairCount<Arc<str>>| {
             Ok(PairCount { pairs: *pairs, who: counted(of.who, who)?, what: counted(of.what, what)? })
         };
-        let changes_of = |of: &Relation, changes_of: &RelationChanges<Arc<str>>| {
-            Ok(RelationChanges { gained: count_pairs(of, &changes_of.gained)?, lost: count_pairs(of, &changes_of.lost)? })
+        let changes_of = |of: &Relation, changes_of: &AccessDiff<Arc<str>>| {
+            Ok(AccessDiff { gained: count_pairs(of, &changes_of.gained)?, lost: count_pairs(of, &changes_of.lost)? })
         };
         Ok(Difference {
             dial: changes_of(&DIAL, &self.dial)?,
@@ -204,7 +204,7 @@ impl<'n> Preview<'n> {
         let is_any = self.parts.iter().any(|part| part.gained.count > 0);
         let gained = if is_any { gained(&engine.as_if(self.delta)) } else { gained(engine) };
         let ([dial, bind, of_identities, of_services], [no_dial, no_bind, not_of_identities, not_of_services]) = (gained, lost);
-        let changes_of = |gained, lost| RelationChanges { gained, lost };
+        let changes_of = |gained, lost| AccessDiff { gained, lost };
         Difference {
             dial: changes_of(dial, no_dial),
             bind: changes_of(bind, no_bind),

@@ -1,7 +1,7 @@
-//! The subjects that the role lists of a policy name, and those for whom a change of the lists may matter. Like an
-//! index it only proposes; the match rule decides.
+//! The subjects that the role lists of a policy name, and those for whom a change of the lists may matter. The
+//! result may contain too many subjects; the caller applies the match rule.
 
-use super::{Engine, Policy, PolicyEntityKind, Semantic};
+use super::{Engine, MatchRule, Policy, PolicyEntityKind};
 use roaring::{MultiOps, RoaringBitmap};
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ pub(super) fn difference(engine: &Engine, side: PolicyEntityKind, before: Option
     let turned = || now.symmetric_difference(&then).copied();
     // Under AllOf, adding or removing an attribute changes which subjects the other attributes name. Every other entry
     // names subjects independently of the rest.
-    let is_together = |entry: &str| before.semantic == Semantic::AllOf && entry.starts_with('#') && entry != EVERYONE;
+    let is_together = |entry: &str| before.semantic == MatchRule::AllOf && entry.starts_with('#') && entry != EVERYONE;
     if before.semantic != after.semantic || turned().any(is_together) {
         return before.named(engine, side) | after.named(engine, side);
     }
@@ -34,7 +34,7 @@ pub(super) fn difference(engine: &Engine, side: PolicyEntityKind, before: Option
 
 const EVERYONE: &str = "#all";
 
-fn named<'n>(engine: &Engine, side: PolicyEntityKind, semantic: Semantic, entries: impl Iterator<Item = &'n str>) -> RoaringBitmap {
+fn named<'n>(engine: &Engine, side: PolicyEntityKind, semantic: MatchRule, entries: impl Iterator<Item = &'n str>) -> RoaringBitmap {
     let population = engine.all.of(side);
     let (mut carriers, mut ids) = (Vec::new(), RoaringBitmap::new());
     for entry in entries {
@@ -46,7 +46,7 @@ fn named<'n>(engine: &Engine, side: PolicyEntityKind, semantic: Semantic, entrie
         }
     }
     ids | match semantic {
-        Semantic::AllOf => carriers.intersection(),
-        Semantic::AnyOf => carriers.union(),
+        MatchRule::AllOf => carriers.intersection(),
+        MatchRule::AnyOf => carriers.union(),
     }
 }

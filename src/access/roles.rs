@@ -1,13 +1,13 @@
 //! A parsed role list of a policy, and the rule that says which subjects it matches.
 
-use super::Semantic;
+use super::MatchRule;
 use std::{slice, sync::Arc};
 
 /// One side of one policy: `#attribute`s as rows of the population's attributes; `@id`s as texts, because a list may
 /// name an id before and after a subject with it exists.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct List {
-    semantic: Semantic,
+    semantic: MatchRule,
     everyone: bool,
     ids: Box<[Arc<str>]>,
     attributes: Box<[u32]>,
@@ -24,7 +24,7 @@ pub(super) enum MatchReason<'a> {
 
 impl List {
     /// Entries that start with neither `#` nor `@` are ignored; the entity decides whether it accepts them.
-    pub(crate) fn parse(semantic: Semantic, entries: &[String], mut attribute: impl FnMut(&str) -> u32) -> List {
+    pub(crate) fn parse(semantic: MatchRule, entries: &[String], mut attribute: impl FnMut(&str) -> u32) -> List {
         let (mut everyone, mut ids, mut attributes) = (false, Vec::new(), Vec::new());
         for entry in entries {
             match (entry.as_str(), entry.strip_prefix('#'), entry.strip_prefix('@')) {
@@ -52,9 +52,9 @@ impl List {
         }
         let has = |attribute: &u32| roles.binary_search(attribute).is_ok();
         match self.semantic {
-            Semantic::AllOf if self.attributes.is_empty() => None,
-            Semantic::AllOf => self.attributes.iter().all(has).then_some(MatchReason::Attributes(&self.attributes)),
-            Semantic::AnyOf => {
+            MatchRule::AllOf if self.attributes.is_empty() => None,
+            MatchRule::AllOf => self.attributes.iter().all(has).then_some(MatchReason::Attributes(&self.attributes)),
+            MatchRule::AnyOf => {
                 self.attributes.iter().find(|attribute| has(attribute)).map(|one| MatchReason::Attributes(slice::from_ref(one)))
             }
         }
@@ -71,7 +71,7 @@ impl List {
         self.everyone.then(|| "#all".into()).into_iter().chain(attributes).chain(ids).collect()
     }
 
-    pub(crate) fn semantic(&self) -> Semantic {
+    pub(crate) fn semantic(&self) -> MatchRule {
         self.semantic
     }
 
@@ -89,11 +89,11 @@ impl List {
 
     /// The attributes of which any one is enough.
     pub(crate) fn any_of(&self) -> &[u32] {
-        if self.semantic == Semantic::AnyOf { &self.attributes } else { &[] }
+        if self.semantic == MatchRule::AnyOf { &self.attributes } else { &[] }
     }
 
     /// The attributes that are needed together.
     pub(crate) fn all_of(&self) -> &[u32] {
-        if self.semantic == Semantic::AllOf { &self.attributes } else { &[] }
+        if self.semantic == MatchRule::AllOf { &self.attributes } else { &[] }
     }
 }

@@ -107,12 +107,12 @@ impl Default for IdentityFailures {
 /// The wrong codes of all identities.
 pub(crate) struct WrongCodes {
     failures: Mutex<FailureTable<IdentityFailures>>,
-    limits: config::Codes,
+    limits: config::CodeConfig,
 }
 
 impl WrongCodes {
     /// Starts with no wrong codes.
-    pub(crate) fn new(limits: &config::Codes) -> Self {
+    pub(crate) fn new(limits: &config::CodeConfig) -> Self {
         Self { failures: Mutex::new(FailureTable::new(limits.remembered)), limits: limits.clone() }
     }
 
@@ -168,8 +168,8 @@ impl WrongCodes {
 
 impl IdentityFailures {
     /// The time until another attempt is allowed; `None` if it is allowed now.
-    fn wait(&self, attempt: &Attempt, limits: &config::Codes, now: Timestamp) -> Option<Duration> {
-        let config::Codes { wrong_per_5_minutes, wrong_per_day, wrong_per_day_in_all, .. } = *limits;
+    fn wait(&self, attempt: &Attempt, limits: &config::CodeConfig, now: Timestamp) -> Option<Duration> {
+        let config::CodeConfig { wrong_per_5_minutes, wrong_per_day, wrong_per_day_in_all, .. } = *limits;
         let own = self.sessions.iter().find(|session| session.id == attempt.session);
         let place = self.networks.iter().find(|place| place.network == attempt.address.map(network));
         let (shape, times) = if attempt.is_one_time() { (0, 1) } else { (1, RECOVERY) };

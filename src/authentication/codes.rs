@@ -54,7 +54,7 @@ pub struct Codes {
 
 impl Codes {
     /// Codes sealed with `seal`, a key of this controller; `limits` bounds wrong codes.
-    pub fn new(seal: Seal, limits: &config::Codes) -> Self {
+    pub fn new(seal: Seal, limits: &config::CodeConfig) -> Self {
         Self { seal: Arc::new(seal), wrong: Arc::new(WrongCodes::new(limits)) }
     }
 

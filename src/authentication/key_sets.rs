@@ -28,7 +28,7 @@ const NO_ADDRESS: &str = "its JWKS endpoint is not an http or https URL";
 pub(crate) struct KeySets(Arc<Inner>);
 
 struct Inner {
-    settings: config::KeySets,
+    settings: config::KeySetConfig,
     client: OnceLock<Result<HttpClient, String>>,
     fetches: Semaphore,
     /// By signer id.
@@ -56,7 +56,7 @@ struct State {
 
 impl KeySets {
     /// Starts with an empty cache.
-    pub(crate) fn new(settings: config::KeySets) -> Self {
+    pub(crate) fn new(settings: config::KeySetConfig) -> Self {
         let fetches = Semaphore::new(settings.fetches);
         Self(Arc::new(Inner { settings, client: OnceLock::new(), fetches, sources: Mutex::default() }))
     }
@@ -142,7 +142,7 @@ impl KeySets {
 
 impl Source {
     /// A key and the age of its set.
-    fn find(&self, id: &str, now: Timestamp, settings: &config::KeySets) -> Option<(Verifier, Duration)> {
+    fn find(&self, id: &str, now: Timestamp, settings: &config::KeySetConfig) -> Option<(Verifier, Duration)> {
         self.with(|state| {
             let (keys, at) = state.keys.as_ref()?;
             let age = now.apart(*at);
@@ -150,7 +150,7 @@ impl Source {
         })
     }
 
-    fn is_due(&self, now: Timestamp, settings: &config::KeySets) -> bool {
+    fn is_due(&self, now: Timestamp, settings: &config::KeySetConfig) -> bool {
         self.with(|state| match state.tried {
             None => true,
             Some((at, true)) => now.apart(at) >= settings.pause.duration(),
@@ -163,7 +163,7 @@ impl Source {
     }
 }
 
-fn get(client: &HttpClient, endpoint: &str, settings: &config::KeySets) -> Result<Verifiers, String> {
+fn get(client: &HttpClient, endpoint: &str, settings: &config::KeySetConfig) -> Result<Verifiers, String> {
     let answer = client.get(endpoint, settings.max_bytes)?;
     if answer.status != 200 {
         return Err(format!("status {}", answer.status));

@@ -65,8 +65,8 @@ impl Passwords {
     ///
     /// # Errors
     /// scrypt does not accept the cost, or the operating system cannot start a thread.
-    pub fn new(settings: &config::Passwords) -> Result<Self> {
-        let config::Passwords { slots, queue, cost, remembered } = *settings;
+    pub fn new(settings: &config::PasswordConfig) -> Result<Self> {
+        let config::PasswordConfig { slots, queue, cost, remembered } = *settings;
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
         let queue = Queue(Arc::new(FairQueue::new(queue)));

@@ -1,7 +1,7 @@
 //! Writes rejected callers into the history, aggregated so that a flood costs a few rows a minute.
 //!
 //! The first rejection after a quiet minute is written at once. Those of the following minute are counted in memory per distinct
-//! [`Refused`] and written when it is over; beyond [`LIMIT`] distinct ones, the others share one row. A crash loses that minute. Rejected
+//! [`RejectedCaller`] and written when it is over; beyond [`LIMIT`] distinct ones, the others share one row. A crash loses that minute. Rejected
 //! dials and binds are counted apart from rejected logins, so that a flood of one kind does not hide the other.
 
 use std::{
@@ -34,7 +34,7 @@ const TRAFFIC: &str = "traffic";
 
 /// A rejected caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedCaller {
     /// What was rejected: a login by its method (`password`, `cert`, `ext-jwt`), `mfa`, `enrollment` or `permission`; [`DIAL`] or [`BIND`]
     /// at the router, or `traffic` for several of these. Blank: several of the others.
     pub what: &'static str,
@@ -47,7 +47,7 @@ pub struct Refused {
     pub reason: &'static str,
 }
 
-impl Refused {
+impl RejectedCaller {
     /// The entry for an error, if it is a rejection. `caller` is `None` for an unauthenticated one.
     pub fn of(error: &Error, caller: Option<&Caller>, address: Option<String>) -> Option<Self> {
         let what = match error {
@@ -61,7 +61,7 @@ impl Refused {
     }
 }
 
-impl Refused {
+impl RejectedCaller {
     fn is_of_traffic(&self) -> bool {
         matches!(self.what, DIAL | BIND | TRAFFIC)
     }
@@ -92,7 +92,7 @@ struct RefusalTable {
 
 #[derive(Debug, Clone)]
 struct Count {
-    of: Refused,
+    of: RejectedCaller,
     times: u64,
     first: Timestamp,
     last: Timestamp,
@@ -100,7 +100,7 @@ struct Count {
 
 impl Refusals {
     /// Counts a rejection and writes the due entries.
-    pub async fn note(&self, store: &Store, refused: Refused, now: Timestamp) {
+    pub async fn note(&self, store: &Store, refused: RejectedCaller, now: Timestamp) {
         self.1.count(refused.what);
         let due = self.with(|tables| {
             tables.of(&refused).count(refused, now);
@@ -130,7 +130,7 @@ impl Refusals {
 }
 
 impl RefusalTables {
-    fn of(&mut self, refused: &Refused) -> &mut RefusalTable {
+    fn of(&mut self, refused: &RejectedCaller) -> &mut RefusalTable {
         if refused.is_of_traffic() { &mut self.traffic } else { &mut self.callers }
     }
 
@@ -148,7 +148,7 @@ impl RefusalTables {
 }
 
 impl RefusalTable {
-    fn count(&mut self, refused: Refused, now: Timestamp) {
+    fn count(&mut self, refused: RejectedCaller, now: Timestamp) {
         let known = self.counted.iter().any(|count| count.of == refused);
         let of = if known || self.counted.len() < LIMIT { refused } else { refused.among_many() };
         match self.counted.iter_mut().find(|count| count.of == of) {
@@ -167,7 +167,7 @@ impl RefusalTable {
 }
 
 fn append_rows(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
-    due.into_iter().try_for_each(|Count { of: Refused { what, identity, address, service, reason }, times, first, last }| {
+    due.into_iter().try_for_each(|Count { of: RejectedCaller { what, identity, address, service, reason }, times, first, last }| {
         let mut after = Map::new();
         for (member, value) in [("what", json!(what)), ("times", json!(times)), ("first", json!(first)), ("last", json!(last))] {
             after.insert(member.into(), value);

@@ -61,7 +61,7 @@ impl Sessions {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn following(store: &OpenStore, clock: Clock, settings: &config::Sessions) -> Result<Self> {
+    pub fn following(store: &OpenStore, clock: Clock, settings: &config::SessionConfig) -> Result<Self> {
         let callers = Cache::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
         let began = clock.steady();
         let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));

@@ -50,7 +50,7 @@ const SIGNER: &str = "signer";
 pub(crate) struct SignerLogins(Arc<Inner>);
 
 struct Inner {
-    settings: config::KeySets,
+    settings: config::KeySetConfig,
     client: OnceLock<Result<HttpClient, String>>,
     /// Requests to issuers at the same time.
     requests: Arc<Semaphore>,
@@ -112,7 +112,7 @@ pub(crate) struct Returned {
 
 impl SignerLogins {
     /// Starts with no log-ins. Requests to issuers have the limits of fetched key sets.
-    pub(crate) fn new(settings: config::KeySets) -> Self {
+    pub(crate) fn new(settings: config::KeySetConfig) -> Self {
         let (requests, places) = (Arc::new(Semaphore::new(settings.fetches)), Arc::new(Semaphore::new(settings.waiting)));
         Self(Arc::new(Inner { settings, client: OnceLock::new(), requests, places, waiting: Mutex::default(), issuers: Mutex::default() }))
     }

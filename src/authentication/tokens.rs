@@ -35,7 +35,7 @@ struct Named {
 
 impl Tokens {
     /// Checks tokens with these settings.
-    pub fn new(settings: &config::Tokens, key_sets: config::KeySets) -> Self {
+    pub fn new(settings: &config::TokenConfig, key_sets: config::KeySetConfig) -> Self {
         Self { keys: KeySets::new(key_sets), longest: settings.max_bytes, ahead: settings.ahead.duration() }
     }
 

@@ -6,7 +6,7 @@ use tokio::{sync::Notify, time::timeout};
 
 use super::{
     circuit::CircuitEnd,
-    core::Core,
+    core::RouterCore,
     send_queue::{Gone, Reservation},
 };
 
@@ -14,7 +14,12 @@ use super::{
 const STALL_CHECK: Duration = Duration::from_secs(2);
 
 /// Waits for room in a queue. If the memory budget is used up, closes a channel whose peer does not read.
-pub(crate) async fn reserve<'e>(core: &Core, end: &'e CircuitEnd, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'e>, Gone> {
+pub(crate) async fn reserve<'e>(
+    core: &RouterCore,
+    end: &'e CircuitEnd,
+    bytes: usize,
+    waiter: &Arc<Notify>,
+) -> Result<Reservation<'e>, Gone> {
     let mut room = pin!(end.channel.outbox.reserve(end.queue, bytes, waiter));
     loop {
         match timeout(STALL_CHECK, &mut room).await {

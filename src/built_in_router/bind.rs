@@ -7,8 +7,8 @@ use tokio::time::sleep;
 use super::{
     binding::{BindRequest, Binding},
     channel::{Channel, ConnectionEntry},
-    core::Core,
-    message::{self, Failure, key, kind},
+    core::RouterCore,
+    message::{self, RequestFailure, key, kind},
     requests::RequestGuard,
     select::Weight,
     terminators,
@@ -33,7 +33,7 @@ const MAX_SECRET: usize = 256;
 const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 
 /// Starts the task that handles a Bind.
-pub(crate) fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
+pub(crate) fn bind(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Frame) {
     // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once binds again at once.
     let Some(request) = core.requests.begin(channel, &frame) else {
         core.counters.binds_refused.increment();
@@ -42,11 +42,11 @@ pub(crate) fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     tokio::spawn(run(core.clone(), channel.clone(), frame, request));
 }
 
-async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: RequestGuard) {
+async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, frame: Frame, request: RequestGuard) {
     let connection = frame.u32(key::CONNECTION);
     let outcome = match connection {
         Some(connection) => host(&core, &channel, &frame, connection).await,
-        None => Err(Failure::internal("a Bind must carry a connection id")),
+        None => Err(RequestFailure::internal("a Bind must carry a connection id")),
     };
     match outcome {
         Ok(()) => {
@@ -72,7 +72,7 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: Requ
     }
 }
 
-async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connection: u32) -> Result<(), Failure> {
+async fn host(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame, connection: u32) -> Result<(), RequestFailure> {
     if let Some(failure) = core.refusal() {
         return Err(failure);
     }
@@ -80,11 +80,11 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     let (instance, secret) = instance(frame)?;
     let listener = frame.header(key::LISTENER).filter(|listener| !listener.is_empty());
     if listener.is_some_and(|listener| listener.len() > MAX_SECRET) {
-        return Err(Failure::instance(format!("a listener id has at most {MAX_SECRET} bytes")));
+        return Err(RequestFailure::instance(format!("a listener id has at most {MAX_SECRET} bytes")));
     }
     let public_key = frame.header(key::PUBLIC_KEY);
     if public_key.is_some_and(|key| key.len() > MAX_KEY) {
-        return Err(Failure::new(1, message::Retry::Never, format!("a public key has at most {MAX_KEY} bytes")));
+        return Err(RequestFailure::new(1, message::Retry::Never, format!("a public key has at most {MAX_KEY} bytes")));
     }
     let earlier = earlier(core, channel, frame, session.spec.service_id.as_str(), &instance);
     if let Earlier::Same = earlier {
@@ -108,7 +108,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     let binding = Arc::new(Binding::new(request, weight(frame, Weight::default())));
     if !channel.enter(connection, ConnectionEntry::Binding(binding.clone())) {
         core.records.remove(taken_over);
-        return Err(Failure::internal(format!("connection id {connection} is in use")));
+        return Err(RequestFailure::internal(format!("connection id {connection} is in use")));
     }
     // From here on the review of a change finds the binding. The second check covers changes before this point.
     let outcome = match core.registry.add_binding(&binding).and_then(|()| core.check(channel, &session, Right::Bind)) {
@@ -124,7 +124,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     binding.set_listed(true);
     if binding.is_closed() {
         core.records.remove([binding.id.clone()]);
-        return Err(Failure::access_denied("access has ended in the meantime"));
+        return Err(RequestFailure::access_denied("access has ended in the meantime"));
     }
     tracing::debug!(terminator = %binding.id, service = %binding.service, identity = %channel.identity, "hosted");
     Ok(())
@@ -141,7 +141,7 @@ enum Earlier {
     Left(Vec<Arc<Binding>>),
 }
 
-fn earlier(core: &Core, channel: &Arc<Channel>, frame: &Frame, service: &str, instance: &str) -> Earlier {
+fn earlier(core: &RouterCore, channel: &Arc<Channel>, frame: &Frame, service: &str, instance: &str) -> Earlier {
     let hosts = core.registry.hosts_of(service);
     let is_here = |binding: &Binding| Arc::ptr_eq(&binding.channel, channel);
     if let Some(listener) = frame.header(key::LISTENER).filter(|listener| !listener.is_empty()) {
@@ -160,11 +160,11 @@ fn earlier(core: &Core, channel: &Arc<Channel>, frame: &Frame, service: &str, in
 
 impl Earlier {
     /// Ends the earlier bindings. Returns the id of a terminator to continue.
-    fn end(self, core: &Core) -> Option<Id<Terminator>> {
+    fn end(self, core: &RouterCore) -> Option<Id<Terminator>> {
         match self {
             Self::Nothing | Self::Same => None,
             Self::TakenOver(old) => {
-                let failure = Failure::new(1, message::Retry::Never, "the listener was bound again");
+                let failure = RequestFailure::new(1, message::Retry::Never, "the listener was bound again");
                 // If the old binding has ended in the meantime, its terminator is deleted and cannot be continued.
                 core.drop_binding(&old, Some(&failure)).then(|| {
                     core.counters.binds_ended.increment();
@@ -180,12 +180,12 @@ impl Earlier {
 }
 
 /// The instance id under which the service is hosted (blank: none) and its secret.
-fn instance(frame: &Frame) -> Result<(String, &[u8]), Failure> {
+fn instance(frame: &Frame) -> Result<(String, &[u8]), RequestFailure> {
     let Some(instance) = frame.header(key::INSTANCE) else { return Ok((String::new(), &[])) };
     let secret = frame.header(key::INSTANCE_SECRET).unwrap_or_default();
-    let text = std::str::from_utf8(instance).map_err(|_| Failure::instance("an instance id must be UTF-8"))?;
+    let text = std::str::from_utf8(instance).map_err(|_| RequestFailure::instance("an instance id must be UTF-8"))?;
     if text.len() > MAX_INSTANCE || secret.len() > MAX_SECRET {
-        return Err(Failure::instance(format!("an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}")));
+        return Err(RequestFailure::instance(format!("an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}")));
     }
     Ok((text.to_owned(), if text.is_empty() { &[] } else { secret }))
 }
@@ -212,7 +212,7 @@ fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
 }
 
 /// Ends hosting. Always sends an answer: some SDKs wait for the answer, the others ignore it.
-pub(crate) fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
+pub(crate) fn unbind(core: &RouterCore, channel: &Channel, frame: &Frame) {
     if let Some(binding) = binding_of(channel, frame) {
         core.end_binding(&binding, None);
     }
@@ -221,7 +221,7 @@ pub(crate) fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
 }
 
 /// Changes cost and precedence.
-pub(crate) fn update(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame) {
+pub(crate) fn update(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame) {
     let Some(binding) = binding_of(channel, frame) else { return };
     let known = binding.wanted();
     let weight = weight(frame, known);

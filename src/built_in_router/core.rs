@@ -20,7 +20,7 @@ use super::{
     fair_queues::QueueBounds,
     id_generator::IdGenerator,
     links::{by_circuit::ByCircuit, endpoint::LinkEndpoint, link::LinkRegistry, transit::Transit},
-    message::{self, Failure},
+    message::{self, RequestFailure},
     registry::CircuitRegistry,
     remote_routers::RemoteRouters,
     requests::RequestBudget,
@@ -54,7 +54,7 @@ pub struct RouterContext {
     pub sessions: Sessions,
     pub refusals: Refusals,
     pub clock: Clock,
-    pub config: config::Router,
+    pub config: config::RouterConfig,
 }
 
 impl RouterContext {
@@ -95,7 +95,7 @@ impl Default for Times {
 }
 
 /// A running router.
-pub(crate) struct Core {
+pub(crate) struct RouterCore {
     pub context: RouterContext,
     pub authorizer: SessionAuthorizer,
     pub times: Times,
@@ -122,7 +122,7 @@ pub(crate) struct Core {
     pub remote_routers: OnceLock<Box<dyn RemoteRouters>>,
 }
 
-impl Core {
+impl RouterCore {
     pub(crate) fn new(context: RouterContext, times: Times) -> Self {
         let config = &context.config;
         let room = QueueBounds { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
@@ -165,11 +165,11 @@ impl Core {
     }
 
     /// Why nothing new is started: the router stops or is disabled. `None` otherwise.
-    pub(crate) fn refusal(&self) -> Option<Failure> {
+    pub(crate) fn refusal(&self) -> Option<RequestFailure> {
         if self.is_stopping.load(Ordering::Acquire) {
-            return Some(Failure::busy("the router is stopping"));
+            return Some(RequestFailure::busy("the router is stopping"));
         }
-        self.is_disabled.load(Ordering::Acquire).then(|| Failure::busy("the router is disabled"))
+        self.is_disabled.load(Ordering::Acquire).then(|| RequestFailure::busy("the router is disabled"))
     }
 
     /// Ends a circuit. The side that ended it (`from`) gets no message. The other end gets the message that `last` makes for its connection
@@ -202,12 +202,12 @@ impl Core {
     }
 
     /// Ends a circuit and tells both ends why.
-    pub(crate) fn fail_circuit(&self, circuit: &Arc<Circuit>, failure: &Failure) {
+    pub(crate) fn fail_circuit(&self, circuit: &Arc<Circuit>, failure: &RequestFailure) {
         self.end_circuit(circuit, None, |connection| message::closed(connection, failure));
     }
 
     /// Ends a binding with its terminator, and tells its host why if `failure` is given. Its circuits continue.
-    pub(crate) fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) {
+    pub(crate) fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&RequestFailure>) {
         if self.drop_binding(binding, failure) {
             self.counters.binds_ended.increment();
             if binding.is_listed() {
@@ -217,7 +217,7 @@ impl Core {
     }
 
     /// Ends a binding but keeps its terminator. Returns false if it had ended before.
-    pub(crate) fn drop_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) -> bool {
+    pub(crate) fn drop_binding(&self, binding: &Arc<Binding>, failure: Option<&RequestFailure>) -> bool {
         if !binding.close() {
             return false;
         }
@@ -231,7 +231,7 @@ impl Core {
     }
 
     /// Ends a channel and everything on it, and tells the other ends.
-    pub(crate) fn end_channel(&self, channel: &Arc<Channel>, failure: &Failure) {
+    pub(crate) fn end_channel(&self, channel: &Arc<Channel>, failure: &RequestFailure) {
         if !self.registry.remove_channel(channel) {
             return;
         }
@@ -267,7 +267,7 @@ impl Core {
         if let Some((stalled, channel)) = slowest.filter(|(stalled, _)| *stalled > self.times.stalled) {
             tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, "the memory budget is used up: the channel of a peer that does not read is closed");
             self.counters.cut_off.increment();
-            self.end_channel(&channel, &Failure::busy("the peer does not read, and the memory budget is used up"));
+            self.end_channel(&channel, &RequestFailure::busy("the peer does not read, and the memory budget is used up"));
         }
     }
 

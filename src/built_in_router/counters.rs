@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{circuit_side::CircuitSide, message::Failure};
+use super::{circuit_side::CircuitSide, message::RequestFailure};
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Counters {
     }
 
     /// Counts a dial without a circuit: refused for lack of a right, or failed for another reason.
-    pub(crate) fn dial_without_circuit(&self, failure: &Failure) {
+    pub(crate) fn dial_without_circuit(&self, failure: &RequestFailure) {
         let counter = if failure.reason.text().is_some() { &self.dials_refused } else { &self.dials_failed };
         counter.increment();
     }

@@ -15,9 +15,9 @@ use super::{
     channel::{Channel, ConnectionEntry},
     circuit::{Circuit, CircuitBasis, CircuitEnd, HostEnd},
     circuit_side::CircuitSide,
-    core::Core,
+    core::RouterCore,
     links::relay,
-    message::{self, Failure, Retry, crypto_method, key, kind},
+    message::{self, RequestFailure, Retry, crypto_method, key, kind},
     pending_dial::PendingDial,
     remote_routers::RemoteDial,
     requests::RequestGuard,
@@ -40,13 +40,13 @@ const MAX_DIALS: usize = 1024;
 const ATTEMPTS: usize = 2;
 
 /// Starts the task that handles a Connect.
-pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
+pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else {
-        let failure = Failure::internal("a Connect must carry a connection id");
+        let failure = RequestFailure::internal("a Connect must carry a connection id");
         core.counters.dial_without_circuit(&failure);
         return channel.send(message::refused(&frame, 0, &failure));
     };
-    let refuse = |failure: Failure| {
+    let refuse = |failure: RequestFailure| {
         core.counters.dial_without_circuit(&failure);
         channel.send(message::refused(&frame, connection, &failure));
     };
@@ -54,27 +54,27 @@ pub(crate) fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
         return refuse(failure);
     }
     let Some(request) = core.requests.begin(channel, &frame) else {
-        return refuse(Failure::busy("too many dials and binds of the identity are in progress"));
+        return refuse(RequestFailure::busy("too many dials and binds of the identity are in progress"));
     };
     let queue = channel.outbox.open();
     let client = CircuitEnd { channel: channel.clone(), connection, queue };
     let circuit = Arc::new(Circuit::new(core.ids.circuit_id(), core.context.clock.now(), client, frame.sequence()));
     if !channel.enter(connection, ConnectionEntry::End(circuit.clone(), CircuitSide::Client)) {
         channel.outbox.discard(queue);
-        return refuse(Failure::internal(format!("connection id {connection} is in use")));
+        return refuse(RequestFailure::internal(format!("connection id {connection} is in use")));
     }
     tokio::spawn(run(core.clone(), circuit, frame, request));
 }
 
 /// The failure of a Connect or of a host's answer that passes on too many bytes; `None` if they are within the limit.
-fn too_much_passed_on(frame: &Frame) -> Option<Failure> {
+fn too_much_passed_on(frame: &Frame) -> Option<RequestFailure> {
     let headers = [key::APP_DATA, key::PUBLIC_KEY, key::CRYPTO_METHOD, key::MARKER];
     let bytes: usize = headers.iter().filter_map(|key| frame.header(*key)).map(<[u8]>::len).sum();
     let text = || format!("application data, key, encryption method and marker have {bytes} bytes; at most {MAX_PASSED_ON} are passed on");
-    (bytes > MAX_PASSED_ON).then(|| Failure::new(1, Retry::Never, text()))
+    (bytes > MAX_PASSED_ON).then(|| RequestFailure::new(1, Retry::Never, text()))
 }
 
-async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: RequestGuard) {
+async fn run(core: Arc<RouterCore>, circuit: Arc<Circuit>, frame: Frame, request: RequestGuard) {
     let outcome = establish(&core, &circuit, &frame).await;
     if let Err(failure) = &outcome {
         let identity = &circuit.client.channel.identity;
@@ -88,7 +88,7 @@ async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: Requ
     }
 }
 
-async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> Result<(), Failure> {
+async fn establish(core: &Arc<RouterCore>, circuit: &Arc<Circuit>, frame: &Frame) -> Result<(), RequestFailure> {
     let channel = &circuit.client.channel;
     let session = core.session_of(channel, frame.body()).await?;
     circuit.set_basis(CircuitBasis { session: session.id.clone(), service: session.spec.service_id.clone() });
@@ -96,7 +96,7 @@ async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> R
     core.registry.add_circuit(circuit)?;
     let grant = core.check(channel, &session, Right::Dial)?;
     if grant.service.spec.encryption_required && frame.header(key::PUBLIC_KEY).is_none() {
-        return Err(Failure::encryption("encryption required on service, initiator did not send public header"));
+        return Err(RequestFailure::encryption("encryption required on service, initiator did not send public header"));
     }
     let (mut tried, mut last) = (Vec::new(), None);
     for _ in 0..ATTEMPTS {
@@ -121,9 +121,9 @@ async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> R
     Err(last.unwrap_or_else(|| no_terminators(&grant, frame)))
 }
 
-fn no_terminators(grant: &Grant, frame: &Frame) -> Failure {
+fn no_terminators(grant: &Grant, frame: &Frame) -> RequestFailure {
     let service = &grant.service.id;
-    Failure::internal(match frame.text(key::INSTANCE).filter(|instance| !instance.is_empty()) {
+    RequestFailure::internal(match frame.text(key::INSTANCE).filter(|instance| !instance.is_empty()) {
         Some(instance) => format!("service {service} has no terminators for instanceId {instance}"),
         None => format!("service {service} has no terminators"),
     })
@@ -137,7 +137,7 @@ enum Chosen {
 }
 
 /// The host to dial next.
-fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Chosen]) -> Option<Chosen> {
+fn choose_host(core: &RouterCore, grant: &Grant, frame: &Frame, tried: &[Chosen]) -> Option<Chosen> {
     let wanted = frame.header(key::INSTANCE).unwrap_or_default();
     let was_tried = |binding: &Arc<Binding>| tried.iter().any(|tried| matches!(tried, Chosen::Here(tried) if Arc::ptr_eq(tried, binding)));
     let mut bindings = core.registry.hosts_of(grant.service.id.as_str());
@@ -160,13 +160,13 @@ fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Chosen]) -> O
 
 /// Dials a host at another router.
 async fn dial_remote(
-    core: &Arc<Core>,
+    core: &Arc<RouterCore>,
     circuit: &Arc<Circuit>,
     frame: &Frame,
     grant: &Grant,
     session: &Record<Session>,
-) -> Result<(), Failure> {
-    let ended = || Failure::access_denied("the circuit has ended in the meantime");
+) -> Result<(), RequestFailure> {
+    let ended = || RequestFailure::access_denied("the circuit has ended in the meantime");
     let remote = core.remote_routers.get().ok_or_else(ended)?;
     let client = &circuit.client;
     let passed_on = [key::PUBLIC_KEY, key::APP_DATA, key::MARKER].into_iter().filter_map(|key| Some((key, frame.header(key)?)));
@@ -209,14 +209,14 @@ async fn dial_remote(
 
 /// Dials a host and waits for its answer.
 pub(crate) async fn dial(
-    core: &Arc<Core>,
+    core: &Arc<RouterCore>,
     circuit: &Arc<Circuit>,
     frame: &Frame,
     grant: &Grant,
     binding: &Arc<Binding>,
-) -> Result<(), Failure> {
+) -> Result<(), RequestFailure> {
     let host = &binding.channel;
-    let gone = || Failure::internal("the host has left");
+    let gone = || RequestFailure::internal("the host has left");
     let connection = match binding.gives_ids {
         true => Some(host.enter_ours(ConnectionEntry::End(circuit.clone(), CircuitSide::Host)).ok_or_else(gone)?),
         false => None,
@@ -240,7 +240,7 @@ pub(crate) async fn dial(
         Err(failure)
     };
     if !host.expect(sequence, dialing, MAX_DIALS) {
-        return give_up(Failure::busy("the host has too many dials to answer"));
+        return give_up(RequestFailure::busy("the host has too many dials to answer"));
     }
     let mut message = request(core, circuit, frame, grant, binding, connection, has_sdk_flow_control);
     message.set_sequence(sequence);
@@ -251,7 +251,7 @@ pub(crate) async fn dial(
     };
     if !sent {
         drop(host.answered(sequence));
-        return give_up(Failure::busy("the host does not read"));
+        return give_up(RequestFailure::busy("the host does not read"));
     }
     let waited = tokio::select! {
         answer = timeout_at(end, &mut answer) => answer.ok(),
@@ -262,7 +262,7 @@ pub(crate) async fn dial(
         Some(Ok(answer)) => answer,
         Some(Err(_)) => give_up(gone()),
         None => match host.answered(sequence) {
-            Some(_) => give_up(Failure::internal("the host did not answer in time")),
+            Some(_) => give_up(RequestFailure::internal("the host did not answer in time")),
             // The answer is being processed at this moment.
             None => answer.await.unwrap_or_else(|_| give_up(gone())),
         },
@@ -271,7 +271,7 @@ pub(crate) async fn dial(
 
 /// The Dial message for a host.
 fn request(
-    core: &Core,
+    core: &RouterCore,
     circuit: &Circuit,
     frame: &Frame,
     grant: &Grant,
@@ -296,13 +296,13 @@ fn request(
 }
 
 /// Adds the headers that tell an SDK that both ends perform flow control.
-fn with_flow_control(builder: Builder, core: &Core, circuit: &Circuit) -> Builder {
+fn with_flow_control(builder: Builder, core: &RouterCore, circuit: &Circuit) -> Builder {
     let router = core.context.id.as_str();
     builder.flag(key::SDK_FLOW_CONTROL, true).text(key::CONTROLLER, router).text(key::ADDRESS, &circuit.id)
 }
 
 /// Handles a host's DialSuccess.
-pub(crate) fn succeeded(core: &Core, host: &Arc<Channel>, frame: &Frame) {
+pub(crate) fn succeeded(core: &RouterCore, host: &Arc<Channel>, frame: &Frame) {
     let given = frame.body().first_chunk().map(|id| u32::from_le_bytes(*id));
     let Some(dialing) = frame.reply_for().and_then(|sequence| host.answered(sequence)) else {
         // The Dial was given up. The host must not keep its connection open.
@@ -323,11 +323,11 @@ pub(crate) fn succeeded(core: &Core, host: &Arc<Channel>, frame: &Frame) {
     drop(dialing.done.send(outcome));
 }
 
-fn accept(core: &Core, host: &Arc<Channel>, dialing: &PendingDial, given: Option<u32>, frame: &Frame) -> Result<(), Failure> {
+fn accept(core: &RouterCore, host: &Arc<Channel>, dialing: &PendingDial, given: Option<u32>, frame: &Frame) -> Result<(), RequestFailure> {
     let PendingDial { circuit, binding, queue, has_sdk_flow_control, .. } = dialing;
     let host_key = frame.header(key::PUBLIC_KEY).or(binding.public_key.as_deref());
     if dialing.needs_key && host_key.is_none() {
-        return Err(Failure::encryption("encryption required on service, terminator did not send public header"));
+        return Err(RequestFailure::encryption("encryption required on service, terminator did not send public header"));
     }
     if let Some(failure) = too_much_passed_on(frame) {
         return Err(failure);
@@ -335,7 +335,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &PendingDial, given: Option
     let connection = match (dialing.connection, given) {
         (Some(ours), given) if given.is_none_or(|given| given == ours) => ours,
         (None, Some(given)) if host.enter(given, ConnectionEntry::End(circuit.clone(), CircuitSide::Host)) => given,
-        _ => return Err(Failure::internal("the host answered with a connection id that it cannot use")),
+        _ => return Err(RequestFailure::internal("the host answered with a connection id that it cannot use")),
     };
     let end = CircuitEnd { channel: host.clone(), connection, queue: *queue };
     let host_end = HostEnd { end, binding: Some(binding.clone()), has_sdk_flow_control: *has_sdk_flow_control };
@@ -354,7 +354,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &PendingDial, given: Option
         }
         client.channel.outbox.push(client.queue, answer.empty());
     };
-    let ended = |_| Failure::access_denied("the circuit has ended in the meantime");
+    let ended = |_| RequestFailure::access_denied("the circuit has ended in the meantime");
     core.registry.establish(circuit, host_end, answer_both).map_err(ended)?;
     core.counters.circuits_opened.increment();
     binding.load().dial_succeeded();

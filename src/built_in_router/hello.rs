@@ -7,8 +7,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
 
 use super::{
     channel::{Channel, ChannelLogin},
-    core::Core,
-    message::{self, Failure, key},
+    core::RouterCore,
+    message::{self, RequestFailure, key},
     read,
     receive::Receiver,
     send_queue::SendQueue,
@@ -34,7 +34,7 @@ pub struct ChannelPeer {
 
 /// Serves one connection until it ends. `place` is dropped as soon as the peer is authenticated.
 pub(crate) async fn serve(
-    core: Arc<Core>,
+    core: Arc<RouterCore>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: ChannelPeer,
     place: impl Send + 'static,
@@ -67,7 +67,7 @@ pub(crate) async fn serve(
 }
 
 /// Opens a channel for the sender of a hello.
-fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Arc<Channel>, &'static str> {
+fn open_channel(core: &Arc<RouterCore>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Arc<Channel>, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
     }
@@ -90,7 +90,7 @@ fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &ChannelPeer) -> std::res
     core.online().channel_opened(channel.identity.as_str());
     // A session that ended between its lookup and its entry into the registry was not reported to this channel.
     if core.refusal().is_some() || !core.is_logged_in(&channel).unwrap_or(false) {
-        core.end_channel(&channel, &Failure::invalid_api_session());
+        core.end_channel(&channel, &RequestFailure::invalid_api_session());
         return Err("invalid API session");
     }
     tracing::debug!(channel = channel.number, identity = %channel.identity, address = ?channel.address, "channel");
@@ -98,7 +98,7 @@ fn open_channel(core: &Arc<Core>, hello: &Frame, peer: &ChannelPeer) -> std::res
 }
 
 /// The values of the channel that a hello opens; the inner error says why it is rejected.
-fn identify(core: &Core, hello: &Frame, token: &str, peer: &ChannelPeer) -> Result<std::result::Result<ChannelLogin, &'static str>> {
+fn identify(core: &RouterCore, hello: &Frame, token: &str, peer: &ChannelPeer) -> Result<std::result::Result<ChannelLogin, &'static str>> {
     let context = &core.context;
     let Some(caller) = context.sessions.resolve(&context.store, token, context.clock.now())? else { return Ok(Err("invalid API session")) };
     let Some(leaf) = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()) else {
@@ -119,7 +119,7 @@ fn identify(core: &Core, hello: &Frame, token: &str, peer: &ChannelPeer) -> Resu
 }
 
 /// Reads and writes until the channel ends.
-async fn run(core: Arc<Core>, channel: Arc<Channel>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
     let (read, write) = split(stream);
     let writing = tokio::spawn({
         let channel = channel.clone();
@@ -141,7 +141,7 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, stream: impl AsyncRead + As
         }
         () = channel.closed() => "the channel was closed".into(),
     };
-    core.end_channel(&channel, &Failure::internal(format!("the peer has left: {reason}")));
+    core.end_channel(&channel, &RequestFailure::internal(format!("the peer has left: {reason}")));
     // The queue is closed: the writer ends, unless it is blocked on the socket.
     writing.abort();
     drop(writing.await);

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::{core::Core, message::Failure, registry::Affected};
+use super::{core::RouterCore, message::RequestFailure, registry::Affected};
 
 /// The interval of rate measurements.
 const MEASURE: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ const REDUCE_FAILURES: u32 = 6;
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// Runs the periodic work as long as the router runs.
-pub(crate) async fn run(core: Arc<Core>) {
+pub(crate) async fn run(core: Arc<RouterCore>) {
     let mut ticks = interval(MEASURE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in 0_u32.. {
@@ -37,7 +37,7 @@ pub(crate) async fn run(core: Arc<Core>) {
 }
 
 /// Marks API sessions with an open channel as active, even without REST requests.
-pub(crate) fn keep_active(core: &Core, open: &Affected) {
+pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
     open.channels.iter().for_each(|channel| core.context.sessions.mark_active(&channel.api_session));
 }
 
@@ -45,13 +45,13 @@ pub(crate) fn keep_active(core: &Core, open: &Affected) {
 ///
 /// If there are hosts, requests are answered for `refresh` more: libziti 0.29.3 reads its API session anew when its channel ends. If that
 /// fails, it forgets the session, and the Bind that it repeats in the meantime fails for good.
-pub(crate) async fn drain(core: &Core) {
+pub(crate) async fn drain(core: &RouterCore) {
     core.is_stopping.store(true, Ordering::Release);
     let has_hosts = !core.registry.everything().bindings.is_empty();
     let end = Instant::now() + core.context.config.drain_timeout.duration();
     wait(core, end, || core.registry.count_circuits() == 0).await;
     let open = core.registry.everything();
-    let failure = Failure::busy("the router is stopping");
+    let failure = RequestFailure::busy("the router is stopping");
     open.circuits.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));
     // Hosts get no message about the end of a binding: hosts learn of it from the end of their channel. A host that is told about its
     // binding alone binds again at once, and libziti 0.29 crashes when the channel ends during that.
@@ -64,7 +64,7 @@ pub(crate) async fn drain(core: &Core) {
 }
 
 /// Waits until `is_done`, at most until `end`.
-async fn wait(core: &Core, end: Instant, is_done: impl Fn() -> bool) {
+async fn wait(core: &RouterCore, end: Instant, is_done: impl Fn() -> bool) {
     while !is_done() && Instant::now() < end {
         // Something that ends between the check and the wait is seen by the next check.
         let next = end.min(Instant::now() + Duration::from_millis(50));

@@ -138,7 +138,7 @@ impl FailureReason {
 
 /// A failure, as reported to SDKs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct RequestFailure {
     /// Not sent to SDKs.
     pub reason: FailureReason,
     pub code: u32,
@@ -147,7 +147,7 @@ pub struct Failure {
     pub text: String,
 }
 
-impl Failure {
+impl RequestFailure {
     pub fn new(code: u32, retry: Retry, text: impl Into<String>) -> Self {
         Self { reason: FailureReason::Other, code, retry, text: text.into() }
     }
@@ -246,12 +246,12 @@ pub(crate) fn connected(request: &Frame, connection: u32) -> Builder {
 }
 
 /// The answer to a rejected request about a connection.
-pub(crate) fn refused(request: &Frame, connection: u32, failure: &Failure) -> Frame {
+pub(crate) fn refused(request: &Frame, connection: u32, failure: &RequestFailure) -> Frame {
     closing(Builder::reply(kind::STATE_CLOSED, request), connection, failure)
 }
 
 /// The message that a connection was ended by a failure.
-pub(crate) fn closed(connection: u32, failure: &Failure) -> Frame {
+pub(crate) fn closed(connection: u32, failure: &RequestFailure) -> Frame {
     closing(Builder::new(kind::STATE_CLOSED), connection, failure)
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn ended(connection: u32, text: &str) -> Frame {
     Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, connection).body(text.as_bytes())
 }
 
-fn closing(builder: Builder, connection: u32, failure: &Failure) -> Frame {
+fn closing(builder: Builder, connection: u32, failure: &RequestFailure) -> Frame {
     let builder = builder.u32(key::CONNECTION, connection).u32(key::ERROR_CODE, failure.code);
     builder.text(key::STRUCTURED_ERROR, &failure.structured()).body(failure.text.as_bytes())
 }

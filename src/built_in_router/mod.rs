@@ -65,7 +65,7 @@ use tokio::{
 };
 
 pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
-use self::core::Core;
+use self::core::RouterCore;
 pub(crate) use self::core::{RouterContext, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
@@ -75,7 +75,7 @@ pub(crate) use self::identity_quota::IdentityQuota;
 pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED};
 pub use self::links::message as link_message;
 pub(crate) use self::links::route::{Route, RouteError, RouteToHost};
-pub(crate) use self::message::{Failure, FailureReason, Retry};
+pub(crate) use self::message::{FailureReason, RequestFailure, Retry};
 pub use self::message::{key, kind};
 pub(crate) use self::read::{Stop, hello as read_hello, whole as read_message};
 pub(crate) use self::remote_routers::{DialReply, RemoteDial, RemoteRouters};
@@ -108,7 +108,7 @@ pub(crate) struct HostHere {
 
 /// A running router and its threads.
 struct Inner {
-    core: Arc<Core>,
+    core: Arc<RouterCore>,
     runtime: Mutex<Option<Runtime>>,
     handle: runtime::Handle,
 }
@@ -128,7 +128,7 @@ impl Router {
     /// # Errors
     /// As in [`Router::start`].
     pub fn start_with(context: RouterContext, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
-        let (core, triggers) = (Arc::new(Core::new(context, times)), Arc::<PendingReviews>::default());
+        let (core, triggers) = (Arc::new(RouterCore::new(context, times)), Arc::<PendingReviews>::default());
         core.records.clear(core.context.id.as_str())?;
         let pending = triggers.clone();
         feed.attach(&core, move |core, event| review::on_commit(core, &pending, event));
@@ -281,7 +281,7 @@ impl Router {
     /// Ends a circuit at both ends. Returns whether it existed.
     pub fn close_circuit(&self, id: &str) -> bool {
         let Some((core, circuit)) = self.core().and_then(|core| Some((core, core.registry.circuit(id)?))) else { return false };
-        core.fail_circuit(&circuit, &Failure::internal("an administrator ended the circuit"));
+        core.fail_circuit(&circuit, &RequestFailure::internal("an administrator ended the circuit"));
         true
     }
 
@@ -338,7 +338,7 @@ impl Router {
         }
     }
 
-    fn core(&self) -> Option<&Arc<Core>> {
+    fn core(&self) -> Option<&Arc<RouterCore>> {
         self.0.as_deref().map(|inner| &inner.core)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId, message::Failure};
+use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId, message::RequestFailure};
 
 /// The maximum length, in characters, of a host's error text that is passed on.
 const MAX_TEXT: usize = 1024;
@@ -20,7 +20,7 @@ pub(crate) struct PendingDial {
     pub(super) needs_key: bool,
     pub(super) is_sticky: bool,
     pub(super) has_sdk_flow_control: bool,
-    pub(super) done: oneshot::Sender<Result<(), Failure>>,
+    pub(super) done: oneshot::Sender<Result<(), RequestFailure>>,
 }
 
 impl PendingDial {
@@ -34,6 +34,6 @@ impl PendingDial {
         host.outbox.discard(self.queue);
         let text: String = text.chars().take(MAX_TEXT).collect();
         let text = if text.is_empty() { "the host refused the dial".into() } else { text };
-        drop(self.done.send(Err(Failure::internal(text))));
+        drop(self.done.send(Err(RequestFailure::internal(text))));
     }
 }

@@ -6,13 +6,13 @@ use tokio::time::sleep;
 
 use super::{
     channel::Channel,
-    core::Core,
-    message::{Failure, FailureReason},
+    core::RouterCore,
+    message::{FailureReason, RequestFailure},
     session_authorizer::{Grant, PresentedSession, unreadable},
 };
 use crate::{
     access::Right,
-    authentication::Refused,
+    authentication::RejectedCaller,
     entity::{Id, Record, Service, Session},
     error::Result,
     pki::jwt::claimed_id,
@@ -24,19 +24,19 @@ use crate::{
 const UNKNOWN: usize = 16;
 const WAIT: Duration = Duration::from_secs(1);
 
-impl Core {
+impl RouterCore {
     /// The session with this token of a channel's API session.
     ///
     /// # Errors
     /// The token is unknown, or the store cannot be read.
-    pub(crate) async fn session_of(&self, channel: &Channel, token: &[u8]) -> std::result::Result<Record<Session>, Failure> {
+    pub(crate) async fn session_of(&self, channel: &Channel, token: &[u8]) -> std::result::Result<Record<Session>, RequestFailure> {
         if channel.unknown_tokens.load(Ordering::Relaxed) >= UNKNOWN {
             sleep(WAIT).await;
         }
-        let token = std::str::from_utf8(token).map_err(|_| Failure::invalid_session())?;
+        let token = std::str::from_utf8(token).map_err(|_| RequestFailure::invalid_session())?;
         let is_searched = claimed_id(token).is_none();
         if is_searched && channel.searched_tokens.fetch_add(1, Ordering::Relaxed) >= UNKNOWN {
-            return Err(Failure::invalid_session());
+            return Err(RequestFailure::invalid_session());
         }
         let found = self.look_up(channel, token).map_err(unreadable)?;
         if is_searched && found.is_some() {
@@ -49,13 +49,13 @@ impl Core {
             }
             None => {
                 channel.unknown_tokens.fetch_add(1, Ordering::Relaxed);
-                Err(Failure::invalid_session())
+                Err(RequestFailure::invalid_session())
             }
         }
     }
 
     /// The service of the token of a rejected Bind, if the rejection is about rights.
-    pub(crate) fn service_of(&self, channel: &Channel, token: &[u8], refused_for: &Failure) -> Option<Id<Service>> {
+    pub(crate) fn service_of(&self, channel: &Channel, token: &[u8], refused_for: &RequestFailure) -> Option<Id<Service>> {
         if matches!(refused_for.reason, FailureReason::Session | FailureReason::Other) {
             return None;
         }
@@ -71,25 +71,31 @@ impl Core {
     ///
     /// # Errors
     /// Why it does not, or the store cannot be read.
-    pub(crate) fn check(&self, channel: &Channel, session: &Record<Session>, right: Right) -> std::result::Result<Grant, Failure> {
+    pub(crate) fn check(&self, channel: &Channel, session: &Record<Session>, right: Right) -> std::result::Result<Grant, RequestFailure> {
         self.authorize(channel, session, right).map_err(unreadable)?
     }
 
-    /// Like [`Core::check`]; the outer error means that the store cannot be read.
+    /// Like [`RouterCore::check`]; the outer error means that the store cannot be read.
     pub(crate) fn authorize(
         &self,
         channel: &Channel,
         session: &Record<Session>,
         right: Right,
-    ) -> Result<std::result::Result<Grant, Failure>> {
+    ) -> Result<std::result::Result<Grant, RequestFailure>> {
         let presented = PresentedSession { api_session: &channel.api_session, token: &channel.token };
         self.authorizer.authorize(presented, session, right, self.context.id.as_str())
     }
 
     /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures are not counted.
-    pub(crate) async fn note_refusal(&self, what: &'static str, channel: &Channel, service: Option<&Id<Service>>, failure: &Failure) {
+    pub(crate) async fn note_refusal(
+        &self,
+        what: &'static str,
+        channel: &Channel,
+        service: Option<&Id<Service>>,
+        failure: &RequestFailure,
+    ) {
         let Some(reason) = failure.reason.text() else { return };
-        let refused = Refused {
+        let refused = RejectedCaller {
             what,
             identity: Some(channel.identity.to_string()),
             address: channel.address.map(|address| address.ip().to_string()),

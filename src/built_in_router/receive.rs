@@ -18,9 +18,9 @@ use super::{
     channel::{Channel, ConnectionEntry},
     circuit::{Circuit, CircuitEnd},
     circuit_side::CircuitSide,
-    core::Core,
+    core::RouterCore,
     dial,
-    message::{self, FROM_HOST, Failure, key, kind},
+    message::{self, FROM_HOST, RequestFailure, key, kind},
     read::{Stop, begin, fill},
     trace,
 };
@@ -36,7 +36,7 @@ const BYTES_PER_TURN: usize = 256 << 10;
 
 /// The reader of one channel.
 pub(crate) struct Receiver<S> {
-    core: Arc<Core>,
+    core: Arc<RouterCore>,
     channel: Arc<Channel>,
     stream: S,
     waiter: Arc<Notify>,
@@ -45,7 +45,7 @@ pub(crate) struct Receiver<S> {
 }
 
 impl<S: AsyncRead + Unpin> Receiver<S> {
-    pub(crate) fn new(core: Arc<Core>, channel: Arc<Channel>, stream: S) -> Self {
+    pub(crate) fn new(core: Arc<RouterCore>, channel: Arc<Channel>, stream: S) -> Self {
         Self { core, channel, stream, waiter: Arc::default(), relayed: 0 }
     }
 
@@ -139,7 +139,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         let Some((circuit, side)) = self.route(&frame) else { return self.skip(missing).await };
         let Some(end) = circuit.end(side.other()) else { return self.skip(missing).await };
         if frame.len() + missing > self.core.max_message {
-            self.core.fail_circuit(&circuit, &Failure::internal("a message is too long"));
+            self.core.fail_circuit(&circuit, &RequestFailure::internal("a message is too long"));
             return self.skip(missing).await;
         }
         self.forward(frame, &circuit, side, end).await
@@ -208,7 +208,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
 const MAX_LAST: usize = 4096;
 
 /// Handles the end of a connection by an SDK.
-fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
+fn closed(core: &RouterCore, channel: &Arc<Channel>, frame: &Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else { return };
     match channel.entry(connection) {
         Some(ConnectionEntry::End(circuit, CircuitSide::Host)) if circuit.host().is_none() => channel.dial_refused(&circuit, frame),

@@ -12,7 +12,7 @@ use super::{
     channel::Channel,
     circuit::{Circuit, HostEnd},
     identity_quota::IdentityQuota,
-    message::Failure,
+    message::RequestFailure,
 };
 use crate::config;
 
@@ -52,7 +52,7 @@ pub(crate) struct Affected {
 }
 
 impl CircuitRegistry {
-    pub(crate) fn new(config: &config::Router) -> Self {
+    pub(crate) fn new(config: &config::RouterConfig) -> Self {
         let open = Open {
             channels_by_identity: IdentityQuota::new(config.max_channels_per_identity),
             circuits_by_identity: IdentityQuota::new(config.max_circuits_per_identity),
@@ -88,19 +88,19 @@ impl CircuitRegistry {
     ///
     /// # Errors
     /// It has ended, or there are too many circuits, in all or of its client's identity.
-    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>) -> Result<(), Failure> {
+    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if circuit.is_closed() {
-            return Err(Failure::internal("the connection has ended"));
+            return Err(RequestFailure::internal("the connection has ended"));
         }
         if open.circuits.contains_key(&circuit.id) {
-            return Err(Failure::busy("a circuit with this id exists"));
+            return Err(RequestFailure::busy("a circuit with this id exists"));
         }
         if open.circuits.len() >= self.max_circuits {
-            return Err(Failure::busy("too many circuits are open: router.max-circuits limits them"));
+            return Err(RequestFailure::busy("too many circuits are open: router.max-circuits limits them"));
         }
         if !open.circuits_by_identity.take(circuit.client.channel.identity.as_str(), 1) {
-            return Err(Failure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
+            return Err(RequestFailure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
         }
         open.circuits.insert(circuit.id.clone(), circuit.clone());
         open.by_authorizing_record.add(Member::Circuit(circuit.id.clone()), bases_of_client(circuit));
@@ -135,13 +135,13 @@ impl CircuitRegistry {
     ///
     /// # Errors
     /// It has ended, or its identity has as many bindings as an identity may have.
-    pub(crate) fn add_binding(&self, binding: &Arc<Binding>) -> Result<(), Failure> {
+    pub(crate) fn add_binding(&self, binding: &Arc<Binding>) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if binding.is_closed() {
-            return Err(Failure::access_denied("the connection has ended"));
+            return Err(RequestFailure::access_denied("the connection has ended"));
         }
         if !open.bindings_by_identity.take(binding.channel.identity.as_str(), 1) {
-            return Err(Failure::busy("the identity hosts as many services as router.max-binds allows"));
+            return Err(RequestFailure::busy("the identity hosts as many services as router.max-binds allows"));
         }
         let id: Arc<str> = binding.id.as_str().into();
         open.bindings.insert(id.clone(), binding.clone());

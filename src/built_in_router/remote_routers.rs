@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use super::{message::Failure, select::Weight};
+use super::{message::RequestFailure, select::Weight};
 use crate::{
     entity::{ApiSession, Id, Record, Session},
     pki::Certificate,
@@ -37,7 +37,7 @@ pub(crate) trait RemoteRouters: Send + Sync {
     fn hosts(&self, service: &str, instance: &str) -> Vec<(String, Weight)>;
 
     /// Routes a circuit to a host at another router.
-    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = Result<DialReply, Failure>> + Send + '_>>;
+    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = Result<DialReply, RequestFailure>> + Send + '_>>;
 
     /// Reports that the end of a circuit at this router has ended: the host's end if `is_of_host`, otherwise the client's end.
     fn circuit_ended(&self, circuit: &str, is_of_host: bool);

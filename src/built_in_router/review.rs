@@ -13,8 +13,8 @@ use tokio::time::sleep;
 
 use super::{
     channel::Channel,
-    core::Core,
-    message::Failure,
+    core::RouterCore,
+    message::RequestFailure,
     registry::Affected,
     review_triggers::{PendingReviews, PendingSet, ReviewTrigger},
     terminators,
@@ -30,7 +30,7 @@ use crate::{
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Records what to review after a committed change.
-pub(crate) fn on_commit(core: &Core, triggers: &PendingReviews, event: &Event) {
+pub(crate) fn on_commit(core: &RouterCore, triggers: &PendingReviews, event: &Event) {
     terminators::follow(core, event);
     if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.context.id.as_str()) {
         core.is_disabled.store(new.is_none_or(|router| router.spec.disabled), Ordering::Release);
@@ -39,7 +39,7 @@ pub(crate) fn on_commit(core: &Core, triggers: &PendingReviews, event: &Event) {
 }
 
 /// Reviews what was recorded, as long as the router runs.
-pub(crate) async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
+pub(crate) async fn run(core: Arc<RouterCore>, triggers: Arc<PendingReviews>) {
     loop {
         let pending = triggers.take().await;
         let reviewing = core.clone();
@@ -52,7 +52,7 @@ pub(crate) async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
     }
 }
 
-fn review(core: &Core, pending: PendingSet) -> Result<()> {
+fn review(core: &RouterCore, pending: PendingSet) -> Result<()> {
     if core.is_disabled.load(Ordering::Acquire) {
         core.links.all().iter().for_each(|link| link.close());
     }
@@ -67,9 +67,9 @@ fn review(core: &Core, pending: PendingSet) -> Result<()> {
 
 /// One review, in which each session is authorized once.
 struct Review<'c> {
-    core: &'c Core,
+    core: &'c RouterCore,
     /// The failure of each session, by channel, session and right; `None` if it is valid.
-    known: HashMap<(u64, String, Right), Option<Failure>>,
+    known: HashMap<(u64, String, Right), Option<RequestFailure>>,
 }
 
 impl Review<'_> {
@@ -77,14 +77,14 @@ impl Review<'_> {
         let core = self.core;
         for channel in &members.channels {
             if core.is_disabled.load(Ordering::Acquire) {
-                core.end_channel(channel, &Failure::access_denied("the router is disabled"));
+                core.end_channel(channel, &RequestFailure::access_denied("the router is disabled"));
             } else if !core.is_logged_in(channel)? {
-                core.end_channel(channel, &Failure::access_denied("the API session has ended"));
+                core.end_channel(channel, &RequestFailure::access_denied("the API session has ended"));
             }
         }
         for binding in &members.bindings {
             if self.problem(&binding.channel, &binding.session, Right::Bind)?.is_some() {
-                core.end_binding(binding, Some(&Failure::access_denied("session ended")));
+                core.end_binding(binding, Some(&RequestFailure::access_denied("session ended")));
             }
         }
         for circuit in &members.circuits {
@@ -98,13 +98,13 @@ impl Review<'_> {
                 problem = self.problem(channel, &binding.session, Right::Bind)?;
             }
             if problem.is_some() {
-                core.fail_circuit(circuit, &Failure::access_denied("session closed"));
+                core.fail_circuit(circuit, &RequestFailure::access_denied("session closed"));
             }
         }
         Ok(())
     }
 
-    fn problem(&mut self, channel: &Channel, session: &Id<Session>, right: Right) -> Result<Option<Failure>> {
+    fn problem(&mut self, channel: &Channel, session: &Id<Session>, right: Right) -> Result<Option<RequestFailure>> {
         let key = (channel.number, session.to_string(), right);
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
@@ -112,7 +112,7 @@ impl Review<'_> {
         let found: Option<Record<Session>> = self.core.context.store.read(|tx| tx.find(session))?;
         let problem = match found {
             Some(session) => self.core.authorize(channel, &session, right)?.err(),
-            None => Some(Failure::invalid_session()),
+            None => Some(RequestFailure::invalid_session()),
         };
         self.known.insert(key, problem.clone());
         Ok(problem)

@@ -1,6 +1,6 @@
 //! Decides whether a session grants its right at a router now, for the built-in router and for routers with a control channel.
 
-use super::message::{Failure, FailureReason};
+use super::message::{FailureReason, RequestFailure};
 use crate::{
     access::{Access, Right},
     authentication::Sessions,
@@ -45,43 +45,43 @@ impl SessionAuthorizer {
         session: &Record<Session>,
         right: Right,
         router: &str,
-    ) -> Result<std::result::Result<Grant, Failure>> {
+    ) -> Result<std::result::Result<Grant, RequestFailure>> {
         let Some(caller) = self.sessions.resolve(&self.store, presented.token, self.clock.now())? else {
-            return Ok(Err(Failure::invalid_api_session()));
+            return Ok(Err(RequestFailure::invalid_api_session()));
         };
         // A token of an external signer is not required here: REST requests carry it, and it was required for the creation of the session.
         if caller.queries.iter().any(|query| !query.is_token()) {
-            return Ok(Err(Failure::invalid_api_session()));
+            return Ok(Err(RequestFailure::invalid_api_session()));
         }
         let spec = &session.spec;
         if spec.api_session_id != *presented.api_session {
-            return Ok(Err(Failure::invalid_session()));
+            return Ok(Err(RequestFailure::invalid_session()));
         }
         if Right::from(spec.policy_type) != right {
-            return Ok(Err(Failure::wrong_type()));
+            return Ok(Err(RequestFailure::wrong_type()));
         }
         let (stands, service) = self.store.read(|tx| Ok((tx.find(&session.id)?.is_some(), tx.find(&spec.service_id)?)))?;
         if !stands {
-            return Ok(Err(Failure::invalid_session()));
+            return Ok(Err(RequestFailure::invalid_session()));
         }
-        let Some(service) = service else { return Ok(Err(Failure::no_service())) };
+        let Some(service) = service else { return Ok(Err(RequestFailure::no_service())) };
         let identity = caller.identity.id.as_str();
         let permission = self.posture.permission(&caller.identity, presented.api_session, service.id.as_str(), right)?;
         match permission {
             ServicePermission::Granted(_) => {}
-            ServicePermission::Missing => return Ok(Err(Failure::not_permitted(FailureReason::Policy))),
-            ServicePermission::Blocked(..) => return Ok(Err(Failure::not_permitted(FailureReason::Posture))),
+            ServicePermission::Missing => return Ok(Err(RequestFailure::not_permitted(FailureReason::Policy))),
+            ServicePermission::Blocked(..) => return Ok(Err(RequestFailure::not_permitted(FailureReason::Posture))),
         }
         let may_use = self.access.ask(|engine| engine.common_edge_routers(identity, service.id.as_str()).contains(router));
         if !may_use {
-            return Ok(Err(Failure::no_router()));
+            return Ok(Err(RequestFailure::no_router()));
         }
         Ok(Ok(Grant { identity: caller.identity.clone(), service }))
     }
 }
 
 /// The failure of a request whose right cannot be looked up.
-pub(crate) fn unreadable(error: Error) -> Failure {
+pub(crate) fn unreadable(error: Error) -> RequestFailure {
     tracing::warn!(%error, "a right cannot be looked up");
-    Failure::busy("the controller cannot read the store at the moment")
+    RequestFailure::busy("the controller cannot read the store at the moment")
 }

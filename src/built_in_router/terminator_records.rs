@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 
-use super::{message::Failure, select::Weight};
+use super::{message::RequestFailure, select::Weight};
 use crate::{
     change::{Change, Changes},
     entity::{Entity, Id, Identity, Lookup, Record, Service, Terminator, TypedLookup},
@@ -106,18 +106,20 @@ impl TerminatorRecords {
     ///
     /// # Errors
     /// The instance id is in use with another secret, or the store fails.
-    pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), Failure> {
+    pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), RequestFailure> {
         match self.changes.run(move |change| insert(change, new)).await {
             Ok(Inserted::Yes) => Ok(()),
-            Ok(Inserted::OtherSecret) => Err(Failure::instance("the service is already hosted under this instance id with another secret")),
-            Ok(Inserted::TooMany) => Err(Failure::busy(format!(
+            Ok(Inserted::OtherSecret) => {
+                Err(RequestFailure::instance("the service is already hosted under this instance id with another secret"))
+            }
+            Ok(Inserted::TooMany) => Err(RequestFailure::busy(format!(
                 "the service is already hosted {MAX_INSTANCES} times under this instance id, which is the limit"
             ))),
-            Err(Error::Busy { .. }) => Err(Failure::busy("the controller is busy")),
-            Err(Error::NotFound { .. }) => Err(Failure::no_service()),
+            Err(Error::Busy { .. }) => Err(RequestFailure::busy("the controller is busy")),
+            Err(Error::NotFound { .. }) => Err(RequestFailure::no_service()),
             Err(error) => {
                 tracing::warn!(%error, "a terminator cannot be written");
-                Err(Failure::busy("the terminator cannot be written at the moment"))
+                Err(RequestFailure::busy("the terminator cannot be written at the moment"))
             }
         }
     }

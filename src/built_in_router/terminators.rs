@@ -2,8 +2,8 @@
 
 use super::{
     binding::Binding,
-    core::Core,
-    message::Failure,
+    core::RouterCore,
+    message::RequestFailure,
     select::Weight,
     terminator_records::{EDGE, NewTerminator},
 };
@@ -16,7 +16,7 @@ use crate::{
 ///
 /// # Errors
 /// The instance id is in use with another secret, or the store fails.
-pub(crate) async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret: &[u8]) -> Result<(), Failure> {
+pub(crate) async fn add(core: &RouterCore, binding: &Binding, identity: &Id<Identity>, secret: &[u8]) -> Result<(), RequestFailure> {
     let new = NewTerminator {
         id: binding.id.clone(),
         router: core.context.id.to_string(),
@@ -31,12 +31,12 @@ pub(crate) async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>,
 }
 
 /// Writes a host's new cost and precedence. The binding follows the record.
-pub(crate) async fn update(core: &Core, binding: &Binding, weight: Weight) {
+pub(crate) async fn update(core: &RouterCore, binding: &Binding, weight: Weight) {
     core.records.update(binding.id.clone(), weight).await;
 }
 
 /// Updates bindings from their records, which administrators may change and delete.
-pub(crate) fn follow(core: &Core, event: &Event) {
+pub(crate) fn follow(core: &RouterCore, event: &Event) {
     let Some((old, new)) = event.of::<Terminator>() else { return };
     let Some(record) = new.or(old) else { return };
     let Some(binding) = core.registry.binding(record.id.as_str()) else { return };

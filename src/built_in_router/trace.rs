@@ -7,7 +7,7 @@ use super::{
     channel::{Channel, ConnectionEntry},
     circuit::Circuit,
     circuit_side::CircuitSide,
-    core::Core,
+    core::RouterCore,
     message::{key, kind},
 };
 use crate::frame::{Builder, Frame};
@@ -16,7 +16,7 @@ use crate::frame::{Builder, Frame};
 pub(crate) type Relayed = (Frame, Arc<Circuit>, CircuitSide);
 
 /// Answers a trace route, or returns it for the other end.
-pub(crate) fn request(core: &Core, channel: &Channel, mut frame: Frame) -> Option<Relayed> {
+pub(crate) fn request(core: &RouterCore, channel: &Channel, mut frame: Frame) -> Option<Relayed> {
     let (circuit, side) = circuit_of(channel, &frame)?;
     let hops = frame.u32(key::TRACE_HOPS).unwrap_or_default().saturating_sub(1);
     if hops == 0 || circuit.end(side.other()).is_none() {

@@ -1,4 +1,4 @@
-//! API tokens: every one ends. Renewing one keeps its secret.
+//! API tokens. Every API token expires. Renewing one keeps its secret.
 
 use std::time::Duration;
 

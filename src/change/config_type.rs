@@ -1,4 +1,4 @@
-//! Config types: which ones are built in and unchanged.
+//! Config types. Recognizes built-in config types that were never changed.
 
 use super::Lifecycle;
 use crate::entity::{ConfigType, Record, builtin};

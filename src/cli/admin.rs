@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     authority_files::AuthorityFiles,
-    failure::{CommandResult, Failure, warn},
+    failure::{CommandError, CommandResult, warn},
     progress::{Bar, watched},
     run::{ResolvedConfig, Sources},
 };
@@ -151,7 +151,7 @@ impl Pki {
             PkiCommand::Status => done(&config, Command::ListCertificates),
             PkiCommand::RenewKey => done(&config, Command::RenewKey),
             PkiCommand::Adopt { authority } => {
-                let missing = || Failure::Flag("--signing-cert: is missing".into());
+                let missing = || CommandError::Flag("--signing-cert: is missing".into());
                 done(&config, authority.command()?.ok_or_else(missing)?)
             }
         }
@@ -194,7 +194,7 @@ impl ControllerFlags {
     ///
     /// # Errors
     /// The reason, as one line.
-    pub(crate) fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, Failure> {
+    pub(crate) fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, CommandError> {
         let flags = [("data", self.data.clone()), ("passphrase-file", self.passphrase_file.clone())];
         let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         let ResolvedConfig { config, warnings } = Sources { file: self.config.clone(), environment, flags }.config()?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::failure::Failure;
+use super::failure::CommandError;
 use crate::{
     admin_socket::Command,
     pki::{secret_of, text_of},
@@ -34,11 +34,12 @@ impl AuthorityFiles {
     ///
     /// # Errors
     /// A file cannot be read, or has more than 1 MiB.
-    pub(crate) fn command(&self) -> Result<Option<Command>, Failure> {
+    pub(crate) fn command(&self) -> Result<Option<Command>, CommandError> {
         let (Some(certificate), Some(key), Some(bundle)) = (&self.signing_cert, &self.signing_key, &self.root_bundle) else {
             return Ok(None);
         };
-        let named = |flag: &'static str, path: &Path, error: std::io::Error| Failure::of(format!("{flag}: {}: {error}", path.display()));
+        let named =
+            |flag: &'static str, path: &Path, error: std::io::Error| CommandError::of(format!("{flag}: {}: {error}", path.display()));
         Ok(Some(Command::AdoptAuthority {
             certificate: text_of(certificate).map_err(|error| named("--signing-cert", certificate, error))?,
             key: secret_of(key).map_err(|error| named("--signing-key", key, error))?,

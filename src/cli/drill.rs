@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 
-use super::{CommandResult, Failure, admin::ControllerFlags, progress::watched};
+use super::{CommandError, CommandResult, admin::ControllerFlags, progress::watched};
 use crate::{
     admin_socket::Outcome,
     clock::Clock,
@@ -39,15 +39,15 @@ impl Drill {
         let snapshot = self.snapshot.map_or_else(|| newest(&config.snapshots), Ok)?;
         let parent = self.directory.unwrap_or_else(|| snapshot.parent().map(Path::to_owned).unwrap_or_default());
         let drilled = watched(|watch| controller::drill(&config, &snapshot, &parent, watch));
-        let Trial { passed, lines } = drilled.map_err(Failure::of)?;
+        let Trial { passed, lines } = drilled.map_err(CommandError::of)?;
         Ok(if passed { Outcome::Done(lines) } else { Outcome::Problems(lines) })
     }
 }
 
-fn newest(settings: &Snapshots) -> Result<PathBuf, Failure> {
+fn newest(settings: &Snapshots) -> Result<PathBuf, CommandError> {
     let directory = settings.directory.as_ref();
-    let directory = directory.ok_or_else(|| Failure::of("snapshots.directory is not set: name a snapshot"))?;
-    let newest =
-        maintenance::newest(directory, Clock::system().now()).map_err(|error| Failure::of(format!("{}: {error}", directory.display())))?;
-    newest.map(|(_, path)| path).ok_or_else(|| Failure::of(format!("there is no snapshot in {}", directory.display())))
+    let directory = directory.ok_or_else(|| CommandError::of("snapshots.directory is not set: name a snapshot"))?;
+    let newest = maintenance::newest(directory, Clock::system().now())
+        .map_err(|error| CommandError::of(format!("{}: {error}", directory.display())))?;
+    newest.map(|(_, path)| path).ok_or_else(|| CommandError::of(format!("there is no snapshot in {}", directory.display())))
 }

@@ -10,11 +10,11 @@ use super::run::{ConfigError, one_line};
 use crate::admin_socket::Outcome;
 
 /// The result of a command.
-pub(crate) type CommandResult = Result<Outcome, Failure>;
+pub(crate) type CommandResult = Result<Outcome, CommandError>;
 
 /// Why a command failed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandError {
     /// clap's message: what is wrong with the command line, or the requested help or version.
     Usage(clap::Error),
     /// The reason, as one line.
@@ -25,52 +25,52 @@ pub enum Failure {
     Problems(Vec<String>),
 }
 
-impl Failure {
-    pub(super) fn of(error: impl Display) -> Failure {
-        Failure::Start(one_line(&error.to_string()))
+impl CommandError {
+    pub(super) fn of(error: impl Display) -> CommandError {
+        CommandError::Start(one_line(&error.to_string()))
     }
 
     /// The exit status: 0 for help and version, 2 for wrong usage, 3 for a file with problems, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Failure::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
-            Failure::Start(_) => 1,
-            Failure::Flag(_) => 2,
-            Failure::Problems(_) => 3,
+            CommandError::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
+            CommandError::Start(_) => 1,
+            CommandError::Flag(_) => 2,
+            CommandError::Problems(_) => 3,
         }
     }
 
     /// The message of the failure, as one line.
     pub(super) fn message(&self) -> String {
         match self {
-            Failure::Usage(answer) => one_line(&answer.to_string()),
-            Failure::Start(line) | Failure::Flag(line) => line.clone(),
-            Failure::Problems(lines) => lines.join("; "),
+            CommandError::Usage(answer) => one_line(&answer.to_string()),
+            CommandError::Start(line) | CommandError::Flag(line) => line.clone(),
+            CommandError::Problems(lines) => lines.join("; "),
         }
     }
 
     /// Prints the failure. A closed stderr is ignored (`eprintln!` would panic).
     pub(super) fn report(self) -> ExitCode {
         match &self {
-            Failure::Usage(answer) => drop(answer.print()),
-            Failure::Start(line) | Failure::Flag(line) => print_error(line),
-            Failure::Problems(lines) => print(lines).unwrap_or_else(|error| print_error(&format!("stdout: {error}"))),
+            CommandError::Usage(answer) => drop(answer.print()),
+            CommandError::Start(line) | CommandError::Flag(line) => print_error(line),
+            CommandError::Problems(lines) => print(lines).unwrap_or_else(|error| print_error(&format!("stdout: {error}"))),
         }
         ExitCode::from(self.status())
     }
 }
 
-impl From<ConfigError> for Failure {
-    fn from(refused: ConfigError) -> Failure {
+impl From<ConfigError> for CommandError {
+    fn from(refused: ConfigError) -> CommandError {
         let line = one_line(&refused.to_string());
-        if refused.is_of_a_flag() { Failure::Flag(line) } else { Failure::Start(line) }
+        if refused.is_of_a_flag() { CommandError::Flag(line) } else { CommandError::Start(line) }
     }
 }
 
 /// The text must be one line.
-impl From<String> for Failure {
-    fn from(line: String) -> Failure {
-        Failure::of(line)
+impl From<String> for CommandError {
+    fn from(line: String) -> CommandError {
+        CommandError::of(line)
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Snapshot {
 /// Check the data file for damage. Exit status: 0 no damage, 3 damage, 1 the check failed.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Check {
-    /// Check this file instead; no controller may have it open, such as a snapshot
+    /// Check this file, such as a snapshot, instead of the data file. No controller may have it open
     #[arg(value_name = "FILE", conflicts_with = "data")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -151,7 +151,7 @@ impl Restore {
                 problems @ Outcome::Problems(_) => return problems,
             };
             lines.push(format!("{} now has the content of the snapshot", data.display()));
-            lines.extend(backup.map(|backup| format!("what was there before is {}", backup.display())));
+            lines.extend(backup.map(|backup| format!("the previous data file is kept as {}", backup.display())));
             lines.extend(forget_password(&data));
             Outcome::Done(lines)
         }))

@@ -29,7 +29,7 @@ pub(crate) struct History {
 enum HistoryCommand {
     /// Check whether the history was tampered with. Exit status: 0 no, 3 yes, 1 the check failed
     Verify {
-        /// Check this file instead; no controller may have it open, such as a snapshot
+        /// Check this file, such as a snapshot, instead of the data file. No controller may have it open
         #[arg(value_name = "FILE", conflicts_with = "data")]
         file: Option<PathBuf>,
         /// A row that was noted earlier and must be unchanged

@@ -17,7 +17,7 @@ use super::{
         request::ApiRequest,
         transport::Transport,
     },
-    failure::{CommandResult, Failure},
+    failure::{CommandError, CommandResult},
     trust::Trust,
 };
 use crate::{admin_socket::Outcome, authentication::ApiTokens, config};
@@ -108,7 +108,7 @@ impl Logout {
         let all = Contexts::load()?;
         let name = self.context.unwrap_or_else(|| all.current.clone());
         if name.is_empty() {
-            return Err(Failure::of("there is no login: use overkeep login or overkeep context use first"));
+            return Err(CommandError::of("there is no login: use overkeep login or overkeep context use first"));
         }
         let context = all.named(&name)?.clone();
         if ApiTokens::is_one(&context.token) {
@@ -156,11 +156,11 @@ impl ContextCommand {
 ///
 /// # Errors
 /// The text is not `https://host:port`. The error names `flag`.
-pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), Failure> {
+pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), CommandError> {
     let url = text.trim_end_matches('/');
     match url.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@'])) {
         Some(host) => Ok((url.to_owned(), host.to_owned())),
-        None => Err(Failure::Flag(format!("{flag}: {text:?} is not https://host:port"))),
+        None => Err(CommandError::Flag(format!("{flag}: {text:?} is not https://host:port"))),
     }
 }
 
@@ -168,7 +168,7 @@ pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), Failur
 ///
 /// # Errors
 /// The file cannot be read.
-pub(super) fn password(user: &str, file: Option<&Path>) -> Result<Zeroizing<String>, Failure> {
+pub(super) fn password(user: &str, file: Option<&Path>) -> Result<Zeroizing<String>, CommandError> {
     match config::password("--password-file", file).map_err(|error| error.to_string())? {
         Some(password) => Ok(password),
         None => typed(&format!("Password of {user}: ")),
@@ -179,7 +179,7 @@ pub(super) fn password(user: &str, file: Option<&Path>) -> Result<Zeroizing<Stri
 ///
 /// # Errors
 /// One line: the controller does not answer, or it rejects the log-in.
-pub(super) fn with_password(url: String, user: &str, password: &str, ca: String, code: Option<&str>) -> Result<LoginContext, Failure> {
+pub(super) fn with_password(url: String, user: &str, password: &str, ca: String, code: Option<&str>) -> Result<LoginContext, CommandError> {
     let mut context = LoginContext { url, user: user.to_owned(), ca, token: String::new() };
     let body = json!({ "username": user, "password": password });
     let query = vec![("method".into(), "password".into())];
@@ -187,7 +187,7 @@ pub(super) fn with_password(url: String, user: &str, password: &str, ca: String,
     let token = session.get("token").and_then(Json::as_str).unwrap_or_default();
     context.token = token.to_owned();
     if session.get("authQueries").and_then(Json::as_array).is_some_and(|queries| !queries.is_empty()) {
-        let code = code.ok_or_else(|| Failure::of("a second factor is required: give a one-time code with --code"))?;
+        let code = code.ok_or_else(|| CommandError::of("a second factor is required: give a one-time code with --code"))?;
         asked(&context, "POST", "/authenticate/mfa", Vec::new(), Some(json!({ "code": code })))?;
     }
     Ok(context)
@@ -197,7 +197,7 @@ pub(super) fn with_password(url: String, user: &str, password: &str, ca: String,
 ///
 /// # Errors
 /// The controller does not answer, or the session has already ended.
-pub(super) fn end(context: &LoginContext) -> Result<(), Failure> {
+pub(super) fn end(context: &LoginContext) -> Result<(), CommandError> {
     asked(context, "DELETE", "/current-api-session", Vec::new(), None).map(drop)
 }
 
@@ -206,7 +206,7 @@ fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResu
     let given = std::env::var("OVERKEEP_TOKEN").ok().map(|token| Zeroizing::new(token.trim().to_owned())).filter(|token| !token.is_empty());
     let token = given.map_or_else(|| typed("API token: "), Ok)?;
     if !ApiTokens::is_one(&token) {
-        return Err(Failure::of("the token is not an API token: overkeep create api-token makes one"));
+        return Err(CommandError::of("the token is not an API token: overkeep create api-token makes one"));
     }
     let mut context = LoginContext { url, user: String::new(), ca, token: token.to_string() };
     let session = asked(&context, "GET", "/current-api-session", Vec::new(), None)?;
@@ -217,27 +217,27 @@ fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResu
     Ok(Outcome::Done(vec![format!("authority: {shown}"), message]))
 }
 
-fn asked(context: &LoginContext, method: &str, path: &str, query: Vec<(String, String)>, body: Option<Json>) -> Result<Json, Failure> {
+fn asked(context: &LoginContext, method: &str, path: &str, query: Vec<(String, String)>, body: Option<Json>) -> Result<Json, CommandError> {
     let body = body.map(|body| ("application/json".to_owned(), body.to_string()));
     let request = ApiRequest { method: method.into(), path: format!("{BASE}{path}"), query, body, ..ApiRequest::default() };
     Ok(Transport::remote(context.clone())?.ask(request, None)?.good()?.data())
 }
 
 /// Reads a secret from stdin, without echo on a terminal.
-fn typed(prompt: &str) -> Result<Zeroizing<String>, Failure> {
+fn typed(prompt: &str) -> Result<Zeroizing<String>, CommandError> {
     let stdin = io::stdin();
     let before = tcgetattr(&stdin).ok();
     if let Some(mut quiet) = before.clone() {
         drop(write!(io::stderr(), "{prompt}"));
         quiet.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(&stdin, OptionalActions::Flush, &quiet).map_err(Failure::of)?;
+        tcsetattr(&stdin, OptionalActions::Flush, &quiet).map_err(CommandError::of)?;
     }
     let mut line = Zeroizing::new(String::new());
     let read = stdin.lock().take(MAX_LENGTH).read_line(&mut line);
     if let Some(before) = before {
-        tcsetattr(&stdin, OptionalActions::Flush, &before).map_err(Failure::of)?;
+        tcsetattr(&stdin, OptionalActions::Flush, &before).map_err(CommandError::of)?;
         drop(writeln!(io::stderr()));
     }
-    read.map_err(Failure::of)?;
+    read.map_err(CommandError::of)?;
     Ok(Zeroizing::new(line.trim_end_matches(['\r', '\n']).to_owned()))
 }

@@ -23,7 +23,6 @@ use run::ResolvedConfig;
 mod admin;
 pub mod api;
 mod authority_files;
-mod declared;
 mod doctor;
 mod drill;
 mod expiring;
@@ -33,6 +32,7 @@ mod history;
 mod import;
 mod limit;
 mod login;
+mod network_document;
 mod openziti;
 mod passphrase;
 mod progress;
@@ -40,8 +40,8 @@ pub mod run;
 mod shell;
 mod trust;
 
+pub use failure::CommandError;
 pub(crate) use failure::CommandResult;
-pub use failure::Failure;
 
 /// The controller of a private overlay network in one binary and one file.
 #[derive(Parser)]
@@ -63,10 +63,10 @@ enum Command {
     Restore(file::Restore),
     History(history::History),
     Compact(file::Compact),
-    Export(declared::Export),
+    Export(network_document::Export),
     Import(import::Import),
-    Plan(declared::Plan),
-    Apply(declared::Apply),
+    Plan(network_document::Plan),
+    Apply(network_document::Apply),
     Expiring(expiring::ExpiringArguments),
     Doctor(doctor::Doctor),
     Drill(drill::Drill),
@@ -82,7 +82,7 @@ enum Command {
 ///
 /// # Errors
 /// A row of the tables is invalid, which is a defect.
-fn whole() -> Result<clap::Command, Failure> {
+fn whole() -> Result<clap::Command, CommandError> {
     Ok(api::command(CommandLine::command(), &api::grammar()?))
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), 
         print_error(&format!("warning: core dumps of this process may hold keys: {error}"));
     }
     // Before any file is opened.
-    let surviving = limit::ignore_file_size_signal().map_err(|error| Failure::of(format!("signals: {error}")));
+    let surviving = limit::ignore_file_size_signal().map_err(|error| CommandError::of(format!("signals: {error}")));
     let outcome = surviving.and_then(|()| {
         if let Some(shell) = shell::asking(&environment) {
             return shell::complete(&shell, whole()?);
@@ -122,22 +122,22 @@ pub fn act<E: Display>(
     arguments: impl IntoIterator<Item = OsString>,
     environment: &[(OsString, OsString)],
     start: impl FnOnce(Start) -> Result<(), E>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let line = if is_of_program(&arguments) {
-        CommandLine::try_parse_from(arguments).map_err(Failure::Usage)?
+        CommandLine::try_parse_from(arguments).map_err(CommandError::Usage)?
     } else {
         let grammar = api::grammar()?;
-        let matches = api::command(CommandLine::command(), &grammar).try_get_matches_from(arguments).map_err(Failure::Usage)?;
+        let matches = api::command(CommandLine::command(), &grammar).try_get_matches_from(arguments).map_err(CommandError::Usage)?;
         if let Some((operation, matches)) = api::chosen_operation(&grammar, &matches) {
             return api::act(&grammar, operation, matches, environment);
         }
-        CommandLine::from_arg_matches(&matches).map_err(Failure::Usage)?
+        CommandLine::from_arg_matches(&matches).map_err(CommandError::Usage)?
     };
     match line.command {
         Command::Run(arguments) => {
             let ResolvedConfig { config, warnings } = arguments.config(environment)?;
-            start(Start { config, warnings, again: again(arguments, environment) }).map_err(Failure::of)
+            start(Start { config, warnings, again: again(arguments, environment) }).map_err(CommandError::of)
         }
         Command::Admin(arguments) => print_result(arguments.act(environment)),
         Command::Explain(arguments) => print_result(arguments.act(environment)),
@@ -176,9 +176,9 @@ fn again(arguments: run::Arguments, environment: &[(OsString, OsString)]) -> Rer
 }
 
 /// Prints the result of a command.
-fn print_result(result: CommandResult) -> Result<(), Failure> {
+fn print_result(result: CommandResult) -> Result<(), CommandError> {
     match result? {
-        Outcome::Done(lines) => print(&lines).map_err(|error| Failure::of(format!("stdout: {error}"))),
-        Outcome::Problems(lines) => Err(Failure::Problems(lines)),
+        Outcome::Done(lines) => print(&lines).map_err(|error| CommandError::of(format!("stdout: {error}"))),
+        Outcome::Problems(lines) => Err(CommandError::Problems(lines)),
     }
 }

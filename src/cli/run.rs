@@ -123,7 +123,7 @@ impl Sources<'_> {
         // A list in place of a section would be read as the values of its keys.
         let is_list = |section: &&str| matches!(sources.find_value(section), Ok(Value::Array(..)));
         if let Some(section) = known.keys().filter_map(|key| Some(key.split_once('.')?.0)).find(is_list) {
-            return Err(placed(section, format!("a list stands where a section belongs; write its head as [{section}], once")));
+            return Err(placed(section, format!("must be one section [{section}], not a list of sections")));
         }
         let config: Config = sources.extract().map_err(refused)?;
         config.check().map_err(|broken| placed(broken.key, broken.reason))?;
@@ -210,8 +210,8 @@ fn variable_layers(
 fn unknown_variable(name: &str, names: &BTreeMap<String, (&str, &Value)>) -> String {
     let letters = |name: &str| name.replace('_', "");
     match names.keys().find(|known| letters(known) == letters(&name.to_ascii_uppercase())) {
-        Some(chosen_operation) => format!("there is no such setting, and it is ignored; {chosen_operation} is one"),
-        None => "there is no such setting, and it is ignored; controller.toml lists all keys".into(),
+        Some(suggestion) => format!("unknown variable, ignored; did you mean {suggestion}?"),
+        None => "unknown variable, ignored; controller.toml lists all keys".into(),
     }
 }
 

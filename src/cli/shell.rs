@@ -13,7 +13,7 @@ use std::{
 use clap::Args;
 use clap_complete::env::Shells;
 
-use super::{api::grammar::INTERFACES, failure::CommandResult, failure::Failure};
+use super::{api::grammar::INTERFACES, failure::CommandError, failure::CommandResult};
 use crate::admin_socket::Outcome;
 
 /// The variable that a completion script sets to the name of its shell; the words to complete follow `--`. It begins with `_`, so that it
@@ -39,11 +39,11 @@ impl Completions {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(crate) fn act(self) -> Result<(), Failure> {
+    pub(crate) fn act(self) -> Result<(), CommandError> {
         let (name, shells) = (self.shell.to_string(), Shells::builtins());
-        let shell = shells.completer(&name).ok_or_else(|| Failure::of(format!("{name}: there are no completions for this shell")))?;
+        let shell = shells.completer(&name).ok_or_else(|| CommandError::of(format!("{name}: there are no completions for this shell")))?;
         let mut script = Vec::new();
-        shell.write_registration(VARIABLE, NAME, NAME, NAME, &mut script).map_err(Failure::of)?;
+        shell.write_registration(VARIABLE, NAME, NAME, NAME, &mut script).map_err(CommandError::of)?;
         if matches!(self.shell, clap_complete::Shell::Bash) {
             script = quoting(&String::from_utf8_lossy(&script)).into_bytes();
         }
@@ -57,7 +57,7 @@ impl Man {
     /// # Errors
     /// One line: a file cannot be written.
     pub(crate) fn act(self, command: clap::Command) -> CommandResult {
-        let refused = |error: io::Error| Failure::of(format!("{}: {error}", self.directory.display()));
+        let refused = |error: io::Error| CommandError::of(format!("{}: {error}", self.directory.display()));
         fs::create_dir_all(&self.directory).map_err(refused)?;
         let command =
             command.mut_subcommands(|command| if INTERFACES.contains(&command.get_name()) { command.hide(true) } else { command });
@@ -96,18 +96,18 @@ pub(crate) fn asking(environment: &[(OsString, OsString)]) -> Option<String> {
 ///
 /// # Errors
 /// The shell is unknown, or stdout cannot be written.
-pub(crate) fn complete(shell: &str, mut command: clap::Command) -> Result<(), Failure> {
+pub(crate) fn complete(shell: &str, mut command: clap::Command) -> Result<(), CommandError> {
     let shells = Shells::builtins();
-    let shell = shells.completer(shell).ok_or_else(|| Failure::of(format!("{VARIABLE}: {shell:?} is not a known shell")))?;
+    let shell = shells.completer(shell).ok_or_else(|| CommandError::of(format!("{VARIABLE}: {shell:?} is not a known shell")))?;
     let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     let mut found = Vec::new();
-    shell.write_complete(&mut command, words, std::env::current_dir().ok().as_deref(), &mut found).map_err(Failure::of)?;
+    shell.write_complete(&mut command, words, std::env::current_dir().ok().as_deref(), &mut found).map_err(CommandError::of)?;
     written(&found)
 }
 
-fn written(bytes: &[u8]) -> Result<(), Failure> {
+fn written(bytes: &[u8]) -> Result<(), CommandError> {
     match io::stdout().lock().write_all(bytes) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::of(format!("stdout: {error}"))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::of(format!("stdout: {error}"))),
         _ => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use data_encoding::HEXUPPER;
 use ring::digest::{SHA256, digest};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::failure::Failure;
+use super::failure::CommandError;
 use crate::pki::text_of;
 
 /// The maximum bytes of the answer with the authorities, and of a typed line.
@@ -37,10 +37,10 @@ impl Trust {
     ///
     /// # Errors
     /// One line: a file cannot be read, the controller does not answer, or its authority is not trusted.
-    pub(super) fn authority(&self, url: &str) -> Result<(String, String), Failure> {
+    pub(super) fn authority(&self, url: &str) -> Result<(String, String), CommandError> {
         if let Some(path) = &self.ca {
-            let pem = text_of(path).map_err(|error| Failure::of(format!("--ca: {}: {error}", path.display())))?;
-            let blocks = pem::parse_many(pem.as_bytes()).map_err(|error| Failure::of(format!("--ca: {error}")))?;
+            let pem = text_of(path).map_err(|error| CommandError::of(format!("--ca: {}: {error}", path.display())))?;
+            let blocks = pem::parse_many(pem.as_bytes()).map_err(|error| CommandError::of(format!("--ca: {error}")))?;
             let shown: Vec<String> = blocks.iter().map(|block| fingerprint(block.contents())).collect();
             return Ok((pem.to_string(), shown.join(", ")));
         }
@@ -54,7 +54,7 @@ impl Trust {
             }
         };
         if trusted.is_empty() {
-            return Err(Failure::of(format!("the authority of {url} has another fingerprint: {}", prints.join(", "))));
+            return Err(CommandError::of(format!("the authority of {url} has another fingerprint: {}", prints.join(", "))));
         }
         if self.fingerprint.is_none() && !self.yes {
             confirm(url, &prints)?;
@@ -65,8 +65,8 @@ impl Trust {
 }
 
 /// The self-signed authorities that a controller presents, in DER. They are unproven until a person compares their fingerprints.
-fn shown_by(url: &str) -> Result<Vec<Vec<u8>>, Failure> {
-    let refused = |error: String| Failure::of(format!("{url}: {error}"));
+fn shown_by(url: &str) -> Result<Vec<Vec<u8>>, CommandError> {
+    let refused = |error: String| CommandError::of(format!("{url}: {error}"));
     let answer = super::api::https::agent(None)?.get(format!("{url}/.well-known/est/cacerts")).call();
     let mut answer = answer.map_err(|error| refused(error.to_string()))?;
     let text = answer.body_mut().with_config().limit(MAX_LENGTH).read_to_string().map_err(|error| refused(error.to_string()))?;
@@ -109,17 +109,17 @@ fn bare(fingerprint: &str) -> String {
     fingerprint.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_lowercase()).collect()
 }
 
-fn confirm(url: &str, prints: &[String]) -> Result<(), Failure> {
+fn confirm(url: &str, prints: &[String]) -> Result<(), CommandError> {
     if !io::stdin().is_terminal() {
         let shown = prints.join(", ");
-        return Err(Failure::of(format!("the authority of {url} has the SHA-256 fingerprint {shown}: trust it with --fingerprint")));
+        return Err(CommandError::of(format!("the authority of {url} has the SHA-256 fingerprint {shown}: trust it with --fingerprint")));
     }
     drop(write!(io::stderr(), "The authority of {url} has the SHA-256 fingerprint\n  {}\nTrust it? [y/N] ", prints.join("\n  ")));
     let mut line = String::new();
-    io::stdin().lock().take(MAX_LENGTH).read_line(&mut line).map_err(Failure::of)?;
+    io::stdin().lock().take(MAX_LENGTH).read_line(&mut line).map_err(CommandError::of)?;
     if ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()) {
         Ok(())
     } else {
-        Err(Failure::of("the certificate authority was not confirmed"))
+        Err(CommandError::of("the certificate authority was not confirmed"))
     }
 }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use listen::Listen;
-pub(crate) use router::{ControlTimes, Router, Routers};
+pub(crate) use router::{ControlTimes, RemoteRoutersConfig, RouterConfig};
 pub(crate) use secret_file::{passphrase, password};
 pub(crate) use value::InvalidValue;
 pub use value::{Address, Span};
@@ -45,20 +45,20 @@ pub struct Config {
     pub log: Log,
     pub http: Http,
     pub members: MemberLimits,
-    pub sessions: Sessions,
-    pub enrollment: Enrollment,
-    pub passwords: Passwords,
-    pub codes: Codes,
-    pub tokens: Tokens,
-    pub key_sets: KeySets,
-    pub posture: Posture,
-    pub router: Router,
-    pub routers: Routers,
-    pub store: Store,
-    pub history: History,
+    pub sessions: SessionConfig,
+    pub enrollment: EnrollmentConfig,
+    pub passwords: PasswordConfig,
+    pub codes: CodeConfig,
+    pub tokens: TokenConfig,
+    pub key_sets: KeySetConfig,
+    pub posture: PostureConfig,
+    pub router: RouterConfig,
+    pub routers: RemoteRoutersConfig,
+    pub store: StoreConfig,
+    pub history: HistoryConfig,
     pub snapshots: Snapshots,
     pub integrity: Integrity,
-    pub metrics: Metrics,
+    pub metrics: MetricsConfig,
 }
 
 /// The listener's certificate and key, if the controller's own are not to be used. Both or neither.
@@ -125,7 +125,7 @@ pub struct MemberLimits {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Sessions {
+pub struct SessionConfig {
     pub timeout: Span,
     /// Concurrent sessions of one identity.
     pub per_identity: usize,
@@ -141,7 +141,7 @@ pub struct Sessions {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Enrollment {
+pub struct EnrollmentConfig {
     pub identity_duration: Span,
     pub edge_router_duration: Span,
     pub keep_expired: Span,
@@ -151,7 +151,7 @@ pub struct Enrollment {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Passwords {
+pub struct PasswordConfig {
     pub slots: usize,
     pub queue: usize,
     /// The scrypt cost: log2 of N, with r = 8 and p = 1.
@@ -163,7 +163,7 @@ pub struct Passwords {
 /// Limits for wrong one-time codes of one identity; beyond them codes are rejected unchecked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Codes {
+pub struct CodeConfig {
     /// In one session.
     pub wrong_per_5_minutes: usize,
     /// From one network; half as many in one session.
@@ -177,7 +177,7 @@ pub struct Codes {
 /// Tokens of external signers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Tokens {
+pub struct TokenConfig {
     pub max_bytes: usize,
     /// How far a signer's clock may be ahead of the controller's.
     pub ahead: Span,
@@ -186,7 +186,7 @@ pub struct Tokens {
 /// Fetching and caching the key sets of external signers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct KeySets {
+pub struct KeySetConfig {
     /// The time limit of one whole fetch.
     pub timeout: Span,
     pub max_bytes: u64,
@@ -212,7 +212,7 @@ pub struct KeySets {
 /// Bounds of what endpoints report about themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Posture {
+pub struct PostureConfig {
     /// Of one text in an answer.
     pub max_text_bytes: usize,
     /// Answers about processes kept per identity.
@@ -221,7 +221,7 @@ pub struct Posture {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Store {
+pub struct StoreConfig {
     pub cache_mib: usize,
     pub group: usize,
     pub queue: usize,
@@ -233,7 +233,7 @@ pub struct Store {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct History {
+pub struct HistoryConfig {
     pub max_age: Span,
     pub max_mib: u64,
     /// Concurrent connections to the event streams.
@@ -262,7 +262,7 @@ pub struct Integrity {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Metrics {
+pub struct MetricsConfig {
     /// None: no listener.
     #[serde(deserialize_with = "value::optional_socket")]
     pub listen: Option<SocketAddr>,
@@ -297,7 +297,7 @@ impl Default for Config {
                 workers: 0,
             },
             members: MemberLimits { entries: 1000, bytes: 65_536, client_entries: 64, client_bytes: 4096 },
-            sessions: Sessions {
+            sessions: SessionConfig {
                 timeout: Span::minutes(30),
                 per_identity: 25_000,
                 services_per_identity: 100_000,
@@ -307,16 +307,16 @@ impl Default for Config {
                 sweep_interval: Span::seconds(5),
                 sweep_batch: 500,
             },
-            enrollment: Enrollment {
+            enrollment: EnrollmentConfig {
                 identity_duration: Span::minutes(180),
                 edge_router_duration: Span::minutes(180),
                 keep_expired: Span::minutes(30 * 24 * 60),
                 routers_may_name_controller: false,
             },
-            passwords: Passwords { slots: 1, queue: 64, cost: 14, remembered: 50_000 },
-            codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100, wrong_per_day_in_all: 300, remembered: 50_000 },
-            tokens: Tokens { max_bytes: 16 << 10, ahead: Span::seconds(10) },
-            key_sets: KeySets {
+            passwords: PasswordConfig { slots: 1, queue: 64, cost: 14, remembered: 50_000 },
+            codes: CodeConfig { wrong_per_5_minutes: 20, wrong_per_day: 100, wrong_per_day_in_all: 300, remembered: 50_000 },
+            tokens: TokenConfig { max_bytes: 16 << 10, ahead: Span::seconds(10) },
+            key_sets: KeySetConfig {
                 timeout: Span::seconds(3),
                 max_bytes: 256 << 10,
                 max_keys: 100,
@@ -329,11 +329,11 @@ impl Default for Config {
                 kept: 1000,
                 allow_http: false,
             },
-            posture: Posture { max_text_bytes: 4096, processes: 256 },
-            router: Router::default(),
-            routers: Routers::default(),
-            store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
-            history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
+            posture: PostureConfig { max_text_bytes: 4096, processes: 256 },
+            router: RouterConfig::default(),
+            routers: RemoteRoutersConfig::default(),
+            store: StoreConfig { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
+            history: HistoryConfig { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots {
                 directory: None,
                 interval: Span::minutes(24 * 60),
@@ -342,7 +342,7 @@ impl Default for Config {
                 after: Vec::new(),
             },
             integrity: Integrity { scrub_interval: Span::minutes(24 * 60) },
-            metrics: Metrics::default(),
+            metrics: MetricsConfig::default(),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::value::{self, Address, Span};
 /// The built-in edge router. Sizes limit the data queued in memory for clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Router {
+pub struct RouterConfig {
     pub enabled: bool,
     /// `None`: router clients connect to the same address as all others.
     #[serde(deserialize_with = "value::optional_socket")]
@@ -35,7 +35,7 @@ pub struct Router {
 /// Remote routers, which connect to the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Routers {
+pub struct RemoteRoutersConfig {
     /// `None`: they connect to the same address as all others.
     #[serde(deserialize_with = "value::optional_socket")]
     pub listen: Option<SocketAddr>,
@@ -70,7 +70,7 @@ impl Default for ControlTimes {
     }
 }
 
-impl Default for Router {
+impl Default for RouterConfig {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -89,7 +89,7 @@ impl Default for Router {
     }
 }
 
-impl Default for Routers {
+impl Default for RemoteRoutersConfig {
     fn default() -> Self {
         Self {
             listen: None,

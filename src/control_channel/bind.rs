@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::{
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     hosted_terminator::HostedTerminator,
     message::{
         content,
@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     access::Right,
-    authentication::{BIND, Refused},
-    built_in_router::{DynamicCost, EDGE, Failure, FailureReason, Grant, NewTerminator, PresentedSession, Weight, unreadable},
+    authentication::{BIND, RejectedCaller},
+    built_in_router::{DynamicCost, EDGE, FailureReason, Grant, NewTerminator, PresentedSession, RequestFailure, Weight, unreadable},
     entity::{Id, Precedence, Service, Terminator},
     frame::{Builder, Frame},
 };
@@ -40,17 +40,17 @@ pub(crate) const VALIDATION_CHUNK: usize = 500;
 /// Why a terminator is not created.
 pub(crate) struct BindRefusal {
     pub outcome: Outcome,
-    pub failure: Failure,
+    pub failure: RequestFailure,
     service: Option<Id<Service>>,
     identity: Option<String>,
 }
 
 impl BindRefusal {
     fn other(text: impl Into<String>) -> Self {
-        Self { outcome: Outcome::FailedOther, failure: Failure::internal(text), service: None, identity: None }
+        Self { outcome: Outcome::FailedOther, failure: RequestFailure::internal(text), service: None, identity: None }
     }
 
-    pub(crate) fn of(failure: Failure) -> Self {
+    pub(crate) fn of(failure: RequestFailure) -> Self {
         let outcome = match failure.reason {
             FailureReason::Session | FailureReason::ApiSession | FailureReason::Policy | FailureReason::Posture => {
                 Outcome::FailedInvalidSession
@@ -62,7 +62,7 @@ impl BindRefusal {
 }
 
 /// Creates a terminator for an SDK that hosts.
-pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn create(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(request_body) = body::<edge::CreateTerminator>(connection, &frame) else { return };
     let id = request_body.address.clone();
     let hosting = {
@@ -74,7 +74,7 @@ pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
 
 /// Answers a request for a terminator in a task of its own, with the outcome of `hosting`.
 pub(crate) fn answer_with(
-    core: &Arc<Core>,
+    core: &Arc<ControlCore>,
     connection: &Arc<RouterConnection>,
     hosting: impl Future<Output = Result<(), BindRefusal>> + Send + 'static,
     answer: impl Fn(Outcome, &str) -> Frame + Send + 'static,
@@ -104,7 +104,7 @@ fn answer(to: &Frame, id: &str, outcome: Outcome, text: &str) -> Frame {
     Builder::reply(content::CREATE_TERMINATOR_RESPONSE, to).body(&answer.encode_to_vec())
 }
 
-async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::CreateTerminator) -> Result<(), BindRefusal> {
+async fn host(core: &ControlCore, connection: &RouterConnection, request_body: &edge::CreateTerminator) -> Result<(), BindRefusal> {
     let credentials = SdkCredentials {
         token: &request_body.session_token,
         api_session_token: Some(request_body.api_session_token.as_str()).filter(|token| !token.is_empty()),
@@ -120,7 +120,7 @@ async fn host(core: &Core, connection: &RouterConnection, request_body: &edge::C
 /// # Errors
 /// The session has no right to it, or the request exceeds a limit.
 pub(crate) async fn host_for(
-    core: &Core,
+    core: &ControlCore,
     connection: &RouterConnection,
     request_body: &edge::CreateTerminator,
     found: &FoundSession,
@@ -200,7 +200,7 @@ pub(crate) async fn host_for(
     }
     if core.hosted.find(hosted.id.as_str()).is_none() {
         core.records.remove([hosted.id.clone()]);
-        return Err(named(BindRefusal::of(Failure::invalid_session())));
+        return Err(named(BindRefusal::of(RequestFailure::invalid_session())));
     }
     tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");
     Ok(())
@@ -213,7 +213,7 @@ fn check(request_body: &edge::CreateTerminator) -> Result<Weight, BindRefusal> {
         return Err(BindRefusal::other(format!("address: 1 to {MAX_ID} letters, digits, '-', '_' and '.' are allowed")));
     }
     if request_body.instance_id.len() > MAX_INSTANCE || request_body.instance_secret.len() > MAX_SECRET {
-        return Err(BindRefusal::of(Failure::instance(format!(
+        return Err(BindRefusal::of(RequestFailure::instance(format!(
             "an instance id has at most {MAX_INSTANCE} bytes, its secret {MAX_SECRET}"
         ))));
     }
@@ -235,22 +235,22 @@ fn precedence(number: i32) -> Option<Precedence> {
 }
 
 /// Counts a refusal for lack of a right, for the history.
-pub(crate) async fn count_refusal(core: &Core, refusal: BindRefusal) {
+pub(crate) async fn count_refusal(core: &ControlCore, refusal: BindRefusal) {
     let Some(reason) = refusal.failure.reason.text() else { return };
     let service = refusal.service.map(|service| service.to_string());
-    let refused = Refused { what: BIND, identity: refusal.identity, address: None, service, reason };
+    let refused = RejectedCaller { what: BIND, identity: refusal.identity, address: None, service, reason };
     core.context.refusals.note(&core.context.authorizer.store, refused, core.context.authorizer.clock.now()).await;
 }
 
 /// Changes cost or precedence of a terminator.
-pub(crate) fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn update(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(request_body) = body::<edge::UpdateTerminator>(connection, &frame) else { return };
     change(core, connection, frame, &request_body, content::UPDATE_TERMINATOR_RESPONSE);
 }
 
 /// Changes cost or precedence of a terminator and answers with a message of the type `answer`.
 pub(crate) fn change(
-    core: &Arc<Core>,
+    core: &Arc<ControlCore>,
     connection: &Arc<RouterConnection>,
     frame: Frame,
     request_body: &edge::UpdateTerminator,
@@ -274,7 +274,7 @@ pub(crate) fn change(
 }
 
 /// Removes terminators. Ids of other routers are acknowledged and ignored.
-pub(crate) fn remove(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn remove(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
     let Some(request_body) = Lists::of(connection, frame) else { return };
     let own = request_body.texts(1).filter_map(|id| core.hosted.find(id)).filter(|hosted| hosted.router == connection.router);
     own.for_each(|hosted| core.end_hosted(&hosted));
@@ -294,7 +294,7 @@ pub(crate) fn validation(hosted: &[Arc<HostedTerminator>]) -> Frame {
 }
 
 /// Handles the answer to a validation: terminators that the router does not know are removed.
-pub(crate) fn validated(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn validated(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
     let Some(answer) = Lists::of(connection, frame) else { return };
     let is_invalid = |entry: &fabric::TerminatorStateEntry| entry.value.as_ref().is_some_and(|state| !state.valid);
     let invalid = answer.messages(1).filter(is_invalid).filter_map(|entry: fabric::TerminatorStateEntry| entry.key);

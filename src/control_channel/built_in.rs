@@ -14,7 +14,7 @@ use super::{
     candidates,
     circuit::Circuit,
     connection::{ConnectionParameters, RouterConnection, RouterKind},
-    core::Core,
+    core::ControlCore,
     dial::{self, DialAnswer, DialRequest},
     fault, link_reports,
     message::{
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     built_in_router::{
-        DialReply, EDGE, Failure, RemoteDial, RemoteRouters, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
+        DialReply, EDGE, RemoteDial, RemoteRouters, RequestFailure, Route, RouteError, RouteToHost, Router, Weight, key as sdk, unreadable,
     },
     entity::{EdgeRouter, Id, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
@@ -41,7 +41,7 @@ use crate::{
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &runtime::Handle) -> Result<()> {
+pub(crate) fn join(core: &Arc<ControlCore>, router: &Router, address: &str, handle: &runtime::Handle) -> Result<()> {
     let record = core.context.authorizer.store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN)))?;
     let listener = fabric::LinkListener {
         address: format!("tls:{address}"),
@@ -74,7 +74,7 @@ pub(crate) fn join(core: &Arc<Core>, router: &Router, address: &str, handle: &ru
 }
 
 /// Handles a message to the built-in router.
-fn take(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, frame: &Frame) {
+fn take(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, router: &Router, frame: &Frame) {
     match frame.content_type() {
         content::ROUTE => {
             if let Some(route) = body::<fabric::Route>(connection, frame) {
@@ -106,7 +106,7 @@ fn take(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, f
 }
 
 /// Takes a route, and passes its result on.
-fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, route: fabric::Route) {
+fn route(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, router: &Router, route: fabric::Route) {
     let (circuit, attempt) = (route.circuit_id.clone(), route.attempt);
     let (result_core, result_connection, terminator) =
         (core.clone(), connection.clone(), route.egress.as_ref().map(|egress| egress.destination.clone()));
@@ -151,7 +151,7 @@ fn route(core: &Arc<Core>, connection: &Arc<RouterConnection>, router: &Router, 
 
 /// The remote routers, as the built-in router sees them.
 struct ControlChannelRouters {
-    core: Weak<Core>,
+    core: Weak<ControlCore>,
     connection: Arc<RouterConnection>,
     handle: runtime::Handle,
 }
@@ -175,7 +175,7 @@ impl RemoteRouters for ControlChannelRouters {
         found.map(|found| found.candidates.into_iter().map(candidates::Candidate::into_weight).collect()).unwrap_or_default()
     }
 
-    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = std::result::Result<DialReply, Failure>> + Send + '_>> {
+    fn dial(&self, dial: RemoteDial) -> Pin<Box<dyn Future<Output = std::result::Result<DialReply, RequestFailure>> + Send + '_>> {
         let (core, router, handle) = (self.core.clone(), self.connection.router.clone(), self.handle.clone());
         Box::pin(async move {
             let (done, answer) = oneshot::channel();
@@ -190,7 +190,7 @@ impl RemoteRouters for ControlChannelRouters {
                     core.end_circuit(&circuit, true, "its client has left");
                 }
             });
-            answer.await.unwrap_or_else(|_| Err(Failure::busy("the controller is stopping")))
+            answer.await.unwrap_or_else(|_| Err(RequestFailure::busy("the controller is stopping")))
         })
     }
 
@@ -219,9 +219,9 @@ impl RemoteRouters for ControlChannelRouters {
 }
 
 /// Routes a circuit from the built-in router to a host at another router.
-async fn establish(core: &Arc<Core>, router: &str, dial: RemoteDial) -> std::result::Result<DialReply, Failure> {
+async fn establish(core: &Arc<ControlCore>, router: &str, dial: RemoteDial) -> std::result::Result<DialReply, RequestFailure> {
     let found = core.context.authorizer.store.read(|tx| tx.find(&dial.api_session)).map_err(unreadable)?;
-    let api_session = found.ok_or_else(Failure::invalid_session)?;
+    let api_session = found.ok_or_else(RequestFailure::invalid_session)?;
     let sticky = dial.sticky.map(|terminator| (key::STICKINESS, terminator));
     let peer_data = dial.peer_data.into_iter().chain(sticky).map(|(key, value)| NumberedBytes::new(key, value)).collect();
     let opened: Mutex<DialReply> = Mutex::default();

@@ -4,9 +4,9 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use parking_lot::Mutex;
 
-use super::{circuit::Circuit, core::Core, hosted_terminator::HostedTerminator, paths::Path};
+use super::{circuit::Circuit, core::ControlCore, hosted_terminator::HostedTerminator, paths::Path};
 use crate::{
-    built_in_router::{DynamicCost, EDGE, Failure, Grant, Strategy, Weight, choose as choose_by_weight, unreadable},
+    built_in_router::{DynamicCost, EDGE, Grant, RequestFailure, Strategy, Weight, choose as choose_by_weight, unreadable},
     entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
 };
@@ -51,7 +51,7 @@ impl Candidate {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Candidates> {
+pub(crate) fn find(core: &ControlCore, router: &str, service: &str, instance: &str, tried: &[String]) -> Result<Candidates> {
     let mut records = core.context.authorizer.store.read(|tx| tx.linked::<Terminator>("service", service))?;
     let is_remote = |record: &Record<Terminator>| record.spec.router != router || router != EdgeRouter::BUILT_IN;
     records.retain(|record| record.spec.identity == instance && is_remote(record));
@@ -78,17 +78,17 @@ pub(crate) fn find(core: &Core, router: &str, service: &str, instance: &str, tri
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn choose(
-    core: &Core,
+    core: &ControlCore,
     circuit: &Circuit,
     grant: &Grant,
     wanted: &DialTarget<'_>,
-) -> std::result::Result<std::result::Result<Candidate, Failure>, Failure> {
+) -> std::result::Result<std::result::Result<Candidate, RequestFailure>, RequestFailure> {
     let service = grant.service.id.as_str();
     let found = find(core, &circuit.router, service, wanted.instance, wanted.tried).map_err(unreadable)?;
     let Candidates { mut candidates, has_terminators, unreachable } = found;
     let instance = if wanted.instance.is_empty() { String::new() } else { format!(" for instanceId {}", wanted.instance) };
     if !has_terminators {
-        return Ok(Err(Failure::internal(format!("service {service} has no terminators{instance}"))));
+        return Ok(Err(RequestFailure::internal(format!("service {service} has no terminators{instance}"))));
     }
     let weights: Vec<_> = candidates.iter().map(|candidate| candidate.weight).collect();
     let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == wanted.sticky);
@@ -97,12 +97,12 @@ pub(crate) fn choose(
         Some(chosen) => Ok(candidates.swap_remove(chosen)),
         None => {
             let unreachable = unreachable.unwrap_or_default();
-            Err(Failure::internal(format!("service {service} has no online terminators{instance}{unreachable}")))
+            Err(RequestFailure::internal(format!("service {service} has no online terminators{instance}{unreachable}")))
         }
     })
 }
 
-impl Core {
+impl ControlCore {
     /// The host of a terminator; `None` if the terminator was created over REST, or its host is not connected.
     fn host_of(&self, record: &Record<Terminator>) -> Option<Arc<HostedTerminator>> {
         if record.spec.router != EdgeRouter::BUILT_IN {

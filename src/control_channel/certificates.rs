@@ -6,7 +6,7 @@ use prost::Message;
 
 use super::{
     connection::{RouterConnection, RouterKind},
-    core::Core,
+    core::ControlCore,
     message::{content, edge},
     replies::body,
 };
@@ -23,7 +23,7 @@ fn renewing(connection: &RouterConnection) -> Renewing {
     }
 }
 
-fn context<'c>(core: &'c Core, connection: &RouterConnection) -> EnrollmentContext<'c> {
+fn context<'c>(core: &'c ControlCore, connection: &RouterConnection) -> EnrollmentContext<'c> {
     let context = &core.context;
     EnrollmentContext {
         store: &context.authorizer.store,
@@ -37,7 +37,7 @@ fn context<'c>(core: &'c Core, connection: &RouterConnection) -> EnrollmentConte
 }
 
 /// Issues certificates. The client certificate becomes the current one when the router confirms that it arrived.
-pub(crate) fn extend(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn extend(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(asked) = body::<edge::ExtendEnrollment>(connection, frame) else { return };
     let Some(request) = connection.begin_request() else { return };
     let (core, connection) = (core.clone(), connection.clone());
@@ -62,7 +62,7 @@ pub(crate) fn extend(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
 }
 
 /// Makes a new certificate the current one.
-pub(crate) fn confirm(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn confirm(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(shown) = body::<edge::ExtendEnrollmentVerify>(connection, &frame) else { return };
     let Some(request) = connection.begin_request() else { return };
     let (core, connection) = (core.clone(), connection.clone());
@@ -82,7 +82,7 @@ pub(crate) fn confirm(core: &Arc<Core>, connection: &Arc<RouterConnection>, fram
 }
 
 /// Records that a router has connected with the newer of two certificates.
-pub(crate) fn used(core: &Arc<Core>, connection: &Arc<RouterConnection>, fingerprint: String) {
+pub(crate) fn used(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, fingerprint: String) {
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         if let Err(error) = used_by_router(&context(&core, &connection), &renewing(&connection), fingerprint).await {

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{hosted_terminator::HostedTerminator, owner_index::OwnerIndex, paths::Path};
 use crate::{
-    built_in_router::{AuthorizingIndex, AuthorizingRecord, CircuitInfo, EndInfo, Failure, IdentityQuota, SentInfo},
+    built_in_router::{AuthorizingIndex, AuthorizingRecord, CircuitInfo, EndInfo, IdentityQuota, RequestFailure, SentInfo},
     clock::Timestamp,
     config,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
@@ -210,7 +210,7 @@ struct Open {
 }
 
 impl Circuits {
-    pub(crate) fn new(config: &config::Router) -> Self {
+    pub(crate) fn new(config: &config::RouterConfig) -> Self {
         let open = Open { by_identity: IdentityQuota::new(config.max_circuits_per_identity), ..Open::default() };
         Self { max: config.max_circuits, open: Mutex::new(open) }
     }
@@ -247,16 +247,16 @@ impl Circuits {
     ///
     /// # Errors
     /// There are too many, in all or of the identity that dials.
-    pub(crate) fn add(&self, circuit: &Arc<Circuit>) -> Result<(), Failure> {
+    pub(crate) fn add(&self, circuit: &Arc<Circuit>) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if open.by_id.contains_key(&circuit.id) {
-            return Err(Failure::busy("a circuit with this id exists"));
+            return Err(RequestFailure::busy("a circuit with this id exists"));
         }
         if open.by_id.len() >= self.max {
-            return Err(Failure::busy("too many circuits are open: router.max-circuits limits them"));
+            return Err(RequestFailure::busy("too many circuits are open: router.max-circuits limits them"));
         }
         if !open.by_identity.take(circuit.client.as_str(), 1) {
-            return Err(Failure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
+            return Err(RequestFailure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
         }
         open.by_id.insert(circuit.id.clone(), circuit.clone());
         open.by_authorizing_record.add(circuit.id.clone(), circuit.bases());

@@ -40,8 +40,8 @@ pub struct ControlContext {
     pub refusals: Refusals,
     pub keystore: Arc<Keystore>,
     /// The bounds of circuits, which remote routers and the built-in router have in common.
-    pub config: config::Router,
-    pub routers: config::Routers,
+    pub config: config::RouterConfig,
+    pub routers: config::RemoteRoutersConfig,
     pub passwords: Passwords,
     /// The names that routers may not have.
     pub(crate) reserved: Reserved,
@@ -74,7 +74,7 @@ pub(crate) struct Times {
 
 impl Times {
     /// The time limits from the configuration; those without a key are constant, except in tests.
-    pub(crate) fn of(config: &config::Routers) -> Self {
+    pub(crate) fn of(config: &config::RemoteRoutersConfig) -> Self {
         let seconds = Duration::from_secs;
         let config::ControlTimes { heartbeat, silence, route, forget_after } = config.times;
         Self {
@@ -93,7 +93,7 @@ impl Times {
 }
 
 /// The controller's side of all control channels.
-pub(crate) struct Core {
+pub(crate) struct ControlCore {
     pub context: ControlContext,
     pub times: Times,
     pub registry: ConnectionRegistry,
@@ -118,7 +118,7 @@ pub(crate) struct Core {
     pub built_in: OnceLock<Router>,
 }
 
-impl Core {
+impl ControlCore {
     pub(crate) fn new(context: ControlContext, times: Times) -> Self {
         Self {
             records: TerminatorRecords::new(context.changes.clone()),

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     message::{
         TextEntry, content,
         model::{
@@ -41,7 +41,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 const TIMELINE: &str = "overkeep";
 
 /// Records that a committed change may change models. Runs on the writer's thread.
-pub(crate) fn on_commit(core: &Core, commit: &Commit) {
+pub(crate) fn on_commit(core: &ControlCore, commit: &Commit) {
     let kinds = [EdgeRouter::KIND, Service::KIND, Config::KIND, ConfigType::KIND, entity::ServicePolicy::KIND];
     let is_of_router = || commit.kind == Identity::KIND && core.registry.find(&commit.id).is_some();
     if !core.registry.is_empty() && (kinds.contains(&commit.kind) || is_of_router()) {
@@ -50,7 +50,7 @@ pub(crate) fn on_commit(core: &Core, commit: &Commit) {
 }
 
 /// Sends models to routers when they may have changed, and at least once in each [`INTERVAL`]. Never ends.
-pub(crate) async fn run(core: Arc<Core>) {
+pub(crate) async fn run(core: Arc<ControlCore>) {
     let mut next = Instant::now() + INTERVAL;
     loop {
         // Changes of some routers must not delay the turn of all.
@@ -70,7 +70,7 @@ pub(crate) async fn run(core: Arc<Core>) {
 }
 
 /// Counts a heartbeat as activity of the API session of a router that has a data model.
-pub(crate) fn keep_open(core: &Core, connection: &Arc<RouterConnection>) {
+pub(crate) fn keep_open(core: &ControlCore, connection: &Arc<RouterConnection>) {
     let is_open = || tunnel::keep_open(core, connection) || connection.tunneler.lock().is_none();
     if connection.has_data_model.load(Ordering::Acquire) && !is_open() {
         core.changed_models.add(connection);
@@ -78,7 +78,7 @@ pub(crate) fn keep_open(core: &Core, connection: &Arc<RouterConnection>) {
 }
 
 /// Sends its model to a router that has one, if the router hosts and dials services itself and does not have the same model already.
-fn send(core: &Core, connection: &Arc<RouterConnection>) {
+fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
     if !connection.has_data_model.load(Ordering::Acquire) {
         return;
     }
@@ -113,7 +113,7 @@ fn create(model: Model) -> Event {
 }
 
 /// What makes the model of a router; `None` if it neither hosts nor dials.
-fn events(core: &Core, router: &str) -> Result<Option<Vec<Event>>> {
+fn events(core: &ControlCore, router: &str) -> Result<Option<Vec<Event>>> {
     let (store, now) = (&core.context.authorizer.store, core.context.authorizer.clock.now());
     let record = store.read(|tx| tx.find(&Id::<EdgeRouter>::from_text(router)))?;
     if !record.is_some_and(|router| router.spec.is_tunneler_enabled) {

@@ -9,7 +9,7 @@ use super::{
     candidates::{self, Candidate, DialTarget},
     circuit::{self, Circuit, NewCircuit},
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     hosted_terminator::HostedTerminator,
     message::{NumberedBytes, content, fabric, key},
     replies::{error, unroute},
@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     access::Right,
-    authentication::{DIAL, Refused},
-    built_in_router::{Failure, Grant, PresentedSession, Retry, Strategy, unreadable},
+    authentication::{DIAL, RejectedCaller},
+    built_in_router::{Grant, PresentedSession, RequestFailure, Retry, Strategy, unreadable},
     frame::{Builder, Frame, value},
 };
 
@@ -66,8 +66,8 @@ struct SdkDial<'f> {
 }
 
 impl<'f> SdkDial<'f> {
-    fn of(frame: &'f Frame) -> Result<Self, Failure> {
-        let malformed = |what: &str| Failure::internal(format!("{what}: the header cannot be read"));
+    fn of(frame: &'f Frame) -> Result<Self, RequestFailure> {
+        let malformed = |what: &str| RequestFailure::internal(format!("{what}: the header cannot be read"));
         let text = |key, what| match frame.header(key) {
             Some(value) => std::str::from_utf8(value).map(Some).map_err(|_| malformed(what)),
             None => Ok(None),
@@ -96,7 +96,7 @@ impl DialRequest<'_> {
 }
 
 /// Handles a dial.
-pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn create(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(counted) = connection.begin_request() else {
         return connection.send(error(&frame, 1, "too many requests at the same time"));
     };
@@ -111,7 +111,7 @@ pub(crate) fn create(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
 }
 
 /// Opens a circuit and answers the dial, unless it fails.
-async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<(), Failure> {
+async fn establish(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<(), RequestFailure> {
     let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
     let found = core.session_of(&credentials)?;
     connection.connected.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
@@ -134,11 +134,11 @@ async fn establish(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
 ///
 /// # Errors
 /// The session has no right to it, its data for the host are too long, or no host can be reached.
-pub(crate) async fn dial(core: &Arc<Core>, found: FoundSession, request: &DialRequest<'_>) -> Result<(), Failure> {
+pub(crate) async fn dial(core: &Arc<ControlCore>, found: FoundSession, request: &DialRequest<'_>) -> Result<(), RequestFailure> {
     let bytes: usize = request.peer_data.iter().map(|entry| PEER_DATA_HEAD + entry.value.as_ref().map_or(0, Vec::len)).sum();
     if bytes > MAX_PEER_DATA {
         let text = format!("the data for the host has {bytes} bytes; at most {MAX_PEER_DATA} are passed on");
-        return Err(Failure::new(1, Retry::Never, text));
+        return Err(RequestFailure::new(1, Retry::Never, text));
     }
     let circuit = Arc::new(Circuit::new(NewCircuit {
         id: request.circuit.clone().unwrap_or_else(|| core.ids.circuit_id().to_string()),
@@ -152,7 +152,7 @@ pub(crate) async fn dial(core: &Arc<Core>, found: FoundSession, request: &DialRe
     permitted(core, &circuit, request).await.inspect_err(|failure| core.end_circuit(&circuit, true, &failure.text))
 }
 
-async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<(), Failure> {
+async fn permitted(core: &Arc<ControlCore>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<(), RequestFailure> {
     let presented = PresentedSession { api_session: &circuit.api_session, token: &circuit.token };
     let authorized = core.context.authorizer.authorize(presented, &circuit.session, Right::Dial, &circuit.router).map_err(unreadable)?;
     let grant = match authorized {
@@ -163,7 +163,7 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
         }
     };
     if grant.service.spec.encryption_required && !request.has_public_key() {
-        return Err(Failure::encryption("encryption required on service, initiator did not send public header"));
+        return Err(RequestFailure::encryption("encryption required on service, initiator did not send public header"));
     }
     let (mut tried, mut last) = (Vec::new(), None);
     let (mut attempt, mut attempts, mut pause) = (0, ATTEMPTS, EARLY);
@@ -203,13 +203,13 @@ async fn permitted(core: &Arc<Core>, circuit: &Arc<Circuit>, request: &DialReque
         }
         attempt += 1;
     }
-    let reason = last.map_or_else(String::new, |failure: Failure| failure.text);
-    Err(Failure::internal(format!("exceeded maximum [{ATTEMPTS}] retries creating circuit [c/{}]: {reason}", circuit.id)))
+    let reason = last.map_or_else(String::new, |failure: RequestFailure| failure.text);
+    Err(RequestFailure::internal(format!("exceeded maximum [{ATTEMPTS}] retries creating circuit [c/{}]: {reason}", circuit.id)))
 }
 
 /// Sends the route of a circuit to a terminator, waits for the answers of the routers, and answers the dial.
 async fn route(
-    core: &Arc<Core>,
+    core: &Arc<ControlCore>,
     circuit: &Arc<Circuit>,
     request: &DialRequest<'_>,
     grant: &Grant,
@@ -234,14 +234,14 @@ async fn route(
 
 /// Processes the answer of the host's router, and answers the dial. `address` is the client's end at its router.
 fn accept(
-    core: &Arc<Core>,
+    core: &Arc<ControlCore>,
     circuit: &Arc<Circuit>,
     request: &DialRequest<'_>,
     grant: &Grant,
     candidate: &Candidate,
     address: &str,
     result: &Frame,
-) -> Result<(), Failure> {
+) -> Result<(), RequestFailure> {
     let mut peer_data: Vec<(u32, Vec<u8>)> = Vec::new();
     let stored = candidate.host.iter().flat_map(|host| &host.peer_data).filter_map(|entry| Some((entry.key?, entry.value.clone()?)));
     let received = result.headers().filter_map(|(key, value)| Some((u32::try_from(key).ok()?, value.to_vec())));
@@ -250,7 +250,7 @@ fn accept(
         peer_data.push((key, value));
     }
     if grant.service.spec.encryption_required && !peer_data.iter().any(|(number, _)| *number == key::PUBLIC_KEY) {
-        return Err(Failure::encryption("encryption required on service, terminator did not send public header"));
+        return Err(RequestFailure::encryption("encryption required on service, terminator did not send public header"));
     }
     if Strategy::named(&grant.service.spec.terminator_strategy) == Strategy::Sticky {
         peer_data.push((key::STICKINESS, candidate.record.id.as_str().into()));
@@ -260,7 +260,7 @@ fn accept(
     let (since, terminator) = (core.context.authorizer.clock.now(), candidate.record.id.clone());
     let end = circuit::Established { since, terminator, host: candidate.host.clone() };
     if !core.circuits.establish(circuit, end, || (request.answer)(circuit, &opened)) {
-        return Err(Failure::access_denied("the circuit has ended in the meantime"));
+        return Err(RequestFailure::access_denied("the circuit has ended in the meantime"));
     }
     if candidate.path.links.iter().any(|link| core.links.cost(link).is_none()) {
         reroute::begin(core, vec![circuit.clone()], "its link was lost");
@@ -292,7 +292,7 @@ fn answer(to: &Frame, circuit: &Circuit, opened: &DialAnswer<'_>) -> Frame {
 }
 
 /// The answer of a router to a route. A circuit that does not exist here is removed from the router again.
-pub(crate) fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
+pub(crate) fn result(core: &ControlCore, connection: &RouterConnection, frame: Frame) {
     let Ok(id) = std::str::from_utf8(frame.body()).map(str::to_owned) else { return };
     let attempt = frame.u32(key::ROUTE_ATTEMPT).unwrap_or_default();
     let own = core.circuits.find(&id).filter(|circuit| circuit.path().has_router(&connection.router));
@@ -305,9 +305,9 @@ pub(crate) fn result(core: &Core, connection: &RouterConnection, frame: Frame) {
 }
 
 /// Counts a dial that was refused for lack of a right, for the history.
-async fn count_refusal(core: &Core, circuit: &Circuit, failure: &Failure) {
+async fn count_refusal(core: &ControlCore, circuit: &Circuit, failure: &RequestFailure) {
     let Some(reason) = failure.reason.text() else { return };
     let (identity, service) = (Some(circuit.client.to_string()), Some(circuit.service.to_string()));
-    let refused = Refused { what: DIAL, identity, address: None, service, reason };
+    let refused = RejectedCaller { what: DIAL, identity, address: None, service, reason };
     core.context.refusals.note(&core.context.authorizer.store, refused, core.context.authorizer.clock.now()).await;
 }

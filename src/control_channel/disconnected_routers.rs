@@ -8,13 +8,13 @@ use std::{
 
 use tokio::time::sleep;
 
-use super::{connection::RouterConnection, core::Core, link_reports, reroute, revoked_routers::RevokedRouter};
+use super::{connection::RouterConnection, core::ControlCore, link_reports, reroute, revoked_routers::RevokedRouter};
 
 /// How long a router that may no longer connect has to read which circuits end.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
 
 /// Ends the links and circuits of routers that may no longer connect, and closes their connections. Never ends.
-pub(crate) async fn end_revoked(core: Arc<Core>) {
+pub(crate) async fn end_revoked(core: Arc<ControlCore>) {
     loop {
         for RevokedRouter { id, is_deleted, connection } in core.revoked.next().await {
             let reason = if is_deleted { "its router was deleted" } else { "its router was disabled or enrolled again" };
@@ -37,7 +37,7 @@ pub(crate) async fn end_revoked(core: Arc<Core>) {
     }
 }
 
-impl Core {
+impl ControlCore {
     /// Cleans up after a connection has ended.
     pub(crate) async fn left(self: &Arc<Self>, connection: &Arc<RouterConnection>, reason: &str) {
         let now = self.context.authorizer.clock.now();

@@ -9,7 +9,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     earlier_circuits::Ended,
     replies::api_sessions_removed,
     sync_queue::{CHUNK, Notice},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Ends the earlier circuits at a router whose sessions have ended. A router where this fails is disconnected; they end when it connects again.
-pub(crate) async fn end(core: Arc<Core>, connection: Arc<RouterConnection>) {
+pub(crate) async fn end(core: Arc<ControlCore>, connection: Arc<RouterConnection>) {
     let telling = connection.telling.lock().await;
     let (ended, count) = core.earlier.untold(&connection.router, connection.number);
     if ended.is_empty() {
@@ -50,7 +50,7 @@ pub(crate) async fn end(core: Arc<Core>, connection: Arc<RouterConnection>) {
 }
 
 /// Reads what there is from before the start. Blocks.
-pub(crate) fn scan(core: &Core) {
+pub(crate) fn scan(core: &ControlCore) {
     let (mut routers, mut last) = (HashSet::new(), None);
     let read = core.context.authorizer.store.read(|tx| {
         tx.each_readable::<EdgeRouter>(|router| {
@@ -70,8 +70,8 @@ pub(crate) fn scan(core: &Core) {
     }
 }
 
-/// The ids of the API sessions that are meant and still exist, with their tokens. Routers are told elsewhere of those that have ended.
-fn affected(core: &Core, ended: &[Ended]) -> Result<Vec<(String, String)>> {
+/// The selected API sessions that still exist: ids and tokens. Routers learn of those that have ended from the changes of the store.
+fn affected(core: &ControlCore, ended: &[Ended]) -> Result<Vec<(String, String)>> {
     let mut found: HashMap<String, String> = HashMap::new();
     core.context.authorizer.store.read(|tx| {
         for ended in ended {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use super::{
     circuit::Circuit,
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     link_reports,
     message::fabric::{self, FaultSubject},
     replies::{Lists, decoded, unroute},
@@ -18,19 +18,19 @@ const MAX_CIRCUITS: usize = 10_000;
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// A circuit over this router.
-fn own(core: &Core, connection: &RouterConnection, id: &str) -> Option<Arc<Circuit>> {
+fn own(core: &ControlCore, connection: &RouterConnection, id: &str) -> Option<Arc<Circuit>> {
     core.circuits.find(id).filter(|circuit| circuit.path().has_router(&connection.router))
 }
 
 /// Handles a fault message of a router.
-pub(crate) fn fault(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn fault(core: &Arc<ControlCore>, connection: &RouterConnection, frame: &Frame) {
     if let Some(fault) = decoded::<fabric::Fault>(connection, frame) {
         take(core, connection, &fault);
     }
 }
 
 /// Handles a fault at a router: the end of a circuit, data that cannot be forwarded, or the loss of a link.
-pub(crate) fn take(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
+pub(crate) fn take(core: &Arc<ControlCore>, connection: &RouterConnection, fault: &fabric::Fault) {
     match FaultSubject::try_from(fault.subject) {
         Ok(FaultSubject::Ingress | FaultSubject::Egress) => {
             if let Some(circuit) = own(core, connection, &fault.id).filter(|circuit| circuit.path().ends_at(&connection.router)) {
@@ -55,7 +55,7 @@ pub(crate) fn take(core: &Arc<Core>, connection: &RouterConnection, fault: &fabr
 
 /// Idle circuits that a router asks about: unknown circuits are removed there, and circuits that were idle for longer than their service
 /// allows are ended.
-pub(crate) fn confirm(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn confirm(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
     let Some(report) = Lists::of(connection, frame) else { return };
     let entries = report.messages(2).take(MAX_CIRCUITS);
     let idle_times: HashMap<String, i64> = entries.filter_map(|entry: fabric::IdleTime| entry.key.zip(entry.value)).collect();

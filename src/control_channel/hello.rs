@@ -12,7 +12,7 @@ use super::{
     bind::{VALIDATION_CHUNK, validation},
     certificates,
     connection::{ConnectionParameters, RouterConnection, RouterKind},
-    core::Core,
+    core::ControlCore,
     data_model,
     message::{content, edge, fabric, key},
     public_keys,
@@ -71,7 +71,7 @@ struct IdentifiedRouter {
 
 /// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
 pub(crate) async fn serve(
-    core: Arc<Core>,
+    core: Arc<ControlCore>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: ChannelPeer,
     place: impl Send + 'static,
@@ -104,7 +104,7 @@ fn body_text(hello: &Frame) -> String {
 }
 
 /// Opens a connection for the sender of a hello. The error is the reason of the rejection, which the router logs.
-fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
+fn open_connection(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
     if hello.content_type() != common::HELLO {
         return Err("the first message must be a hello");
     }
@@ -162,7 +162,7 @@ fn open_connection(core: &Arc<Core>, hello: &Frame, peer: &ChannelPeer) -> std::
 }
 
 /// The router that a certificate belongs to; the inner error is why it belongs to none.
-fn identify(core: &Core, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
+fn identify(core: &ControlCore, hello: &Frame, leaf: &Certificate) -> Result<std::result::Result<IdentifiedRouter, &'static str>> {
     let context = &core.context;
     let now = context.authorizer.clock.now();
     if !context.keystore.authority().issued(leaf) {
@@ -254,7 +254,7 @@ fn server_hello() -> Frame {
 
 /// Reads and writes until the connection ends.
 async fn run(
-    core: Arc<Core>,
+    core: Arc<ControlCore>,
     connection: Arc<RouterConnection>,
     answer: Frame,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -294,7 +294,7 @@ async fn run(
 }
 
 /// Sends heartbeats until the router has not answered any for too long.
-async fn send_heartbeats(core: &Core, connection: &Arc<RouterConnection>) {
+async fn send_heartbeats(core: &ControlCore, connection: &Arc<RouterConnection>) {
     let mut ticks = interval(core.times.heartbeat);
     let began = Instant::now();
     loop {

@@ -7,7 +7,7 @@ use tokio::{sync::oneshot, task::JoinSet, time::timeout};
 
 use super::{
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     message::{content, fabric},
     replies::Lists,
 };
@@ -36,7 +36,7 @@ pub(crate) struct RouterInspection {
 }
 
 /// Asks the connected routers that `is_meant` selects by their id for values by name.
-pub(crate) async fn inspect(core: &Core, is_meant: impl Fn(&str) -> bool, names: &[String]) -> RouterInspection {
+pub(crate) async fn inspect(core: &ControlCore, is_meant: impl Fn(&str) -> bool, names: &[String]) -> RouterInspection {
     let body = fabric::InspectRequest { requested_values: names.to_vec() }.encode_to_vec();
     let mut asked = JoinSet::new();
     core.registry.each(|connection| {

@@ -6,7 +6,7 @@ use prost::Message;
 
 use super::{
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     links::{MOVED, Reported, ReportedLink},
     message::{content, fabric, fabric::FaultSubject},
     replies::{IsComplete, Lists, body, decoded, result},
@@ -22,7 +22,7 @@ use crate::{
 const MAX_LINKS: usize = 2000;
 
 /// Links that a router has dialed.
-pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, frame: &Frame) {
     let Some((lists, full)) = Lists::of(connection, frame).zip(decoded::<IsComplete>(connection, frame)) else { return };
     let lean = |link| fabric::RouterLink { cost_tags: Vec::new(), connection_state: None, ..link };
     let links: Vec<_> = lists.messages::<fabric::RouterLink>(1).take(MAX_LINKS).map(lean).collect();
@@ -54,7 +54,7 @@ pub(crate) fn links(core: &Arc<Core>, connection: &RouterConnection, frame: &Fra
 ///
 /// A report without an iteration follows a route over a link that the router does not know. The router that has accepted a new link may only
 /// not know it yet: closing the link would cost five seconds, until it is dialed again. The built-in router reports only losses.
-pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabric::Fault) {
+pub(crate) fn lost(core: &Arc<ControlCore>, connection: &RouterConnection, fault: &fabric::Fault) {
     let is_of_route = fault.subject() == FaultSubject::Link && fault.iteration == 0 && connection.router != EdgeRouter::BUILT_IN;
     let is_new_here = |link: ReportedLink| link.destination == connection.router && link.is_new();
     if is_of_route && core.links.find(&fault.id).is_some_and(is_new_here) {
@@ -67,20 +67,20 @@ pub(crate) fn lost(core: &Arc<Core>, connection: &RouterConnection, fault: &fabr
 }
 
 /// Tells a router that a link is no longer used.
-pub(crate) fn send_link_fault(core: &Core, router: &str, link: &ReportedLink) {
+pub(crate) fn send_link_fault(core: &ControlCore, router: &str, link: &ReportedLink) {
     let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.id.clone(), iteration: link.iteration };
     core.send(router, Builder::new(content::FAULT).body(&fault.encode_to_vec()));
 }
 
 /// Moves the circuits of a link that was removed.
-pub(crate) fn gone(core: &Arc<Core>, link: &ReportedLink, reason: &str) {
+pub(crate) fn gone(core: &Arc<ControlCore>, link: &ReportedLink, reason: &str) {
     tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
     core.paths.changed();
     reroute::begin(core, core.circuits.of_link(&link.id), reason);
 }
 
 /// Answers whether certificates belong to a router. The router at the other end of a link asks this.
-pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else { return };
     let (is_verified, text) = match enrolled(core, &asked.router_id) {
         Ok(Some(state)) if asked.fingerprints.iter().any(|shown| state.has_fingerprint(shown)) => (true, "router verified"),
@@ -95,7 +95,7 @@ pub(crate) fn verify(core: &Core, connection: &Arc<RouterConnection>, frame: &Fr
 }
 
 /// The certificates of a router; `None` if it may not connect.
-pub(crate) fn enrolled(core: &Core, id: &str) -> Result<Option<State>> {
+pub(crate) fn enrolled(core: &ControlCore, id: &str) -> Result<Option<State>> {
     core.context.authorizer.store.read(|tx| {
         let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state));
         let found: Option<(bool, State)> = match edge {

@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::{
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     measurements::RouterTraffic,
     message::{members, metrics},
 };
@@ -122,7 +122,7 @@ fn decode<M: Message + Default>(entry: &[u8]) -> Option<M> {
 }
 
 /// Takes a report of a router.
-pub(crate) fn take(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn take(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
     let router = connection.router.as_str();
     let report = Report::read(frame.body(), |id, [from_client, from_host]| {
         let Some(circuit) = core.circuits.find(id) else { return };

@@ -72,7 +72,7 @@ use tokio::{
 pub(crate) use self::core::ControlContext;
 use self::core::Times;
 pub(crate) use self::measurements::RouterTraffic;
-use self::{circuit::Circuit, core::Core, inspect::RouterInspection};
+use self::{circuit::Circuit, core::ControlCore, inspect::RouterInspection};
 use crate::{
     built_in_router::{AuthorizingRecord, CircuitInfo, LinkInfo, PendingReviews, Router},
     entity::EdgeRouter,
@@ -94,7 +94,7 @@ const CLOSED: &str = "an administrator closed the link";
 pub struct Control(Arc<Inner>);
 
 struct Inner {
-    core: Arc<Core>,
+    core: Arc<ControlCore>,
     runtime: Mutex<Option<Runtime>>,
     handle: runtime::Handle,
     reviews: Arc<PendingReviews>,
@@ -108,7 +108,7 @@ impl Control {
     /// The store cannot be read or written, or the system provides no threads.
     pub fn start(context: ControlContext, feed: &CommitFeed) -> crate::error::Result<Self> {
         let times = Times::of(&context.routers);
-        let core = Arc::new(Core::new(context, times));
+        let core = Arc::new(ControlCore::new(context, times));
         termination::clear(&core)?;
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the control channel: {e}")))?;
         let handle = runtime.handle().clone();
@@ -247,7 +247,7 @@ impl Control {
 }
 
 /// A circuit with what its ends have sent, if that passes the built-in router; `None` until it was established.
-fn shown_circuit(core: &Core, circuit: &Circuit) -> Option<CircuitInfo> {
+fn shown_circuit(core: &ControlCore, circuit: &Circuit) -> Option<CircuitInfo> {
     let mut info = circuit.info()?;
     let passes = info.routers.iter().any(|router| router == EdgeRouter::BUILT_IN);
     if let Some([client, host]) = core.built_in.get().filter(|_| passes).and_then(|router| router.traffic_over_links(&info.id)) {
@@ -257,7 +257,7 @@ fn shown_circuit(core: &Core, circuit: &Circuit) -> Option<CircuitInfo> {
     Some(info)
 }
 
-fn shown(core: &Core, link: links::ReportedLink) -> LinkInfo {
+fn shown(core: &ControlCore, link: links::ReportedLink) -> LinkInfo {
     let sent_bytes = link.sent_bytes();
     LinkInfo {
         is_usable: core.is_connected(&link.source) && core.is_connected(&link.destination),
@@ -283,7 +283,7 @@ fn threads() -> io::Result<Runtime> {
 }
 
 /// Tells routers what has changed at others (`announcements.rs`). Never ends.
-async fn announce_changes(core: Arc<Core>) {
+async fn announce_changes(core: Arc<ControlCore>) {
     loop {
         core.registry.announcements.changed().await;
         loop {

@@ -11,7 +11,7 @@ use prost::Message;
 
 use super::{
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     message::{
         content,
         model::{Action, ChangeSet, Event, KeyUsage, Model, PublicKey},
@@ -28,7 +28,7 @@ use crate::{
 const MAX_AUTHORITIES: usize = 1000;
 
 /// Sends the keys to a router that has a data model, unless it has the same keys already.
-pub(crate) fn send(core: &Core, connection: &Arc<RouterConnection>) {
+pub(crate) fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
     if !connection.has_data_model.load(Ordering::Acquire) {
         return;
     }
@@ -53,11 +53,11 @@ fn event(key: PublicKey) -> Event {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn events(core: &Core) -> Result<Vec<Event>> {
+pub(crate) fn events(core: &ControlCore) -> Result<Vec<Event>> {
     Ok(all(core)?.into_iter().map(event).collect())
 }
 
-fn all(core: &Core) -> Result<Vec<PublicKey>> {
+fn all(core: &ControlCore) -> Result<Vec<PublicKey>> {
     let keystore = &core.context.keystore;
     let certificates = keystore.certificates();
     // The leaf that listeners serve is the last one.

@@ -7,7 +7,7 @@ use tokio::io::AsyncRead;
 use super::{
     bind, certificates,
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     dial, fault, inspect, link_reports,
     message::{content, edge, key},
     metrics_reports, public_keys,
@@ -28,13 +28,13 @@ const MAX_NAME: usize = 255;
 
 /// The reader of one connection.
 pub(crate) struct MessageReceiver<S> {
-    core: Arc<Core>,
+    core: Arc<ControlCore>,
     connection: Arc<RouterConnection>,
     stream: S,
 }
 
 impl<S: AsyncRead + Unpin> MessageReceiver<S> {
-    pub(crate) fn new(core: Arc<Core>, connection: Arc<RouterConnection>, stream: S) -> Self {
+    pub(crate) fn new(core: Arc<ControlCore>, connection: Arc<RouterConnection>, stream: S) -> Self {
         Self { core, connection, stream }
     }
 
@@ -95,7 +95,7 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
     }
 
     /// Processes a message on a thread that may wait for the disk.
-    fn blocking(&self, frame: Frame, work: fn(&Core, &Arc<RouterConnection>, &Frame)) {
+    fn blocking(&self, frame: Frame, work: fn(&ControlCore, &Arc<RouterConnection>, &Frame)) {
         let Some(request) = self.connection.begin_request() else { return };
         let (core, connection) = (self.core.clone(), self.connection.clone());
         tokio::task::spawn_blocking(move || {
@@ -106,7 +106,7 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
 }
 
 /// Stores what a router reports about itself and starts its full state.
-fn client_hello(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+fn client_hello(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(hello) = body::<edge::ClientHello>(connection, frame) else { return };
     let is_name = |text: &str| !text.is_empty() && text.len() <= MAX_NAME && !text.contains(|c: char| c.is_control() || c.is_whitespace());
     let advertised = hello.listeners.into_iter().take(MAX_LISTENERS).filter_map(|listener| listener.advertise);

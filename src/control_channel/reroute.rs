@@ -6,7 +6,7 @@ use tokio::time::{Instant, interval, sleep};
 
 use super::{
     circuit::Circuit,
-    core::Core,
+    core::ControlCore,
     paths::Path,
     route::{self, REROUTE},
 };
@@ -23,7 +23,7 @@ const MAX_IMPROVED: usize = 4;
 const MIN_SAVING: u32 = 15;
 
 /// Reroutes circuits that are established. A dial in progress gives up its attempt.
-pub(crate) fn begin(core: &Arc<Core>, circuits: Vec<Arc<Circuit>>, reason: &str) {
+pub(crate) fn begin(core: &Arc<ControlCore>, circuits: Vec<Arc<Circuit>>, reason: &str) {
     for circuit in circuits {
         if circuit.begin_reroute() {
             tokio::spawn(reroute(core.clone(), circuit, reason.to_owned()));
@@ -34,7 +34,7 @@ pub(crate) fn begin(core: &Arc<Core>, circuits: Vec<Arc<Circuit>>, reason: &str)
     }
 }
 
-async fn reroute(core: Arc<Core>, circuit: Arc<Circuit>, reason: String) {
+async fn reroute(core: Arc<ControlCore>, circuit: Arc<Circuit>, reason: String) {
     // The search for a path goes on until then: routers dial a lost link again at once, so a path may come back.
     let end = Instant::now() + core.times.reroute;
     while core.circuits.find(&circuit.id).is_some() {
@@ -65,7 +65,7 @@ async fn reroute(core: Arc<Core>, circuit: Arc<Circuit>, reason: String) {
 }
 
 /// Moves circuits to cheaper paths periodically. Never ends.
-pub(crate) async fn improve_paths(core: Arc<Core>) {
+pub(crate) async fn improve_paths(core: Arc<ControlCore>) {
     let mut ticks = interval(IMPROVE);
     loop {
         ticks.tick().await;
@@ -74,7 +74,7 @@ pub(crate) async fn improve_paths(core: Arc<Core>) {
 }
 
 /// Moves a few circuits to cheaper paths, beginning with those whose path costs most.
-pub(crate) fn improve(core: &Arc<Core>) {
+pub(crate) fn improve(core: &Arc<ControlCore>) {
     let open: Vec<_> = core.circuits.all().into_iter().filter(|circuit| circuit.is_open()).collect();
     let count = open.len().div_ceil(PART).min(MAX_IMPROVED);
     let mut by_cost: Vec<_> = open.into_iter().filter_map(|circuit| Some((core.cost_of(&circuit.path())?, circuit))).collect();
@@ -91,7 +91,7 @@ pub(crate) fn improve(core: &Arc<Core>) {
 }
 
 /// Moves a circuit to a path, and back if that fails.
-async fn move_to(core: Arc<Core>, circuit: Arc<Circuit>, path: Arc<Path>) {
+async fn move_to(core: Arc<ControlCore>, circuit: Arc<Circuit>, path: Arc<Path>) {
     let Some(before) = core.circuits.set_path(&circuit, &path) else { return };
     let is_moved = route::ask(&core, &circuit, &path, REROUTE, None, &[]).await.is_ok();
     let (kept, left) = if is_moved { (&path, &before) } else { (&before, &path) };

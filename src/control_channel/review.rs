@@ -10,11 +10,11 @@ use std::{
 use tokio::time::{sleep, timeout};
 
 use super::{
-    circuit::Circuit, core::Core, data_model, hosted_terminator::HostedTerminator, revoked_routers::RevokedRouter, sync, termination,
+    circuit::Circuit, core::ControlCore, data_model, hosted_terminator::HostedTerminator, revoked_routers::RevokedRouter, sync, termination,
 };
 use crate::{
     access::Right,
-    built_in_router::{Failure, PendingReviews, PendingSet, PresentedSession, ReviewTrigger},
+    built_in_router::{PendingReviews, PendingSet, PresentedSession, RequestFailure, ReviewTrigger},
     entity::{ApiSession, EdgeRouter, Entity, Id, Record, Session, TransitRouter, TypedLookup, edge_router::State},
     error::Result,
     store::Event,
@@ -24,7 +24,7 @@ use crate::{
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Records what a committed change affects. Runs on the writer's thread.
-pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
+pub(crate) fn on_commit(core: &ControlCore, reviews: &PendingReviews, event: &Event) {
     termination::follow(core, event);
     sync::on_commit(core, event);
     data_model::on_commit(core, event);
@@ -43,7 +43,7 @@ pub(crate) fn on_commit(core: &Core, reviews: &PendingReviews, event: &Event) {
 }
 
 /// Ends what goes over a router that was deleted, disabled, re-enrolled or given another certificate, and its connection.
-fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new: Option<&Record<E>>, is_enabled: bool) {
+fn close_if_changed<E: Entity<State = State>>(core: &ControlCore, old: &Record<E>, new: Option<&Record<E>>, is_enabled: bool) {
     let is_same = new.is_some_and(|new| {
         let fingerprint = new.state.fingerprint.as_deref().unwrap_or_default();
         new.state.is_verified && old.state.has_fingerprint(fingerprint)
@@ -66,14 +66,14 @@ fn close_if_changed<E: Entity<State = State>>(core: &Core, old: &Record<E>, new:
 }
 
 /// Takes the cost and the `noTraversal` of a changed record.
-fn set_weight(core: &Core, router: &str, weight: Option<(u16, bool)>) {
+fn set_weight(core: &ControlCore, router: &str, weight: Option<(u16, bool)>) {
     let (Some((cost, is_end_only)), Some(connection)) = (weight, core.registry.find(router)) else { return };
     connection.set_weight(cost, is_end_only);
     core.paths.changed();
 }
 
 /// Reviews what was recorded. Never ends.
-pub(crate) async fn run(core: Arc<Core>, reviews: Arc<PendingReviews>) {
+pub(crate) async fn run(core: Arc<ControlCore>, reviews: Arc<PendingReviews>) {
     loop {
         let pending = reviews.take().await;
         let reviewing = core.clone();
@@ -98,14 +98,14 @@ impl std::fmt::Debug for Circuit {
 
 /// Ends circuits whose session is gone. Their routers were told that the session has ended, and close both ends at once; a router of
 /// version 1.1 that is told earlier to remove a circuit leaves both ends open for half a minute.
-async fn end_soon(core: Arc<Core>, circuits: Vec<Arc<Circuit>>) {
+async fn end_soon(core: Arc<ControlCore>, circuits: Vec<Arc<Circuit>>) {
     let _ending = core.ending.read().await;
     sleep(core.times.ending).await;
     circuits.iter().for_each(|circuit| core.end_circuit(circuit, true, "its session has ended"));
 }
 
 /// Ends what has lost its access up to now, before the controller stops. A later run would not know of it.
-pub(crate) async fn finish(core: &Arc<Core>, reviews: &PendingReviews) {
+pub(crate) async fn finish(core: &Arc<ControlCore>, reviews: &PendingReviews) {
     // Without a wait: polled once.
     if let Ok(pending) = timeout(Duration::ZERO, reviews.take()).await {
         let reviewing = core.clone();
@@ -122,7 +122,7 @@ pub(crate) async fn finish(core: &Arc<Core>, reviews: &PendingReviews) {
 }
 
 /// Ends everything without a right. Returns the circuits to end soon.
-fn review(core: &Core, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
+fn review(core: &ControlCore, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
     let (hosted, circuits) = if pending.everything {
         (core.hosted.all(), core.circuits.all())
     } else {
@@ -157,12 +157,12 @@ fn review(core: &Core, pending: PendingSet) -> Result<Vec<Arc<Circuit>>> {
 enum Problem {
     /// The session has ended, which routers are told.
     Gone,
-    Denied(Failure),
+    Denied(RequestFailure),
 }
 
 /// One review, in which each session is authorized once.
 struct Review<'c> {
-    core: &'c Core,
+    core: &'c ControlCore,
     /// The problem by session, right and router.
     known: HashMap<(String, Right, String), Option<Problem>>,
 }

@@ -10,13 +10,13 @@ use tokio::{
 
 use super::{
     circuit::Circuit,
-    core::Core,
+    core::ControlCore,
     message::{TextEntry, content, fabric, fabric::DestinationType, key},
     paths::Path,
     replies::unroute,
 };
 use crate::{
-    built_in_router::Failure,
+    built_in_router::RequestFailure,
     entity::EdgeRouter,
     frame::{Builder, Frame},
 };
@@ -34,7 +34,7 @@ const MAX_TEXT: usize = 1024;
 
 /// A route that did not succeed.
 pub(crate) struct RouteFailure {
-    pub failure: Failure,
+    pub failure: RequestFailure,
     /// Whether the router of the host reported it, so that another host may be reached over the same path.
     pub is_of_host: bool,
     pub is_invalid_terminator: bool,
@@ -44,7 +44,7 @@ pub(crate) struct RouteFailure {
 
 impl RouteFailure {
     fn of_path(text: impl Into<String>) -> Self {
-        Self { failure: Failure::internal(text), is_of_host: false, is_invalid_terminator: false, is_invalid_link: false }
+        Self { failure: RequestFailure::internal(text), is_of_host: false, is_invalid_terminator: false, is_invalid_link: false }
     }
 }
 
@@ -54,7 +54,7 @@ impl RouteFailure {
 /// # Errors
 /// A router is not connected, does not answer in time, or refuses.
 pub(crate) async fn send(
-    core: &Core,
+    core: &ControlCore,
     circuit: &Arc<Circuit>,
     path: &Arc<Path>,
     attempt: u32,
@@ -62,7 +62,10 @@ pub(crate) async fn send(
     tags: &[(&'static str, String)],
 ) -> Result<Frame, RouteFailure> {
     let Some(before) = core.circuits.set_path(circuit, path) else {
-        return Err(RouteFailure { failure: Failure::access_denied("the circuit has ended in the meantime"), ..RouteFailure::of_path("") });
+        return Err(RouteFailure {
+            failure: RequestFailure::access_denied("the circuit has ended in the meantime"),
+            ..RouteFailure::of_path("")
+        });
     };
     before.routers.iter().filter(|router| !path.has_router(router)).for_each(|router| core.unroute(circuit, router, true));
     let outcome = ask(core, circuit, path, attempt, egress, tags).await;
@@ -77,7 +80,7 @@ pub(crate) async fn send(
 /// # Errors
 /// A router is not connected, does not answer in time, or refuses.
 pub(crate) async fn ask(
-    core: &Core,
+    core: &ControlCore,
     circuit: &Arc<Circuit>,
     path: &Path,
     attempt: u32,
@@ -111,7 +114,7 @@ pub(crate) async fn ask(
                 let is_invalid_terminator = is_of_host && answer.header(key::ROUTE_ERROR_CODE) == Some(&[ROUTE_INVALID_TERMINATOR]);
                 let is_invalid_link = text.starts_with(INVALID_LINK);
                 let is_of_host = is_of_host && !is_invalid_link;
-                return Err(RouteFailure { failure: Failure::internal(text), is_of_host, is_invalid_terminator, is_invalid_link });
+                return Err(RouteFailure { failure: RequestFailure::internal(text), is_of_host, is_invalid_terminator, is_invalid_link });
             }
             if is_of_host {
                 of_host = Some(answer);
@@ -137,7 +140,7 @@ fn forwards(path: &Path, place: usize, [ingress, egress]: &[String; 2]) -> Vec<f
     vec![forward(before, after), forward(after, before)]
 }
 
-impl Core {
+impl ControlCore {
     /// Tells the routers of a circuit to remove it. An end at the built-in router is passed on over its link, and the others are told a moment
     /// later, so that the SDK there learns of it at once: a router of version 1.1 that removes a circuit leaves it waiting for half a
     /// minute.

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::{
     connection::{RouterConnection, RouterKind},
-    core::Core,
+    core::ControlCore,
 };
 use crate::{
     entity::{Action, EdgeRouter, HistoryEntry, Id, TransitRouter, TypedLookup},
@@ -15,7 +15,7 @@ use crate::{
     store::Tx,
 };
 
-impl Core {
+impl ControlCore {
     /// Writes a row about a router that has connected, unless its last row says so already.
     pub(crate) fn note_connected(self: &Arc<Self>, connection: &Arc<RouterConnection>) {
         if !self.noted.lock().insert(connection.router.clone()) {
@@ -39,7 +39,7 @@ impl Core {
     }
 }
 
-async fn note(core: Arc<Core>, connection: Arc<RouterConnection>, action: Action, after: Map<String, Json>) {
+async fn note(core: Arc<ControlCore>, connection: Arc<RouterConnection>, action: Action, after: Map<String, Json>) {
     let write = move |tx: &Tx<'_>| append_row(tx, &connection, action, after);
     if let Err(error) = core.context.authorizer.store.write(write).await {
         tracing::warn!(%error, "the connection of a router could not be written into the history");

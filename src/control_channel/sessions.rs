@@ -1,9 +1,9 @@
 //! Finds the session of an SDK at a router, by its token and by the certificates that the SDK presented there.
 
-use super::core::Core;
+use super::core::ControlCore;
 use crate::{
     authentication::holds_fingerprint,
-    built_in_router::{Failure, unreadable},
+    built_in_router::{RequestFailure, unreadable},
     entity::{ApiSession, Id, Record, Session, TypedLookup},
     error::Result,
     pki::jwt::claimed_id,
@@ -28,14 +28,14 @@ pub(crate) struct FoundSession {
     pub api_session: Record<ApiSession>,
 }
 
-impl Core {
+impl ControlCore {
     /// The session with this token, if one of the certificates belongs to its API session.
     ///
     /// # Errors
     /// There is none, or the store cannot be read.
-    pub(crate) fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<FoundSession, Failure> {
+    pub(crate) fn session_of(&self, credentials: &SdkCredentials<'_>) -> std::result::Result<FoundSession, RequestFailure> {
         let found = self.context.authorizer.store.read(|tx| self.find_session(tx, credentials)).map_err(unreadable)?;
-        found.ok_or_else(Failure::invalid_session)
+        found.ok_or_else(RequestFailure::invalid_session)
     }
 
     fn find_session(&self, tx: &Read<'_>, credentials: &SdkCredentials<'_>) -> Result<Option<FoundSession>> {

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::{
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     earlier_ends,
     message::{content, edge, key},
     replies::{IsComplete, Lists, api_sessions_removed, decoded},
@@ -34,7 +34,7 @@ const MAX_WAITING: usize = 65_536;
 const MAX_TOKENS: usize = 20_000;
 
 /// Records what a committed change means to routers. While none is connected, little is recorded: a router gets a full state when it connects.
-pub(crate) fn on_commit(core: &Core, event: &Event) {
+pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
     let has_earlier_ended = match event.of::<Session>() {
         Some((Some(old), None)) => core.earlier.session_ended(old),
         // The sessions of an API session end in such numbers with it, and routers are told of that.
@@ -88,7 +88,7 @@ struct Follower {
 }
 
 /// Sends recorded changes to routers. Never ends.
-pub(crate) async fn run(core: Arc<Core>) {
+pub(crate) async fn run(core: Arc<ControlCore>) {
     let mut followers: HashMap<u64, Follower> = HashMap::new();
     loop {
         let mut has_earlier_ended = false;
@@ -139,7 +139,7 @@ fn send(follower: &Follower, message: &Frame) {
 }
 
 /// The messages that add API sessions which still exist.
-fn added_again(core: &Core, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
+fn added_again(core: &ControlCore, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
     let mut messages = Vec::new();
     for some in ids.chunks(CHUNK) {
         let sessions = core.context.authorizer.store.read(|tx| {
@@ -153,7 +153,7 @@ fn added_again(core: &Core, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
     Ok(messages)
 }
 
-fn messages(core: &Core, notice: Notice) -> Result<Vec<Frame>> {
+fn messages(core: &ControlCore, notice: Notice) -> Result<Vec<Frame>> {
     let store = &core.context.authorizer.store;
     let updated = |sessions: Vec<edge::ApiSession>| {
         let body = edge::ApiSessionUpdated { api_sessions: sessions }.encode_to_vec();
@@ -202,14 +202,14 @@ fn added(sessions: Vec<edge::ApiSession>, is_full_state: bool, (sequence, is_las
 }
 
 /// Starts the full state of a router. Changes sent to the follower come after it.
-fn follow(core: &Arc<Core>, connection: Arc<RouterConnection>) -> Follower {
+fn follow(core: &Arc<ControlCore>, connection: Arc<RouterConnection>) -> Follower {
     let (changes, waiting) = mpsc::channel(MAX_WAITING);
     let number = connection.full_states.fetch_add(1, Ordering::AcqRel) + 1;
     tokio::spawn(run_follower(core.clone(), connection.clone(), number, waiting));
     Follower { connection, changes }
 }
 
-async fn run_follower(core: Arc<Core>, connection: Arc<RouterConnection>, number: u64, mut waiting: mpsc::Receiver<Frame>) {
+async fn run_follower(core: Arc<ControlCore>, connection: Arc<RouterConnection>, number: u64, mut waiting: mpsc::Receiver<Frame>) {
     if let Err(error) = send_full_state(&core, &connection, number).await {
         tracing::warn!(router = %connection.router, %error, "the full state cannot be sent to a router; it is disconnected");
         return connection.close();
@@ -222,7 +222,7 @@ async fn run_follower(core: Arc<Core>, connection: Arc<RouterConnection>, number
 }
 
 /// Sends a full state. One reader encodes it for all routers that wait for one, so that the work does not grow with their number.
-async fn send_full_state(core: &Arc<Core>, connection: &Arc<RouterConnection>, number: u64) -> Result<()> {
+async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, number: u64) -> Result<()> {
     let is_current = || connection.full_states.load(Ordering::Acquire) == number && !connection.is_closed();
     let (sender, mut parts) = mpsc::channel(4);
     core.sync.waiting.lock().push(sender);
@@ -245,7 +245,7 @@ async fn send_full_state(core: &Arc<Core>, connection: &Arc<RouterConnection>, n
 }
 
 /// Reads a full state for all routers that wait when its turn comes.
-async fn read_for_waiting(core: Arc<Core>) {
+async fn read_for_waiting(core: Arc<ControlCore>) {
     let _permit = core.sync.full_states.acquire().await;
     let waiting = std::mem::take(&mut *core.sync.waiting.lock());
     if waiting.is_empty() {
@@ -259,7 +259,7 @@ async fn read_for_waiting(core: Arc<Core>) {
 }
 
 /// Encodes all API sessions; stops early if nobody receives them.
-fn read_full_state(core: &Core, receivers: &[mpsc::Sender<(Frame, bool)>]) -> Result<()> {
+fn read_full_state(core: &ControlCore, receivers: &[mpsc::Sender<(Frame, bool)>]) -> Result<()> {
     let send = |part: &Frame, is_last| receivers.iter().for_each(|receiver| drop(receiver.blocking_send((part.clone(), is_last))));
     let (id, mut sequence, mut part) = (core.sync.id(), 0, Vec::with_capacity(CHUNK));
     core.context.authorizer.store.read(|tx| {
@@ -281,7 +281,7 @@ fn read_full_state(core: &Core, receivers: &[mpsc::Sender<(Frame, bool)>]) -> Re
 }
 
 /// Marks API sessions in use at a router as active, and reports those that have ended.
-pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn heartbeat(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(report) = Lists::of(connection, frame) else { return };
     let authorizer = &core.context.authorizer;
     let now = authorizer.clock.now();
@@ -300,7 +300,7 @@ pub(crate) fn heartbeat(core: &Core, connection: &Arc<RouterConnection>, frame: 
 }
 
 /// Takes a report of the identities whose SDKs are connected. Those that may not use the router are ignored.
-pub(crate) fn connect_events(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn connect_events(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some((report, full)) = Lists::of(connection, frame).zip(decoded::<IsComplete>(connection, frame)) else { return };
     let identities = core.context.authorizer.access.ask(|engine| {
         let may = |event: &edge::ConnectEvent| engine.edge_routers_of_identity(&event.identity_id).contains(&connection.router);
@@ -311,7 +311,7 @@ pub(crate) fn connect_events(core: &Core, connection: &Arc<RouterConnection>, fr
 }
 
 /// Reports to a router that was disconnected which of its sessions have ended.
-pub(crate) fn validate(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn validate(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(request) = Lists::of(connection, frame) else { return };
     match core.ended_sessions(request.texts(1).take(MAX_TOKENS).map(String::from).collect()) {
         Ok(ids) if ids.is_empty() => {}

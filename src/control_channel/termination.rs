@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::interval;
 
-use super::{circuit::Circuit, core::Core, hosted_terminator::HostedTerminator};
+use super::{circuit::Circuit, core::ControlCore, hosted_terminator::HostedTerminator};
 use crate::{
     entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
@@ -14,7 +14,7 @@ use crate::{
 /// The interval at which the cost of failed dials is reduced.
 const REDUCE_INTERVAL: Duration = Duration::from_secs(60);
 
-impl Core {
+impl ControlCore {
     /// Ends a circuit and tells its routers to remove it: at once if `now`, else after its queued data was delivered.
     pub(crate) fn end_circuit(&self, circuit: &Arc<Circuit>, now: bool, reason: &str) {
         if !self.circuits.remove(circuit) {
@@ -46,7 +46,7 @@ impl Core {
 }
 
 /// Updates a terminator when its record changes or is deleted.
-pub(crate) fn follow(core: &Core, event: &Event) {
+pub(crate) fn follow(core: &ControlCore, event: &Event) {
     let Some((old, new)) = event.of::<Terminator>() else { return };
     let Some(hosted) = new.or(old).and_then(|record| core.hosted.find(record.id.as_str())) else { return };
     hosted.set_listed(new.is_some());
@@ -59,7 +59,7 @@ pub(crate) fn follow(core: &Core, event: &Event) {
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub(crate) fn clear(core: &Core) -> Result<()> {
+pub(crate) fn clear(core: &ControlCore) -> Result<()> {
     let mut routers = Vec::new();
     core.context.authorizer.store.read(|tx| {
         tx.each_readable::<EdgeRouter>(|router| {
@@ -73,7 +73,7 @@ pub(crate) fn clear(core: &Core) -> Result<()> {
 }
 
 /// Reduces the cost of failed dials periodically. Never ends.
-pub(crate) async fn reduce_failures(core: Arc<Core>) {
+pub(crate) async fn reduce_failures(core: Arc<ControlCore>) {
     let mut ticks = interval(REDUCE_INTERVAL);
     loop {
         ticks.tick().await;

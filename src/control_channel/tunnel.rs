@@ -9,7 +9,7 @@ use super::{
     bind,
     circuit::Circuit,
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     dial::{self, DialAnswer, DialRequest},
     message::{NumberedBytes, TextEntry, content, edge, fabric::TerminatorPrecedence, tunnel},
     replies::{body, error},
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     access::Right,
     authentication::login::{self, ClientInfo},
-    built_in_router::{Failure, FailureReason, unreadable},
+    built_in_router::{FailureReason, RequestFailure, unreadable},
     change::{Change, Lifecycle},
     entity::{
         ApiSession, ConfigType, EdgeRouter, EnvInfo, Id, Identity, PolicyType, Precedence, Record, SdkInfo, Service, Session, TypedLookup,
@@ -41,10 +41,10 @@ const MAX_CONFIG_TYPES: usize = 1000;
 /// Maximum length of what a router reports about itself, in characters.
 const MAX_TEXT: usize = 253;
 
-type Answer<T> = std::result::Result<T, Failure>;
+type Answer<T> = std::result::Result<T, RequestFailure>;
 
 /// Answers a request in a task of its own, with the body that `work` returns or with an error.
-fn answer<M, W>(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame, kind: i32, work: W)
+fn answer<M, W>(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame, kind: i32, work: W)
 where
     M: Message,
     W: Future<Output = Answer<M>> + Send + 'static,
@@ -61,14 +61,14 @@ where
 }
 
 /// Answers with an error after a pause, because routers repeat refused requests at once.
-async fn refuse(core: &Core, connection: &RouterConnection, frame: &Frame, failure: &Failure) {
+async fn refuse(core: &ControlCore, connection: &RouterConnection, frame: &Frame, failure: &RequestFailure) {
     tracing::debug!(router = %connection.router, reason = %failure.text, "a request of a tunneler is refused");
     sleep(core.times.refusal).await;
     connection.send(error(frame, failure.code, &failure.text));
 }
 
 /// Opens an API session of the router, or finds the one that it has.
-pub(crate) fn open(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn open(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateApiSession>(connection, &frame) else { return };
     let (at, of) = (core.clone(), connection.clone());
     answer(core, connection, frame, content::TUNNEL_API_SESSION_RESPONSE, async move {
@@ -87,7 +87,7 @@ pub(crate) fn open(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
 }
 
 async fn session_of_router(
-    core: &Core,
+    core: &ControlCore,
     connection: &RouterConnection,
     asked: &tunnel::CreateApiSession,
 ) -> Answer<(Record<Identity>, Record<ApiSession>)> {
@@ -101,14 +101,14 @@ async fn session_of_router(
     let (is_enabled, known) = found.map_err(unreadable)?;
     if !is_enabled {
         let text = "tunneling not enabled: set isTunnelerEnabled of the edge router";
-        return Err(Failure { code: NOT_ENABLED, ..Failure::internal(text) });
+        return Err(RequestFailure { code: NOT_ENABLED, ..RequestFailure::internal(text) });
     }
     let known =
         known.map(|session| authorizer.sessions.resolve(&authorizer.store, &session.spec.token, now)).transpose().map_err(unreadable)?;
     if let Some(caller) = known.flatten() {
         return Ok((caller.identity.clone(), caller.session.clone()));
     }
-    let refused = |error: Error| Failure::internal(format!("no API session can be opened: {error}"));
+    let refused = |error: Error| RequestFailure::internal(format!("no API session can be opened: {error}"));
     let place = authorizer.sessions.admit(&id).map_err(refused)?;
     let cut = |text: &str| text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect::<String>();
     let info = ClientInfo {
@@ -136,7 +136,7 @@ async fn session_of_router(
 }
 
 /// The API session of the router, in answers to it.
-fn opened(core: &Core, identity: &Record<Identity>, session: &Record<ApiSession>) -> tunnel::CreateApiSessionResponse {
+fn opened(core: &ControlCore, identity: &Record<Identity>, session: &Record<ApiSession>) -> tunnel::CreateApiSessionResponse {
     let Identity { name, default_hosting_cost, default_hosting_precedence, .. } = &identity.spec;
     let (service_precedences, service_costs) = hosting(identity);
     tunnel::CreateApiSessionResponse {
@@ -179,7 +179,7 @@ pub(crate) fn number(precedence: Precedence) -> i32 {
 }
 
 /// Sends the services of the router if they differ from those that it knows. Counts as activity of its API session.
-pub(crate) fn list_services(core: &Core, connection: &Arc<RouterConnection>, frame: &Frame) {
+pub(crate) fn list_services(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
     let tunneler = connection.tunneler.lock().clone();
     let Some(tunneler) = tunneler.filter(|_| keep_open(core, connection)) else { return };
     match tunnel_services::list(core, &tunneler) {
@@ -193,7 +193,7 @@ pub(crate) fn list_services(core: &Core, connection: &Arc<RouterConnection>, fra
 ///
 /// # Errors
 /// The router may not have one.
-pub(crate) async fn ensure_open(core: &Core, connection: &RouterConnection) -> Answer<()> {
+pub(crate) async fn ensure_open(core: &ControlCore, connection: &RouterConnection) -> Answer<()> {
     let _opening = connection.opening.lock().await;
     if keep_open(core, connection) {
         return Ok(());
@@ -205,19 +205,19 @@ pub(crate) async fn ensure_open(core: &Core, connection: &RouterConnection) -> A
 }
 
 /// Counts as activity of the API session of a router. Returns whether the router has one.
-pub(crate) fn keep_open(core: &Core, connection: &RouterConnection) -> bool {
+pub(crate) fn keep_open(core: &ControlCore, connection: &RouterConnection) -> bool {
     let tunneler = connection.tunneler.lock().clone();
     tunneler.is_some_and(|tunneler| is_valid(core, connection, &tunneler))
 }
 
 /// Counts as activity of the API session of a router, and takes the API session if it has ended. Returns whether it was taken.
-pub(crate) fn take_ended(core: &Core, connection: &RouterConnection) -> bool {
+pub(crate) fn take_ended(core: &ControlCore, connection: &RouterConnection) -> bool {
     let Some(tunneler) = connection.tunneler.lock().clone() else { return false };
     // Another one may be opened meanwhile.
     !is_valid(core, connection, &tunneler) && connection.tunneler.lock().take_if(|known| Arc::ptr_eq(known, &tunneler)).is_some()
 }
 
-fn is_valid(core: &Core, connection: &RouterConnection, tunneler: &Tunneler) -> bool {
+fn is_valid(core: &ControlCore, connection: &RouterConnection, tunneler: &Tunneler) -> bool {
     let authorizer = &core.context.authorizer;
     let is_valid =
         matches!(authorizer.sessions.resolve(&authorizer.store, &tunneler.api_session.spec.token, authorizer.clock.now()), Ok(Some(_)));
@@ -231,8 +231,8 @@ fn is_valid(core: &Core, connection: &RouterConnection, tunneler: &Tunneler) -> 
 ///
 /// # Errors
 /// The router has no right to the service.
-pub(crate) async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Answer<FoundSession> {
-    let tunneler = connection.tunneler.lock().clone().ok_or_else(Failure::invalid_api_session)?;
+pub(crate) async fn session(core: &ControlCore, connection: &RouterConnection, service: &str, right: Right) -> Answer<FoundSession> {
+    let tunneler = connection.tunneler.lock().clone().ok_or_else(RequestFailure::invalid_api_session)?;
     let authorizer = &core.context.authorizer;
     let api_session = tunneler.api_session.clone();
     let policy_type = if right == Right::Dial { PolicyType::Dial } else { PolicyType::Bind };
@@ -241,7 +241,7 @@ pub(crate) async fn session(core: &Core, connection: &RouterConnection, service:
         let known = tx.find_by::<Session>("key", &Session::key(&api_session.id, &service.id, policy_type))?;
         Ok(Some((service, known)))
     });
-    let (service, known) = found.map_err(unreadable)?.ok_or_else(Failure::no_service)?;
+    let (service, known) = found.map_err(unreadable)?.ok_or_else(RequestFailure::no_service)?;
     if let Some(session) = known {
         return Ok(FoundSession { session, api_session });
     }
@@ -249,7 +249,7 @@ pub(crate) async fn session(core: &Core, connection: &RouterConnection, service:
     let permission = authorizer.posture.permission(&identity, &api_session.id, service.id.as_str(), right).map_err(unreadable)?;
     let service_policies = match permission {
         ServicePermission::Granted(policies) => policies,
-        ServicePermission::Missing | ServicePermission::Blocked(..) => return Err(Failure::not_permitted(FailureReason::Policy)),
+        ServicePermission::Missing | ServicePermission::Blocked(..) => return Err(RequestFailure::not_permitted(FailureReason::Policy)),
     };
     let id = Id::<Session>::from_text(Session::new_id());
     let mut session = Session {
@@ -260,7 +260,7 @@ pub(crate) async fn session(core: &Core, connection: &RouterConnection, service:
         policy_type,
         service_policies,
     };
-    let refused = |error: Error| Failure::internal(format!("no session can be opened: {error}"));
+    let refused = |error: Error| RequestFailure::internal(format!("no session can be opened: {error}"));
     session.token = core.context.changes.session_token(&id, &session, authorizer.clock.now()).map_err(refused)?;
     let place = authorizer.sessions.admit_service(&tunneler.identity).map_err(refused)?;
     // The slot is released when the session counts itself.
@@ -276,7 +276,7 @@ fn session_response(session: &Record<Session>) -> Option<tunnel::CreateSessionRe
 }
 
 /// Creates a terminator at the router itself.
-pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn host(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateTerminator>(connection, &frame) else { return };
     let (at, of) = (core.clone(), connection.clone());
     answer(core, connection, frame, content::TUNNEL_TERMINATOR_RESPONSE, async move {
@@ -295,7 +295,7 @@ pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: 
 }
 
 /// Changes cost or precedence of a terminator.
-pub(crate) fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn update(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::UpdateTerminator>(connection, &frame) else { return };
     let tunnel::UpdateTerminator { terminator_id, cost, precedence, update_precedence, update_cost } = asked;
     let wanted = edge::UpdateTerminator { terminator_id, cost, precedence, update_precedence, update_cost, ..Default::default() };
@@ -303,7 +303,7 @@ pub(crate) fn update(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame
 }
 
 /// Removes a terminator.
-pub(crate) fn unhost(core: &Core, connection: &RouterConnection, frame: &Frame) {
+pub(crate) fn unhost(core: &ControlCore, connection: &RouterConnection, frame: &Frame) {
     let id = String::from_utf8_lossy(frame.body());
     match core.hosted.find(&id).filter(|hosted| hosted.router == connection.router) {
         Some(hosted) => {
@@ -315,13 +315,19 @@ pub(crate) fn unhost(core: &Core, connection: &RouterConnection, frame: &Frame) 
 }
 
 /// Dials a service.
-pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn dial(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateCircuit>(connection, &frame) else { return };
     dial_as(core, connection, frame, asked, DialForm::V1);
 }
 
 /// Dials a service in a task of its own, and answers in the form of the request.
-pub(crate) fn dial_as(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame, asked: tunnel::CreateCircuit, form: DialForm) {
+pub(crate) fn dial_as(
+    core: &Arc<ControlCore>,
+    connection: &Arc<RouterConnection>,
+    frame: Frame,
+    asked: tunnel::CreateCircuit,
+    form: DialForm,
+) {
     let Some(counted) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
@@ -352,7 +358,7 @@ pub(crate) enum DialForm {
 /// # Errors
 /// The service cannot be reached.
 async fn circuit(
-    core: &Arc<Core>,
+    core: &Arc<ControlCore>,
     connection: &Arc<RouterConnection>,
     frame: &Frame,
     asked: tunnel::CreateCircuit,

@@ -7,7 +7,7 @@ use std::{
 
 use prost::Message;
 
-use super::{core::Core, message::tunnel, tunneler::Tunneler};
+use super::{core::ControlCore, message::tunnel, tunneler::Tunneler};
 use crate::{
     access::{PolicyEntityKind, Right},
     entity::{Config, ConfigType, Document, Id, Identity, Record, Service, TypedLookup},
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The ids of the services that an identity may use, each with the names of its rights.
-pub(crate) fn held(core: &Core, identity: &str) -> Vec<(String, Vec<String>)> {
+pub(crate) fn held(core: &ControlCore, identity: &str) -> Vec<(String, Vec<String>)> {
     core.context.authorizer.access.ask(|engine| {
         let rights = engine.rights(identity);
         let held = |row: &u32| {
@@ -31,7 +31,7 @@ pub(crate) fn held(core: &Core, identity: &str) -> Vec<(String, Vec<String>)> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) fn list(core: &Core, tunneler: &Tunneler) -> Result<tunnel::ServicesList> {
+pub(crate) fn list(core: &ControlCore, tunneler: &Tunneler) -> Result<tunnel::ServicesList> {
     let authorizer = &core.context.authorizer;
     let held = held(core, tunneler.identity.as_str());
     let services = authorizer.store.read(|tx| {

@@ -8,7 +8,7 @@ use prost::Message;
 use super::{
     bind::{self, BindRefusal, MAX_ID},
     connection::RouterConnection,
-    core::Core,
+    core::ControlCore,
     message::{
         content,
         edge::{self, CreateTerminatorResult as Outcome},
@@ -20,19 +20,19 @@ use super::{
 };
 use crate::{
     access::Right,
-    built_in_router::{Failure, unreadable},
+    built_in_router::{RequestFailure, unreadable},
     entity::{Id, Service, TypedLookup},
     frame::{Builder, Frame},
 };
 
 /// The session of the router for a service, in an API session that is opened if there is none.
-async fn session(core: &Core, connection: &RouterConnection, service: &str, right: Right) -> Result<FoundSession, Failure> {
+async fn session(core: &ControlCore, connection: &RouterConnection, service: &str, right: Right) -> Result<FoundSession, RequestFailure> {
     requests::ensure_open(core, connection).await?;
     requests::session(core, connection, service, right).await
 }
 
 /// Creates a terminator at the router itself.
-pub(crate) fn host(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn host(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateTerminatorV2>(connection, &frame) else { return };
     let asked = Arc::new(asked);
     let hosting = {
@@ -52,9 +52,9 @@ fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text
     Builder::reply(content::TUNNEL_TERMINATOR_V2_RESPONSE, to).body(&answer.encode_to_vec())
 }
 
-async fn create(core: &Core, connection: &RouterConnection, asked: &tunnel::CreateTerminatorV2) -> Result<(), BindRefusal> {
+async fn create(core: &ControlCore, connection: &RouterConnection, asked: &tunnel::CreateTerminatorV2) -> Result<(), BindRefusal> {
     let service = core.context.authorizer.store.read(|tx| tx.find(&Id::<Service>::from_text(asked.service_id.as_str())));
-    let service = service.map_err(unreadable).and_then(|found| found.ok_or_else(Failure::no_service)).map_err(BindRefusal::of)?;
+    let service = service.map_err(unreadable).and_then(|found| found.ok_or_else(RequestFailure::no_service)).map_err(BindRefusal::of)?;
     let found = session(core, connection, &service.spec.name, Right::Bind).await.map_err(BindRefusal::of)?;
     let wanted = edge::CreateTerminator {
         address: asked.address.clone(),
@@ -69,7 +69,7 @@ async fn create(core: &Core, connection: &RouterConnection, asked: &tunnel::Crea
 }
 
 /// Dials a service.
-pub(crate) fn dial(core: &Arc<Core>, connection: &Arc<RouterConnection>, frame: Frame) {
+pub(crate) fn dial(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(asked) = body::<tunnel::CreateCircuitV2>(connection, &frame) else { return };
     let tunnel::CreateCircuitV2 { service_name, terminator_instance_id, peer_data } = asked;
     let asked = tunnel::CreateCircuit { session_id: String::new(), service_name, terminator_instance_id, peer_data };

@@ -1,4 +1,4 @@
-//! The handles that the context of a controller share, and the functions that make those parts.
+//! The handles that the parts of a controller share, and the functions that make those parts.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// Handles that are cloned into the context.
-pub(super) struct Core {
+pub(super) struct ControllerCore {
     pub config: Arc<Config>,
     pub clock: Clock,
     pub store: Store,
@@ -56,7 +56,7 @@ pub(super) struct Core {
     reserved: Reserved,
 }
 
-impl Core {
+impl ControllerCore {
     /// The core of a controller whose file is open. Renews certificates that end soon.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ impl Core {
             codes: Codes::new(change::seal(&self.store, &self.sealed_keys)?, &self.config.codes),
             refusals: self.refusals.clone(),
             metrics: self.metrics.clone(),
-            watchers: self.followers.watchers.clone(),
+            readers: self.followers.readers.clone(),
             last_hour: last_hour.clone(),
             config: self.config.clone(),
             network_checks: Arc::new(tokio::sync::Semaphore::new(1)),
@@ -229,7 +229,7 @@ impl Core {
             addresses: self.addresses.clone(),
             reserved: self.reserved.clone(),
             limits: ArcSwap::from_pointee(limits(&self.config)),
-            texts: self.followers.texts.clone(),
+            json_cache: self.followers.json_cache.clone(),
             routers: self.followers.routers.clone(),
             network_tokens: NetworkTokens::default(),
         })

@@ -7,7 +7,7 @@ use crate::{
     clock::Clock,
     config::{Address, Config},
     error::Result,
-    http::{JsonCache, RouterCache, Watchers},
+    http::{HistoryReaders, JsonCache, RouterCache},
     jobs::JobTrigger,
     posture::Posture,
     store::{CommitFeed, OpenStore},
@@ -18,12 +18,12 @@ use super::routers;
 /// What follows the store.
 pub(crate) struct Followers {
     pub access: Access,
-    pub texts: JsonCache,
+    pub json_cache: JsonCache,
     pub routers: RouterCache,
     pub posture: Posture,
     pub sessions: Sessions,
     pub api_tokens: ApiTokens,
-    pub watchers: std::sync::Arc<Watchers>,
+    pub readers: std::sync::Arc<HistoryReaders>,
     pub feed: CommitFeed,
     pub control_feed: CommitFeed,
 }
@@ -40,12 +40,12 @@ impl Followers {
         let reviews = trigger.clone();
         let on_trigger = move |trigger| reviews.review(trigger);
         Ok(Self {
-            texts: JsonCache::following(store),
+            json_cache: JsonCache::following(store),
             routers: RouterCache::following(store),
             posture: Posture::following(store, access.clone(), clock.clone(), config.posture.clone(), on_trigger),
             sessions: Sessions::following(store, clock.clone(), &config.sessions)?,
             api_tokens: ApiTokens::following(store),
-            watchers: Watchers::following(store, config.history.readers),
+            readers: HistoryReaders::following(store, config.history.readers),
             feed: CommitFeed::following(store),
             control_feed: CommitFeed::following(store),
             access,

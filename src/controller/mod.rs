@@ -40,7 +40,7 @@ use crate::{
     expiring::ExpiryNotice,
     http::{self, ConnectionLimits, Dispatcher, Interfaces, LastHour, MemoryBounds, RestListener},
     jobs,
-    listener::{self, Bound, Listener, Shutdown, Sides, Sockets},
+    listener::{self, Bound, Listener, Shutdown, Sockets, StreamServers},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, Trial, Trials},
     metrics::StoreMetrics,
     pki,
@@ -49,7 +49,7 @@ use crate::{
 
 use self::{
     client_addresses::Addresses,
-    core::Core,
+    core::ControllerCore,
     data::{Data, refused, sealed_keys},
     metrics::MetricsServer,
     reload::Reload,
@@ -68,7 +68,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let mut data = Data::open(config, &clock, &addresses, &job_trigger)?;
     let first_password = data.first_password.take();
     let router_address = addresses.router.clone();
-    let core = Core::of(config, clock, addresses, data)?;
+    let core = ControllerCore::of(config, clock, addresses, data)?;
     let tls = pki::tls::server_config(core.keystore.leaf())?;
     let control = core.start_control()?;
     let router = core.start_router()?;
@@ -85,8 +85,12 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, core.admin_context(), dispatcher.clone());
     let (bound, control_bound) = (sockets.bound(), sockets.control.as_ref().map(|(_, bound)| *bound));
     let listener = sockets.listener(tls, &config.http);
-    let sides = Sides { router: routers::side(&router), control: routers::control_side(&control), link: routers::link_side(&router) };
-    let (server, thread) = listen(listener, rest(dispatcher, &config.http), sides)?;
+    let servers = StreamServers {
+        router: routers::stream_server(&router),
+        control: routers::control_server(&control),
+        link: routers::link_server(&router),
+    };
+    let (server, thread) = listen(listener, rest(dispatcher, &config.http), servers)?;
     let jobs = core.jobs().start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?;
     let expiry = core.expiry_notice();
     let background = background(&core, &expiry, last_hour).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
@@ -99,7 +103,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         maintenance: core.maintenance,
         keystore: core.keystore,
         trials,
-        watchers: core.followers.watchers,
+        readers: core.followers.readers,
         server,
         thread: Some(thread),
         jobs: Some(jobs),
@@ -130,7 +134,7 @@ fn serve_metrics(socket: Option<Bound>, sources: metrics::Sources) -> Result<Opt
 }
 
 /// The background work: the access audit, what expires soon, the last hour, the scrub, and scheduled snapshots.
-fn background(core: &Core, expiry: &ExpiryNotice, hour: Arc<LastHour>) -> std::io::Result<Vec<Background>> {
+fn background(core: &ControllerCore, expiry: &ExpiryNotice, hour: Arc<LastHour>) -> std::io::Result<Vec<Background>> {
     let (audit, expiry, config) = (core.audit.clone(), expiry.clone(), &core.config);
     let access_audit = Background::start("access", move |_| audit.run_round())?;
     let expiring = Background::start("expiring", move |progress| expiry.run_once(progress))?;
@@ -240,13 +244,13 @@ fn offline_context(
 fn listen(
     listener: Listener,
     rest: RestListener,
-    sides: Sides,
+    servers: StreamServers,
 ) -> Result<(listener::RunningListener, JoinHandle<std::io::Result<()>>), NotStarted> {
     let (started, starting) = mpsc::channel();
     let run = move || {
         System::new().block_on(async move {
             let stopping = rest.stopping.clone();
-            let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), sides)?;
+            let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), servers)?;
             drop(started.send(running));
             server.await
         })

@@ -9,7 +9,7 @@ use crate::{
     control_channel::Control,
     entity::{EdgeRouter, Id, Record, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
-    listener::{RouterSide, Stream, Unauthenticated},
+    listener::{Stream, StreamServer, Unauthenticated},
     store::{CommitFeed, OpenStore, Phase},
 };
 
@@ -47,7 +47,7 @@ pub(crate) fn start(config: &Config, feed: &CommitFeed, context: impl FnOnce() -
 }
 
 /// The function to which the listener passes connections for the router, if it is enabled.
-pub(crate) fn side(router: &Router) -> Option<RouterSide> {
+pub(crate) fn stream_server(router: &Router) -> Option<StreamServer> {
     let (runtime, router) = (router.handle()?.clone(), router.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let peer = peer(&stream);
@@ -56,11 +56,11 @@ pub(crate) fn side(router: &Router) -> Option<RouterSide> {
             None => Box::pin(std::future::ready(())),
         }
     });
-    Some(RouterSide { runtime, serve })
+    Some(StreamServer { runtime, serve })
 }
 
 /// The function to which the listener passes links that remote routers open to the built-in router, if it is enabled.
-pub(crate) fn link_side(router: &Router) -> Option<RouterSide> {
+pub(crate) fn link_server(router: &Router) -> Option<StreamServer> {
     let (runtime, router) = (router.handle()?.clone(), router.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let peer = peer(&stream);
@@ -69,17 +69,17 @@ pub(crate) fn link_side(router: &Router) -> Option<RouterSide> {
             None => Box::pin(std::future::ready(())),
         }
     });
-    Some(RouterSide { runtime, serve })
+    Some(StreamServer { runtime, serve })
 }
 
 /// The function to which the listener passes the control connections of remote routers.
-pub(crate) fn control_side(control: &Control) -> RouterSide {
+pub(crate) fn control_server(control: &Control) -> StreamServer {
     let (runtime, control) = (control.handle().clone(), control.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let peer = peer(&stream);
         Box::pin(control.serve(stream, peer, place))
     });
-    RouterSide { runtime, serve }
+    StreamServer { runtime, serve }
 }
 
 fn peer(stream: &Stream) -> ChannelPeer {

@@ -72,7 +72,7 @@ pub struct Controller {
     pub(super) maintenance: Maintenance,
     pub(super) keystore: Arc<Keystore>,
     pub(super) trials: Trials,
-    pub(super) watchers: Arc<http::Watchers>,
+    pub(super) readers: Arc<http::HistoryReaders>,
     pub(super) server: listener::RunningListener,
     pub(super) thread: Option<JoinHandle<std::io::Result<()>>>,
     pub(super) jobs: Option<jobs::RunningJobs>,
@@ -154,7 +154,7 @@ impl Controller {
 
     fn close(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        self.watchers.close();
+        self.readers.close();
         // A controller may be dropped on an async runtime, where blocking is not allowed.
         let (router, server, control, jobs) = (&self.router, &self.server, &self.control, self.jobs.take());
         let stop = || {

@@ -20,8 +20,8 @@ const MAX_SUFFIXES: u32 = 5;
 ///
 /// # Errors
 /// No authority verifies the chain, the certificate lacks the claim or is in use, or the body is invalid.
-pub(crate) async fn enroll(context: &EnrollmentContext<'_>, chain: &[Certificate], offer: &EnrollmentRequest) -> Result<()> {
-    let requested = requested_name(offer)?;
+pub(crate) async fn enroll(context: &EnrollmentContext<'_>, chain: &[Certificate], body: &EnrollmentRequest) -> Result<()> {
+    let requested = requested_name(body)?;
     let refused = || Error::Refused(Refusal::CertFailedValidation);
     let found = context.store.read(|tx| {
         if tx.count::<Ca>()? == 0 {
@@ -42,8 +42,8 @@ fn takes_part(ca: &Record<Ca>) -> bool {
 }
 
 /// The name that the body requests, if any.
-fn requested_name(offer: &EnrollmentRequest) -> Result<Option<String>> {
-    match offer.members().and_then(|members| members.name.as_ref()) {
+fn requested_name(body: &EnrollmentRequest) -> Result<Option<String>> {
+    match body.members().and_then(|members| members.name.as_ref()) {
         None => Ok(None),
         Some(Member::Text(name)) => Ok(Some(name.clone()).filter(|name| !name.trim().is_empty())),
         Some(Member::Other(_)) => Err(Error::invalid("name", "must be a text", "")),

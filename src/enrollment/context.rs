@@ -85,7 +85,7 @@ pub(crate) struct Request {
     pub token: String,
     /// The method that the token must be of; `None` for any.
     pub method: Option<Method>,
-    pub offer: EnrollmentRequest,
+    pub body: EnrollmentRequest,
     /// The certificates that the connection presented, leaf first. TLS has proven possession of the leaf's key, nothing
     /// else.
     pub chain: Vec<Certificate>,

@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// Issues both certificates, records the client certificate at the router and deletes the enrollment.
-pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
+pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, body: &EnrollmentRequest) -> Result<Issued> {
     let id = enrollment.spec.edge_router_id.clone().ok_or_else(unknown)?;
-    let pair = RouterCsrs::of(offer)?.of_edge_router(id.as_str())?.issue(context)?;
+    let pair = RouterCsrs::of(body)?.of_edge_router(id.as_str())?.issue(context)?;
     let given = pair.handed_out(context);
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;

@@ -38,10 +38,10 @@ pub(crate) async fn redeem(context: &EnrollmentContext<'_>, request: Request) ->
     let known = enrollment.spec.identity_id.as_ref().map(|identity| context.changes.known_as(identity));
     let context = &EnrollmentContext { changes: known.as_ref().unwrap_or(context.changes), ..*context };
     match method {
-        Method::Ott => ott::redeem(context, enrollment, &request.offer).await,
+        Method::Ott => ott::redeem(context, enrollment, &request.body).await,
         Method::OttCa => ottca::redeem(context, enrollment, &request.chain).await,
-        Method::Updb => updb::redeem(context, enrollment, &request.offer).await,
-        Method::ErOtt => erott::redeem(context, enrollment, &request.offer).await,
-        Method::TrOtt => trott::redeem(context, enrollment, &request.offer).await,
+        Method::Updb => updb::redeem(context, enrollment, &request.body).await,
+        Method::ErOtt => erott::redeem(context, enrollment, &request.body).await,
+        Method::TrOtt => trott::redeem(context, enrollment, &request.body).await,
     }
 }

@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// Issues the certificate, stores it as an authenticator and deletes the enrollment.
-pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
+pub(crate) async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, body: &EnrollmentRequest) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
-    let EnrollmentRequest::Text(csr) = offer else { return Err(unprocessable()) };
+    let EnrollmentRequest::Text(csr) = body else { return Err(unprocessable()) };
     // Requested alternative names are ignored, because the requester may not choose them.
     let issued = client_certificate(context, &parsed(csr)?, &AlternativeNames::default())?;
     let wanted = NewAuthenticator { identity, credential: Credential::certificate(&issued), ca: None, tags: Tags::default() };

@@ -26,8 +26,8 @@ impl RouterCsrs {
     ///
     /// # Errors
     /// [`Refusal::MissingOrInvalidCsr`] if one is not a text, [`Refusal::CouldNotProcessCsr`] if one is not a request.
-    pub(crate) fn of(offer: &EnrollmentRequest) -> Result<Self> {
-        let texts = offer.members().and_then(|sent| sent.cert_csr.as_ref()?.text().zip(sent.server_cert_csr.as_ref()?.text()));
+    pub(crate) fn of(body: &EnrollmentRequest) -> Result<Self> {
+        let texts = body.members().and_then(|sent| sent.cert_csr.as_ref()?.text().zip(sent.server_cert_csr.as_ref()?.text()));
         let (client, server) = texts.ok_or(Error::Refused(Refusal::MissingOrInvalidCsr))?;
         Self::parse(client, server)
     }

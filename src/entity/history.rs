@@ -175,10 +175,10 @@ fn visible<E: Entity>(record: &Record<E>, shown: &[&str]) -> Result<Map<String, 
     Ok(all)
 }
 
-type Sides = [Option<Map<String, Json>>; 2];
+type BeforeAfter = [Option<Map<String, Json>>; 2];
 
 /// The members that differ, before and after. `None` if no logged member differs.
-fn difference<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, secret: &[&str], quiet: &[&str]) -> Result<Option<Sides>> {
+fn difference<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, secret: &[&str], quiet: &[&str]) -> Result<Option<BeforeAfter>> {
     let side = |record: Option<&Record<E>>| -> Result<Option<Map<String, Json>>> {
         let Some(record) = record else { return Ok(None) };
         let mut all = members(record)?;

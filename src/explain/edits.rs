@@ -1,4 +1,4 @@
-//! Obstacles, and the requests that remove them.
+//! Makes the obstacles of an explanation, with the requests that remove them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Obstacles to the use of a service, and the requests that remove them.
+//! The types of obstacles to the use of a service, and of the requests that remove them.
 
 use schemars::JsonSchema;
 use serde::Serialize;

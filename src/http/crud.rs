@@ -10,13 +10,13 @@ use super::{
     call::Call,
     envelope::{Detail, Pagination, detail as seen},
     extractor::{Create, IfMatch, Patch, Query, Replace, entity_tag},
-    list_body::{self, Joined, joined},
+    list_body::{self, StreamedList, joined},
     list_part::Part,
     listing::Listing,
     preview::{ChangeOutcome, PreviewParameter},
 };
 use crate::{
-    access::{self, Access, Engine, PolicyEntityKind, Semantic},
+    access::{self, Access, Engine, MatchRule, PolicyEntityKind},
     change::{Change, Lifecycle},
     entity::{Entity, FilterNames, Id, TypedLookup, filterable},
     error::{Error, Result},
@@ -48,8 +48,8 @@ impl RoleFilter {
     /// An entry is neither `#attribute` nor `@id`, or the semantic is unknown.
     pub(crate) fn ids(&self, access: &Access, subject: PolicyEntityKind) -> Result<Option<Vec<String>>> {
         let semantic = match self.role_semantic.as_deref().unwrap_or("AllOf") {
-            word if word.eq_ignore_ascii_case("AllOf") => Semantic::AllOf,
-            word if word.eq_ignore_ascii_case("AnyOf") => Semantic::AnyOf,
+            word if word.eq_ignore_ascii_case("AllOf") => MatchRule::AllOf,
+            word if word.eq_ignore_ascii_case("AnyOf") => MatchRule::AnyOf,
             other => return Err(Error::invalid("semantic", "must be AllOf or AnyOf", other)),
         };
         if self.role_filter.is_empty() {
@@ -74,7 +74,7 @@ pub(crate) struct RoleListing {
 }
 
 /// GET /{kind}, for kinds with role attributes
-pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<Joined<Detail<E::View>>> {
+pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<StreamedList<Detail<E::View>>> {
     let ids = match access::subject(E::KIND.name) {
         Some(subject) => wanted.roles.ids(&call.access, subject)?,
         None => None,
@@ -83,27 +83,27 @@ pub(crate) async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<Ro
 }
 
 /// The listed records, of all or of the given ids, as their kind shows them.
-async fn list_records<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
+async fn list_records<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<StreamedList<Detail<E::View>>> {
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(FilterNames::<E>::of_whole(is_admin))?;
     let plan = ListPlan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
-    let (brief, texts) = (plan.is_short(), call.texts.clone());
+    let (brief, texts) = (plan.is_short(), call.json_cache.clone());
     let find = move |tx: &Read<'_>| plan.ids(tx).map(|(ids, total)| (ids, Pagination::of(window, total)));
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
     joined(&call, brief, filterable::<E>().collect(), find, write).await
 }
 
 /// GET /{kind}
-pub(crate) async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<E::View>>> {
+pub(crate) async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<E::View>>> {
     list_records::<E>(call, listing, None).await
 }
 
 /// GET /{kind}/{id}
 pub(crate) async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
-    let at = call.texts.now();
+    let at = call.json_cache.now();
     call.store.read(|tx| {
         let record = tx.get(&id)?;
-        Ok(Tagged { data: call.texts.detail(&record, tx, at)?, tag: entity_tag(&record)? })
+        Ok(Tagged { data: call.json_cache.detail(&record, tx, at)?, tag: entity_tag(&record)? })
     })
 }
 
@@ -169,7 +169,11 @@ pub(crate) async fn delete<E: Lifecycle>(
 }
 
 /// GET /{parents}/{id}/{children}: the children that refer to the parent, or that the parent refers to. Empty for an unknown parent.
-pub(crate) async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
+pub(crate) async fn linked<P: Entity, C: Entity>(
+    call: Call,
+    id: Id<P>,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<Detail<C::View>>> {
     let naming = C::REFERENCES.iter().find(|reference| reference.kind == P::KIND).map(|reference| reference.field);
     let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);
     let wanted = move |tx: &Read<'_>| {
@@ -189,7 +193,7 @@ pub(crate) async fn related<P: Entity, C: Entity>(
     call: Call,
     id: Id<P>,
     Query(listing): Query<Listing>,
-) -> Result<Joined<Detail<C::View>>> {
+) -> Result<StreamedList<Detail<C::View>>> {
     let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
     list_body::listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
 }

@@ -45,7 +45,7 @@ use super::{
     token_scope, unknown_members,
 };
 use crate::{
-    authentication::{ApiTokens, Caller, Refused},
+    authentication::{ApiTokens, Caller, RejectedCaller},
     entity::{Id, Identity},
     error::{Error, Refusal, Result},
     listener::Shutdown,
@@ -156,7 +156,7 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
         .await
         .unwrap_or_else(|_| Err(Error::Internal("a panic occurred while a request was answered".into())));
     if let Err(fault) = &result
-        && let Some(refused) = Refused::of(fault, known.as_deref(), peer(&request).shown())
+        && let Some(refused) = RejectedCaller::of(fault, known.as_deref(), peer(&request).shown())
     {
         state.refusals.note(&state.store, refused, state.clock.now()).await;
     }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     body::{self, Incoming},
-    declared::kind::DeclaredKind,
     media_type,
+    network_document::kind::DeclaredKind,
     openapi::operation::{Operation, Parameter, ParameterLocation, Schemas},
 };
 use crate::{

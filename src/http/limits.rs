@@ -104,7 +104,7 @@ impl Admission {
     }
 
     /// Waits for the body of an admitted request. While a body is incomplete, its request holds no slot, so that a client that sends
-    /// nothing occupies none. If too many requests wait for their bodies, the one that has waited longest is rejected.
+    /// nothing takes no slot. If too many requests wait for their bodies, the one that has waited longest is rejected.
     ///
     /// # Errors
     /// [`Refusal::TooSlow`], [`Error::Busy`], and those of `body`.

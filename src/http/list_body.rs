@@ -35,7 +35,7 @@ const TRIES: usize = 100;
 type Write = Arc<dyn Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync>;
 
 /// A list of entries of type `T`.
-pub(crate) struct Joined<T> {
+pub(crate) struct StreamedList<T> {
     text: Vec<u8>,
     rest: Option<Rest>,
     pagination: Pagination,
@@ -68,7 +68,7 @@ impl Rest {
 
     async fn part(&mut self) -> Result<Vec<u8>> {
         for _ in 0..TRIES {
-            let (ids, write, at) = (self.ids.clone(), self.write.clone(), self.state.texts.now());
+            let (ids, write, at) = (self.ids.clone(), self.write.clone(), self.state.json_cache.now());
             let (start, has_entries) = (self.at, self.has_entries);
             let written = move |tx: &Read<'_>| {
                 let mut part = Part::later(&ids, start, has_entries);
@@ -88,7 +88,7 @@ impl Rest {
     }
 }
 
-impl<T: Serialize + JsonSchema + 'static> Answer for Joined<T> {
+impl<T: Serialize + JsonSchema + 'static> Answer for StreamedList<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Page::<T>::describe(operation, schemas);
     }
@@ -99,7 +99,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Joined<T> {
     }
 }
 
-impl<T> Joined<T> {
+impl<T> StreamedList<T> {
     /// The reply: `open`, the entries, `close` and `meta`.
     fn within(self, open: &[u8], close: &[u8], meta: &Meta) -> Result<Reply> {
         let mut end = [close, br#","meta":"#].concat();
@@ -117,12 +117,12 @@ impl<T> Joined<T> {
 }
 
 /// Data whose last member is a list. `data` holds an empty list as that member; `entries` are sent instead of that empty list.
-pub(crate) struct EndingInList<D, T, const STATUS: u16 = 200> {
+pub(crate) struct ObjectWithList<D, T, const STATUS: u16 = 200> {
     pub data: D,
-    pub entries: Joined<T>,
+    pub entries: StreamedList<T>,
 }
 
-impl<D: Serialize + JsonSchema + 'static, T: 'static, const STATUS: u16> Answer for EndingInList<D, T, STATUS> {
+impl<D: Serialize + JsonSchema + 'static, T: 'static, const STATUS: u16> Answer for ObjectWithList<D, T, STATUS> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Data::<D>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
@@ -161,8 +161,8 @@ pub(crate) async fn joined<T>(
     fields: Vec<&'static str>,
     find: impl FnOnce(&Read<'_>) -> Result<(Ids, Pagination)> + Send + 'static,
     write: impl Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync + 'static,
-) -> Result<Joined<T>> {
-    let (at, write) = (call.texts.now(), Arc::new(write) as Write);
+) -> Result<StreamedList<T>> {
+    let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
     let first = write.clone();
     let begin = move |tx: &Read<'_>| {
         let (ids, pagination) = find(tx)?;
@@ -175,7 +175,7 @@ pub(crate) async fn joined<T>(
     let is_whole = at >= ids.len();
     let rest = Rest { ids: Arc::new(ids), at, has_entries, state: call.state.clone(), write, end: None };
     let rest = Some(rest).filter(|_| !is_whole);
-    Ok(Joined { text, rest, pagination, fields, of: std::marker::PhantomData })
+    Ok(StreamedList { text, rest, pagination, fields, of: std::marker::PhantomData })
 }
 
 /// The listed records of a scope; `names` are the filterable names.
@@ -198,7 +198,7 @@ pub(crate) async fn listed<E: Entity, V: Serialize>(
     names: &'static FilterNames<E>,
     scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
-) -> Result<Joined<V>> {
+) -> Result<StreamedList<V>> {
     listed_with(call, listing, names, filterable::<E>().collect(), scope, view).await
 }
 
@@ -213,7 +213,7 @@ pub(crate) async fn listed_with<E: Entity, V: Serialize>(
     fields: Vec<&'static str>,
     scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
-) -> Result<Joined<V>> {
+) -> Result<StreamedList<V>> {
     let find = move |tx: &Read<'_>| found(tx, &listing, names, scope(tx)?);
     joined(call, false, fields, find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
 }

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use super::{
     cache::network_tokens::NetworkTokens,
     cache::{json_cache::JsonCache, routers::RouterCache},
-    history_watchers::Watchers,
+    history_readers::HistoryReaders,
     last_hour::LastHour,
     limits::RequestLimits,
     openapi::descriptions::Descriptions,
@@ -55,7 +55,7 @@ pub struct AppState {
     pub(crate) network_checks: Arc<Semaphore>,
     pub refusals: Refusals,
     pub metrics: Metrics,
-    pub watchers: Arc<Watchers>,
+    pub readers: Arc<HistoryReaders>,
     pub last_hour: Arc<LastHour>,
     /// The configuration at the start.
     pub config: Arc<Config>,
@@ -73,7 +73,7 @@ pub struct AppState {
     /// May be replaced while requests are answered.
     pub limits: ArcSwap<RequestLimits>,
     /// Cached JSON of records, for lists and details.
-    pub texts: JsonCache,
+    pub json_cache: JsonCache,
     /// Cached edge routers, for sessions.
     pub routers: RouterCache,
     /// The cached network token, which any client may request.

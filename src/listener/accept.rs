@@ -8,7 +8,7 @@ use tokio::{io::AsyncReadExt, net::TcpStream, sync::oneshot, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
-    accepted::{AcceptedConnection, RouterSide, Stream, Unauthenticated},
+    accepted::{AcceptedConnection, Stream, StreamServer, Unauthenticated},
     client_hello::{self, Offers},
     handshake_slots::{ClientPrefix, HandshakeSlot, HandshakeSlots},
     plaintext,
@@ -67,10 +67,10 @@ pub(crate) enum Port {
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     pub protocols: Protocols,
-    pub router: Option<RouterSide>,
-    pub control: RouterSide,
+    pub router: Option<StreamServer>,
+    pub control: StreamServer,
     /// Takes the links of remote routers to the built-in router, if it is enabled.
-    pub link: Option<RouterSide>,
+    pub link: Option<StreamServer>,
     pub port: Port,
     /// One slot per concurrent handshake.
     pub handshakes: HandshakeSlots,
@@ -148,7 +148,7 @@ impl Acceptor {
     /// shows that it is for REST. With `is_sure` the connection is for the router, whatever its first byte is.
     async fn hand_over(
         &self,
-        router: &RouterSide,
+        router: &StreamServer,
         tls: &TlsAcceptor,
         is_sure: bool,
         socket: Rewind<TcpStream>,

@@ -28,7 +28,7 @@ pub(crate) struct Unauthenticated {
 
 /// The server of router connections.
 #[derive(Clone)]
-pub(crate) struct RouterSide {
+pub(crate) struct StreamServer {
     /// The runtime on which its connections are read and written.
     pub runtime: Handle,
     pub serve: Arc<Serve>,

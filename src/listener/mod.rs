@@ -33,7 +33,7 @@ use actix_service::{
 use tokio::net::TcpStream;
 
 use accept::{Acceptor, Port, Protocols};
-pub(crate) use accepted::{AcceptedConnection, RouterSide, Stream, Unauthenticated};
+pub(crate) use accepted::{AcceptedConnection, Stream, StreamServer, Unauthenticated};
 use file_limit::room_for;
 pub(crate) use handshake_slots::ClientPrefix;
 use handshake_slots::HandshakeSlots;
@@ -58,13 +58,13 @@ pub(crate) struct Listener {
 }
 
 /// The servers of connections that are not for REST.
-pub(crate) struct Sides {
+pub(crate) struct StreamServers {
     /// Of SDKs, if the built-in router is enabled.
-    pub router: Option<RouterSide>,
+    pub router: Option<StreamServer>,
     /// Of the control channels of remote routers.
-    pub control: RouterSide,
+    pub control: StreamServer,
     /// Of the links of remote routers to the built-in router, if it is enabled.
-    pub link: Option<RouterSide>,
+    pub link: Option<StreamServer>,
 }
 
 /// A running listener.
@@ -86,12 +86,12 @@ impl RunningListener {
     }
 }
 
-/// Starts accepting. `rest` makes the service for REST connections, once per thread; `sides` serve the others. The
+/// Starts accepting. `rest` makes the service for REST connections, once per thread; `servers` take the others. The
 /// server runs while it is polled.
 ///
 /// # Errors
 /// A socket cannot be used.
-pub(crate) fn serve<F, S>(listener: Listener, stopping: Shutdown, rest: F, sides: Sides) -> io::Result<(Server, RunningListener)>
+pub(crate) fn serve<F, S>(listener: Listener, stopping: Shutdown, rest: F, servers: StreamServers) -> io::Result<(Server, RunningListener)>
 where
     F: Fn() -> S + Clone + Send + 'static,
     S: ServiceFactory<AcceptedConnection, Config = (), Response = (), Error = (), InitError = ()> + 'static,
@@ -101,9 +101,9 @@ where
     let handshakes = HandshakeSlots::new(listener.handshakes);
     let entrance = Acceptor {
         protocols: Protocols::of(listener.tls),
-        router: sides.router,
-        control: sides.control,
-        link: sides.link,
+        router: servers.router,
+        control: servers.control,
+        link: servers.link,
         port: Port::All,
         handshakes,
         router_handshakes: HandshakeSlots::new((listener.handshakes / 2).max(1)),

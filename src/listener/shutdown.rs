@@ -1,4 +1,4 @@
-//! The shutdown of the listener, as connections see it.
+//! Tells connections that the listener is stopping.
 
 use tokio::sync::watch;
 

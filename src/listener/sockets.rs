@@ -1,6 +1,6 @@
 //! The TCP sockets of a controller: one or more for `listen`, at most one each for `router.listen`, `routers.listen` and `metrics.listen`.
 //!
-//! To add a socket, add a key in `config/`, a field here, a line in [`Sockets::bind`] and its use in `controller/mod.rs`; leave it out of a
+//! To add a socket, add a key in `config/`, a variant of [`Port`], a field here, a line in [`Sockets::bind`] and its use in `controller/mod.rs`; leave it out of a
 //! drill (`controller/drill.rs`), and let `doctor` check it (`maintenance/doctor/network.rs`). Not here: the socket for commands on the
 //! host (`admin_socket/socket.rs`).
 

@@ -1,4 +1,4 @@
-//! The scrub: a slow check of everything that finds damage without a request: first the blocks of the disk, then every
+//! The scrub: a slow check of the whole file in the background, which finds damage before a request does: first the blocks of the disk, then every
 //! row of every table, then the keys.
 //!
 //! It works in small steps with long pauses, so that its share of the processor is limited, however large the file is. Findings are logged

@@ -43,7 +43,7 @@ pub struct Trial {
 }
 
 /// A drill of a snapshot: its copy is made in a directory and removed again. The error is one line.
-pub(crate) type Drill = fn(&Config, &Path, &Path, &Arc<Progress>) -> Result<Trial, String>;
+pub(crate) type DrillFunction = fn(&Config, &Path, &Path, &Arc<Progress>) -> Result<Trial, String>;
 
 /// A snapshot that can be tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,13 +68,13 @@ pub(crate) type TrialState = RunState<Tried, Trial, String>;
 #[derive(Clone)]
 pub(crate) struct Trials {
     config: Arc<Config>,
-    drill: Drill,
+    drill: DrillFunction,
     runs: Runs<Tried, Trial, String>,
 }
 
 impl Trials {
     /// Trials of the snapshots of a controller with this configuration.
-    pub(crate) fn new(config: Arc<Config>, clock: Clock, drill: Drill) -> Self {
+    pub(crate) fn new(config: Arc<Config>, clock: Clock, drill: DrillFunction) -> Self {
         Self { config, drill, runs: Runs::new("trial", "the trial panicked".into(), clock) }
     }
 

@@ -1,6 +1,6 @@
 //! Requests that the controller sends to other servers: key sets and token endpoints of issuers, and its own advertised addresses.
 //!
-//! Here: one HTTP client with bounds on time and bytes. Not here: which addresses may be asked (`entity/endpoint.rs`). Start at [`HttpClient`].
+//! Here: one HTTP client with bounds on time and bytes. Not here: which addresses may be asked (`entity/signer_url.rs`). Start at [`HttpClient`].
 //! Invariants: no redirect is followed, no proxy is used, and an answer is read up to the caller's bound only.
 
 mod tls;

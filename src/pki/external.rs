@@ -11,12 +11,12 @@ use super::{Certificate, Error, KeyedCertificate, PrivateKey, Result, secret_of,
 
 /// A leaf with its key, and the certificates above it.
 #[derive(Debug, Clone)]
-pub struct External {
+pub struct ExternalCertificate {
     leaf: KeyedCertificate,
     above: Vec<Certificate>,
 }
 
-impl External {
+impl ExternalCertificate {
     /// Reads a chain, leaf first, and the leaf's key. A root at the end is not sent in handshakes; it is given to
     /// clients that ask which authorities to trust.
     ///
@@ -66,7 +66,7 @@ impl Files {
     ///
     /// # Errors
     /// What is wrong with them, in one line. The same error is reported once.
-    pub fn changed(&mut self) -> std::result::Result<Option<External>, String> {
+    pub fn changed(&mut self) -> std::result::Result<Option<ExternalCertificate>, String> {
         let named = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
         let chain = text_of(&self.certificate).map_err(|error| named(&self.certificate, error));
         let texts = chain.and_then(|chain| Ok((chain, secret_of(&self.key).map_err(|error| named(&self.key, error))?)));
@@ -86,6 +86,6 @@ impl Files {
         }
         let (chain, key) = texts?;
         let wrong = |error| format!("{} with {}: {error}", self.certificate.display(), self.key.display());
-        External::read(&chain, &key).map(Some).map_err(wrong)
+        ExternalCertificate::read(&chain, &key).map(Some).map_err(wrong)
     }
 }

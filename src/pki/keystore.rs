@@ -10,8 +10,8 @@ use arc_swap::ArcSwap;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    Adoption, AlternativeNames, Authority, Certificate, External, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64,
-    chain_pem, jwt::Signer, tls::ServerLeaf,
+    Adoption, AlternativeNames, Authority, Certificate, ExternalCertificate, KeyedCertificate, Material, Result, bundle_pem,
+    certificates_only_base64, chain_pem, jwt::Signer, tls::ServerLeaf,
 };
 
 /// The opened keys and certificates of a controller. They can be replaced at any time; a caller that needs two parts
@@ -27,16 +27,16 @@ struct Held {
     material: Material,
     authority: Arc<Authority>,
     server: KeyedCertificate,
-    external: Option<External>,
+    external: Option<ExternalCertificate>,
     signer: Arc<Signer>,
 }
 
 impl Held {
-    fn open(material: Material, external: Option<External>) -> Result<Self> {
+    fn open(material: Material, external: Option<ExternalCertificate>) -> Result<Self> {
         let authority = Arc::new(Authority::open(&material)?);
         let server = KeyedCertificate::open(&material.server)?;
         let shown = material.shown.iter().map(|pem| Certificate::only(pem)).collect::<Result<Vec<_>>>()?;
-        let leaf = external.as_ref().map_or(&server, External::leaf);
+        let leaf = external.as_ref().map_or(&server, ExternalCertificate::leaf);
         let signer = Arc::new(Signer::new(leaf)?.also_known_by(leaf.certificate(), &shown)?);
         Ok(Self { material, authority, server, external, signer })
     }
@@ -170,7 +170,7 @@ impl Keystore {
     ///
     /// # Errors
     /// It cannot be used; then nothing changes.
-    pub(crate) fn replace_external(&self, external: External) -> Result<()> {
+    pub(crate) fn replace_external(&self, external: ExternalCertificate) -> Result<()> {
         let _alone = self.alone();
         let material = self.held.load().material.clone();
         self.show(Held::open(material, Some(external))?)
@@ -243,7 +243,7 @@ impl Keystore {
 
     fn trusted(&self, now: i64) -> Vec<Certificate> {
         let held = self.held.load();
-        let external = held.external.iter().flat_map(External::authorities);
+        let external = held.external.iter().flat_map(ExternalCertificate::authorities);
         held.authority.trusted(now).chain(external).cloned().collect()
     }
 }

@@ -52,7 +52,7 @@ pub(crate) use chain::chain;
 pub use chain::{bundle_pem, chain_pem};
 pub use csr::Csr;
 pub use error::{Error, Result};
-pub(crate) use external::External;
+pub(crate) use external::ExternalCertificate;
 pub use external::Files;
 pub(crate) use file::{secret_of, text_of};
 pub use jwk::PublicJwk;

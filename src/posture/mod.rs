@@ -34,7 +34,7 @@ pub(crate) use failure::{CheckFailure, FailedRequest, PolicyFailure};
 pub(crate) use permission::ServicePermission;
 pub(crate) use policies::{Decision, EvaluatedCheck, PostureEvaluator};
 pub use response::Response;
-pub(crate) use session_review::{end, lapsed};
+pub(crate) use session_review::{end, sessions_to_end};
 pub use trigger::Trigger;
 
 use crate::{
@@ -80,7 +80,7 @@ pub struct Posture {
     access: Access,
     store: Reader,
     clock: Clock,
-    limits: config::Posture,
+    limits: config::PostureConfig,
     checks: Cache<Record<PostureCheck>>,
     on_trigger: Arc<dyn Fn(Trigger) + Send + Sync>,
 }
@@ -101,7 +101,7 @@ impl Posture {
         store: &OpenStore,
         access: Access,
         clock: Clock,
-        limits: config::Posture,
+        limits: config::PostureConfig,
         on_trigger: impl Fn(Trigger) + Send + Sync + 'static,
     ) -> Self {
         let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MAX_CHECKS);

@@ -24,8 +24,8 @@ pub(crate) struct EndedSession {
 ///
 /// # Errors
 /// A record cannot be read.
-pub(crate) fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec<EndedSession>> {
-    let mut review = Review { tx, posture, evaluators: HashMap::new(), lapsed: Vec::new() };
+pub(crate) fn sessions_to_end(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec<EndedSession>> {
+    let mut review = Review { tx, posture, evaluators: HashMap::new(), sessions_to_end: Vec::new() };
     let ids = match trigger {
         Trigger::Everything => {
             tx.each_readable::<Session>(|session| review.review(&session))?;
@@ -38,15 +38,15 @@ pub(crate) fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Res
     for id in ids {
         tx.find_readable(&Id::from_text(id))?.map_or(Ok(()), |session| review.review(&session))?;
     }
-    Ok(review.lapsed)
+    Ok(review.sessions_to_end)
 }
 
 /// Deletes sessions; skips those already deleted.
 ///
 /// # Errors
 /// The store fails.
-pub(crate) fn end(change: &Change<'_, '_>, lapsed: &[EndedSession]) -> Result<()> {
-    for EndedSession { session, .. } in lapsed {
+pub(crate) fn end(change: &Change<'_, '_>, sessions_to_end: &[EndedSession]) -> Result<()> {
+    for EndedSession { session, .. } in sessions_to_end {
         change.find_readable(session)?.map_or(Ok(()), |session| change.delete_record(session))?;
     }
     Ok(())
@@ -57,7 +57,7 @@ struct Review<'r> {
     posture: &'r Posture,
     /// By API session: all its service sessions share an evaluator. Checks are read from the store.
     evaluators: HashMap<String, PostureEvaluator<'r>>,
-    lapsed: Vec<EndedSession>,
+    sessions_to_end: Vec<EndedSession>,
 }
 
 impl Review<'_> {
@@ -78,7 +78,7 @@ impl Review<'_> {
             }
         };
         if !stands {
-            self.lapsed.push(EndedSession { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
+            self.sessions_to_end.push(EndedSession { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
         }
         Ok(())
     }

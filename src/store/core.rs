@@ -32,7 +32,7 @@ use crate::{
     metrics::StoreMetrics,
 };
 
-pub(crate) struct Core {
+pub(crate) struct StoreCore {
     /// `None` once the store is closed.
     pub database: ArcSwapOption<Database>,
     /// The backend of the database.
@@ -56,7 +56,7 @@ pub(crate) struct Core {
     pub writing: AtomicBool,
 }
 
-impl Core {
+impl StoreCore {
     pub(crate) fn read<T>(&self, permit: Option<&ScanPermit<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let asked = || {
             let database = self.database()?;
@@ -94,7 +94,7 @@ impl Core {
         Tx::new(read, rows, author)
     }
 
-    /// Rejects every write until [`Core::recovered`] is called.
+    /// Rejects every write until [`StoreCore::recovered`] is called.
     pub(crate) fn fail(&self, reason: String) {
         self.writing.store(false, Ordering::Release);
         if self.failure.load().is_none() {

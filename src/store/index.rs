@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The prefix of a field's keys.
-pub type Code = [u8; CODE];
+pub type IndexCode = [u8; CODE];
 const CODE: usize = 4;
 /// Values up to this many bytes are in the key unhashed.
 const MAX_LENGTH: usize = 200;
@@ -65,7 +65,7 @@ pub(crate) fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
 }
 
 /// The code of a kind's field: CRC-32 of both names. A test checks that no two fields share one.
-pub fn code(kind: Kind, field: &str) -> Code {
+pub fn code(kind: Kind, field: &str) -> IndexCode {
     let mut sum = crc32fast::Hasher::new();
     [kind.name, ".", field].iter().for_each(|part| sum.update(part.as_bytes()));
     sum.finalize().to_be_bytes()
@@ -88,7 +88,7 @@ pub(crate) fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
 }
 
 /// The code of a row's field, and the id of its record. `None` if the row is malformed.
-pub(crate) fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(Code, &'k str)> {
+pub(crate) fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(IndexCode, &'k str)> {
     let (_, prefix) = value(key, row)?;
     Some((*key.first_chunk()?, std::str::from_utf8(key.get(prefix..)?).ok()?))
 }

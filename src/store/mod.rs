@@ -54,7 +54,7 @@ pub(crate) use file::private_file::{clear, create_private, is_one};
 pub use handle::Store;
 pub(crate) use history::log::Verified;
 pub use history::log::{HistoryAnchor, Retention};
-pub use index::{Code, code as index_code};
+pub use index::{IndexCode, code as index_code};
 pub(crate) use integrity::{Finding, Position};
 pub use integrity::{Report, Unreadable};
 pub(crate) use list::ids::Ids;

@@ -13,7 +13,7 @@ use redb::StorageBackend;
 
 use super::{
     context::Context,
-    core::Core,
+    core::StoreCore,
     event::{Event, Phase},
     file::{
         manifest::Manifest,
@@ -77,7 +77,7 @@ impl Deref for OpenStore {
 
 impl OpenStore {
     fn of((backend, database): OpenedFile, path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
-        let core = Arc::new(Core {
+        let core = Arc::new(StoreCore {
             database: ArcSwapOption::from_pointee(database),
             backend,
             path: path.into(),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    core::Core,
+    core::StoreCore,
     list::scan_limit::{ScanLimit, ScanPermit},
     tx::{read::Read, writer::Job},
 };
@@ -36,7 +36,7 @@ impl WeakReader {
 
 /// A store, and the thread that writes to it once it was started.
 pub(super) struct Inner {
-    pub(super) core: Arc<Core>,
+    pub(super) core: Arc<StoreCore>,
     pub(super) jobs: RwLock<Option<SyncSender<Job>>>,
     pub(super) writer: Mutex<Option<JoinHandle<()>>>,
     pub(super) scan_limit: ScanLimit,
@@ -44,7 +44,7 @@ pub(super) struct Inner {
 }
 
 impl Reader {
-    pub(super) fn core(&self) -> &Arc<Core> {
+    pub(super) fn core(&self) -> &Arc<StoreCore> {
         &self.0.core
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     codec,
-    index::{self, Code, IndexEntry},
+    index::{self, IndexCode, IndexEntry},
     tx::{edit::Edit, tables::Table},
 };
 use crate::{
@@ -158,7 +158,7 @@ pub(crate) struct KindRegistry {
     entries: &'static [KindEntry],
     edges: Vec<(usize, ReferenceEdge)>,
     /// The indexed fields by code: the place of the kind, and the name of the field.
-    fields: BTreeMap<Code, (usize, &'static str)>,
+    fields: BTreeMap<IndexCode, (usize, &'static str)>,
 }
 
 impl KindRegistry {
@@ -172,12 +172,12 @@ impl KindRegistry {
     }
 
     /// The place of the kind and the name of the field with a code.
-    pub(super) fn field(&self, code: Code) -> Option<(usize, &'static str)> {
+    pub(super) fn field(&self, code: IndexCode) -> Option<(usize, &'static str)> {
         self.fields.get(&code).copied()
     }
 
     /// All codes in ascending order, with kind and field.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (Code, Kind, &'static str)> + '_ {
+    pub(super) fn fields(&self) -> impl Iterator<Item = (IndexCode, Kind, &'static str)> + '_ {
         self.fields.iter().filter_map(|(code, (place, field))| Some((*code, self.entries.get(*place)?.kind, *field)))
     }
 

@@ -32,7 +32,7 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
     // Transactions, lists, history and checks know rows of bytes.
     ("redb", &["store/file/", "store/core.rs", "store/opening.rs", "store/tx/tables.rs", "store/tx/writer.rs"]),
     ("actix_web", &["http/", "controller/"]),
-    ("actix_http", &["http/", "logging.rs"]),
+    ("actix_http", &["http/"]),
     ("actix_server", &["listener/"]),
     ("jsonschema", &["schema.rs"]),
     ("rcgen", &["pki/"]),

@@ -185,7 +185,7 @@ fn restore_keeps_the_replaced_file() {
     fs::rename(kept.path("away"), kept.path("data")).unwrap();
     controller.stop();
     let before = kept.bytes("data");
-    kept.ends("restore good", 0, "what was there before is");
+    kept.ends("restore good", 0, "the previous data file is kept as");
     let aside = kept.names().into_iter().find(|name| name.starts_with("data.before-restore-")).unwrap();
     assert!(kept.bytes(&aside) == before && kept.bytes("data") == kept.bytes("good"));
     assert_eq!(fs::metadata(kept.path("data")).unwrap().permissions().mode() & 0o777, 0o600);

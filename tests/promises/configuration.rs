@@ -13,7 +13,7 @@ use std::time::Duration;
 use figment::Figment;
 use figment::providers::{Format as _, Toml};
 use figment::value::Value;
-use overkeep::testing::cli::{self, Failure, run};
+use overkeep::testing::cli::{self, CommandError, run};
 use overkeep::testing::config::{Address, Config, Format, Log, Span};
 use overkeep::testing::logging;
 use tempfile::TempDir;
@@ -36,12 +36,12 @@ impl WorkingDirectory {
 }
 
 /// The configuration of a command line and variables, or the failure.
-fn configured(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, Failure> {
+fn configured(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, CommandError> {
     warned(arguments, variables).map(|(config, _)| config)
 }
 
 /// Like [`configured`], with the warnings.
-fn warned(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(Config, Vec<String>), Failure> {
+fn warned(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(Config, Vec<String>), CommandError> {
     let environment: Vec<(OsString, OsString)> = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let arguments = ["overkeep", "run"].iter().chain(arguments).map(OsString::from);
     let mut seen = None;
@@ -52,15 +52,15 @@ fn warned(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(Config, Vec
     Ok(seen.unwrap())
 }
 
-fn from_file(text: &str) -> Result<Config, Failure> {
+fn from_file(text: &str) -> Result<Config, CommandError> {
     let place = WorkingDirectory::with(text);
     configured(&["--config", place.file().to_str().unwrap()], &[])
 }
 
 /// The line of a rejected start.
-fn refusal(outcome: Result<Config, Failure>) -> String {
+fn refusal(outcome: Result<Config, CommandError>) -> String {
     match outcome {
-        Err(Failure::Start(line) | Failure::Flag(line)) => {
+        Err(CommandError::Start(line) | CommandError::Flag(line)) => {
             assert!(!line.contains('\n'), "{line:?}");
             line
         }
@@ -209,8 +209,8 @@ fn file_mistakes_are_named() {
         ("[store.more]\nx = 1", &["store.more"]),
         ("[sesions]\ntimeout = '1m'", &["sesions", "sessions"]),
         ("sessions = 5", &["sessions", "section"]),
-        ("[[http]]\nworkers = 4", &["http (", "a list stands where a section belongs", "[http]"]),
-        ("http = [['*'], '1s']", &["http (", "a list stands where a section belongs"]),
+        ("[[http]]\nworkers = 4", &["http (", "must be one section", "[http]"]),
+        ("http = [['*'], '1s']", &["http (", "must be one section"]),
         ("data = 5", &["data", "5", "text in quotes"]),
         ("data = ' '", &["data", "blank"]),
         ("listen = 1280", &["listen", "1280", "ADDRESS:PORT"]),
@@ -292,7 +292,7 @@ fn unknown_variables_only_warn() {
     let (config, warnings) = warned(&[], &variables).unwrap();
     assert_eq!((config, warnings.len()), (Config::default(), variables.len()));
     for ((variable, _), warning) in variables.iter().zip(&warnings) {
-        assert_names(warning, &[variable, "no such setting", "ignored"]);
+        assert_names(warning, &[variable, "unknown variable", "ignored"]);
     }
     assert_names(&warnings[5], &["OVERKEEP_LOG_LEVEL is one"]);
     let (_, none) = warned(&["--data", "x"], &[("OVERKEEP_LISTEN", "127.0.0.1:2"), ("OVERKEEP_PID", "1")]).unwrap();
@@ -472,7 +472,7 @@ fn late_start_failure_is_one_line() {
     let arguments = ["overkeep", "run"].map(OsString::from);
     let failure = cli::act(arguments, &[], |_| Err("the port is in use\n  by somebody")).unwrap_err();
     assert_eq!(failure.status(), 1);
-    assert!(matches!(failure, Failure::Start(line) if line == "the port is in use by somebody"));
+    assert!(matches!(failure, CommandError::Start(line) if line == "the port is in use by somebody"));
 }
 
 /// Collects the log.

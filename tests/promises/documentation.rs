@@ -1,6 +1,9 @@
 //! The documentation: the list of keys is generated from `controller.toml`, links are valid, the README is short.
 
-use std::{env, fs, path::Path};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 const WRITE: &str = "OVERKEEP_WRITE_DOCS";
 const MOST_BYTES_OF_README: usize = 8 << 10;
@@ -111,6 +114,49 @@ fn links_between_pages_lead_somewhere() {
 fn readme_is_short() {
     let bytes = fs::metadata(root().join("README.md")).unwrap().len();
     assert!(bytes <= MOST_BYTES_OF_README as u64, "README.md has {bytes} bytes, {MOST_BYTES_OF_README} are allowed");
+}
+
+/// The Rust files below a directory.
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let of = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
+    entries.flat_map(of).filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
+}
+
+/// The source files that comments name, by the end of their path, such as `links/route.rs`.
+#[test]
+fn files_that_comments_name_exist() {
+    let files: Vec<PathBuf> = ["src", "tests", "benches", "examples"].iter().flat_map(|top| sources(&root().join(top))).collect();
+    let mut named = 0;
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap();
+        for comment in text.lines().filter_map(|line| line.trim_start().strip_prefix("//")) {
+            for name in comment.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs") && !name.contains([' ', '*'])) {
+                named += 1;
+                assert!(files.iter().any(|file| file.ends_with(name)), "{} names {name}, which does not exist", file.display());
+            }
+        }
+    }
+    assert!(named > 100, "comments name source files");
+}
+
+#[test]
+fn types_that_pages_name_exist() {
+    let source: String = sources(&root().join("src")).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let mut named = 0;
+    for (path, text) in pages() {
+        for name in text.split('`').skip(1).step_by(2) {
+            let Some((of, function)) = name.split_once("::") else { continue };
+            let is_type = |of: &str| of.starts_with(|c: char| c.is_ascii_uppercase()) && of.chars().all(char::is_alphanumeric);
+            if !is_type(of) || !function.chars().all(|c| c.is_alphanumeric() || c == '_') {
+                continue;
+            }
+            named += 1;
+            let declared = ["struct", "enum", "trait", "type"].iter().any(|what| source.contains(&format!("{what} {of}")));
+            assert!(declared && source.contains(function), "{} names {name}, which does not exist", path.display());
+        }
+    }
+    assert!(named > 3, "the pages name functions of types");
 }
 
 #[test]

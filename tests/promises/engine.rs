@@ -3,8 +3,7 @@
 
 use overkeep::testing::{
     access::{
-        Delta, Difference, Engine, GrantReason, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, RelationChanges, Right, RoleMatch,
-        Semantic,
+        AccessDiff, Delta, Difference, Engine, GrantReason, MatchRule, Policy, PolicyEntityKind, PolicyGrant, PolicyKind, Right, RoleMatch,
     },
     entity::{Counted, PairCount},
 };
@@ -14,9 +13,9 @@ use std::{
     sync::Arc,
 };
 use {
+    MatchRule::{AllOf, AnyOf},
     PolicyEntityKind::{EdgeRouter, Identity, PostureCheck, Service},
     Right::{Bind, Dial},
-    Semantic::{AllOf, AnyOf},
 };
 
 const SUBJECTS: [PolicyEntityKind; 4] = [Identity, Service, EdgeRouter, PostureCheck];
@@ -29,7 +28,7 @@ fn words(text: &str) -> Vec<String> {
 
 // --- the rules, naively ------------------------------------------------------------------------------------------------
 
-fn matches(semantic: Semantic, list: &[String], id: &str, roles: &[String]) -> bool {
+fn matches(semantic: MatchRule, list: &[String], id: &str, roles: &[String]) -> bool {
     let attributes: Vec<&str> = list.iter().filter(|entry| *entry != "#all").filter_map(|entry| entry.strip_prefix('#')).collect();
     let has = |attribute: &&str| roles.iter().any(|role| role == attribute);
     let by_attribute = match semantic {
@@ -49,7 +48,7 @@ fn sides(kind: PolicyKind) -> &'static [PolicyEntityKind] {
 
 #[derive(Clone, Debug)]
 struct PolicyState {
-    semantic: Semantic,
+    semantic: MatchRule,
     right: Right,
     /// As many lists as the kind of policy has sides; the rest is unused.
     lists: [Vec<String>; 3],
@@ -404,7 +403,7 @@ fn pairs(model: &Model) -> [Pairs; 4] {
     ]
 }
 
-fn turn(before: &Pairs, after: &Pairs) -> RelationChanges<Arc<str>> {
+fn turn(before: &Pairs, after: &Pairs) -> AccessDiff<Arc<str>> {
     fn counted<'a>(side: impl Iterator<Item = &'a String>) -> Counted<Arc<str>> {
         let first: BTreeSet<Arc<str>> = side.map(|id| id.as_str().into()).collect();
         Counted { count: first.len() as u64, first: first.into_iter().collect() }
@@ -414,7 +413,7 @@ fn turn(before: &Pairs, after: &Pairs) -> RelationChanges<Arc<str>> {
         let (who, what) = (counted(pairs.iter().map(|(who, _)| who)), counted(pairs.iter().map(|(_, what)| what)));
         PairCount { pairs: pairs.len() as u64, who, what }
     };
-    RelationChanges { gained: count_pairs(before, after), lost: count_pairs(after, before) }
+    AccessDiff { gained: count_pairs(before, after), lost: count_pairs(after, before) }
 }
 
 proptest! {
@@ -516,7 +515,7 @@ fn office() -> Engine {
 }
 
 #[allow(clippy::too_many_arguments)]
-fn dial(engine: &mut Engine, id: &str, semantic: Semantic, right: Right, who: &str, what: &str, checks: &str, now: u64) {
+fn dial(engine: &mut Engine, id: &str, semantic: MatchRule, right: Right, who: &str, what: &str, checks: &str, now: u64) {
     engine.put_policy(id, &Policy::service(right, semantic, words(who), words(what), words(checks)), now);
 }
 

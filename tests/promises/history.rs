@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use lz4_flex::block::decompress_with_dict;
 use overkeep::testing::{
     admin_socket::{Command, Outcome, socket},
-    cli::{self, Failure},
+    cli::{self, CommandError},
     clock::{Clock, Timestamp},
     entity::{Action, Author, HistoryRow, Id, TypedLookup, history::Who},
     error::Error,
@@ -220,7 +220,7 @@ fn verify_status_tells_tampering() {
         let line = ["overkeep", "history", "verify", path.to_str().unwrap()].into_iter().chain(more.iter().copied());
         match cli::act(line.map(Into::into), &[], |_| Ok::<_, String>(())) {
             Ok(()) => (0, Vec::new()),
-            Err(Failure::Problems(lines)) => (3, lines),
+            Err(CommandError::Problems(lines)) => (3, lines),
             Err(other) => (other.status(), Vec::new()),
         }
     };

@@ -18,7 +18,7 @@ use overkeep::testing::{
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,
-    store::{Code, KindEntry, Progress, Report, Store, Unreadable, encode, index_code},
+    store::{IndexCode, KindEntry, Progress, Report, Store, Unreadable, encode, index_code},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
@@ -245,7 +245,7 @@ fn surplus_index_rows_are_removed() {
 }
 
 /// A file as written by releases up to format 2: names in the keys of the index and of tombstones.
-fn with_names(file: &Closed, fields: &[(&str, &str, Code)]) {
+fn with_names(file: &Closed, fields: &[(&str, &str, IndexCode)]) {
     let renamed = |rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>| {
         let all: Vec<_> = rows
             .extract_if(|_, _| true)

@@ -119,7 +119,7 @@ fn guessing_current_password_locks_out() {
 
 #[test]
 fn late_right_guess_is_refused() {
-    let settings = config::Passwords { cost: 10, ..Config::default().passwords };
+    let settings = config::PasswordConfig { cost: 10, ..Config::default().passwords };
     let (passwords, ann, now) = (Passwords::new(&settings).unwrap(), Id::from_text("ann"), Timestamp::from_seconds(0));
     let guess = |right| passwords.count(&ann, right, 3, now);
     for _ in 0..2 {
@@ -135,7 +135,7 @@ fn late_right_guess_is_refused() {
 
 #[test]
 fn old_hash_cost_reveals_nobody() {
-    let at = |cost: u8| Passwords::new(&config::Passwords { cost, ..Config::default().passwords }).unwrap();
+    let at = |cost: u8| Passwords::new(&config::PasswordConfig { cost, ..Config::default().passwords }).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (cheap, expensive) = (at(10).hash_now(PASSWORD).unwrap(), at(14).hash_now(PASSWORD).unwrap());
     let now = at(12);
@@ -163,7 +163,7 @@ fn old_hash_cost_reveals_nobody() {
 
 #[test]
 fn counted_guesses_are_configurable() {
-    let passwords = Passwords::new(&config::Passwords { cost: 10, remembered: 2, ..Config::default().passwords }).unwrap();
+    let passwords = Passwords::new(&config::PasswordConfig { cost: 10, remembered: 2, ..Config::default().passwords }).unwrap();
     let guess = |name: &str, seconds: i64| passwords.count(&Id::from_text(name), false, 2, Timestamp::from_seconds(seconds));
     assert_eq!([guess("ann", 0), guess("bob", 1), guess("ann", 2)], [FailureCount::Wrong, FailureCount::Wrong, FailureCount::TooMany]);
     assert_eq!(guess("cid", 3), FailureCount::Wrong);

@@ -454,7 +454,7 @@ fn idle_sessions_are_found_directly() {
             Ok(())
         })
         .unwrap();
-    let settings = config::Sessions { timeout: Span::minutes(60), per_identity: 10, ..Config::default().sessions };
+    let settings = config::SessionConfig { timeout: Span::minutes(60), per_identity: 10, ..Config::default().sessions };
     store.close();
     drop(store);
     let opened = stores::of(KINDS).open(&file);

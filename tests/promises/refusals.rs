@@ -207,7 +207,7 @@ const RULES: [&str; 2] = ["data", "schema"];
 #[test]
 fn wrong_members_are_named() {
     let (mut all, mut seen) = (Differences::default(), BTreeSet::new());
-    // A declared network consists of bodies of other operations; `declared.rs` tests its own rules.
+    // A declared network consists of bodies of other operations; `network_document.rs` tests its own rules.
     for operation in operations().filter(|operation| operation.row.path != "/network") {
         let Some(schema) = operation.schema() else { continue };
         // The same body of another operation is read by the same code.

@@ -56,7 +56,7 @@ fn owner() -> Owner {
     owner_within(&Config::default().codes)
 }
 
-fn owner_within(limits: &config::Codes) -> Owner {
+fn owner_within(limits: &config::CodeConfig) -> Owner {
     let codes = Codes::new(Seal::new(&Seal::new_key().unwrap()).unwrap(), limits);
     let mfa = codes.create(&Id::from_text("ann")).unwrap();
     let url = codes.provisioning_url(&mfa, "ann: one/two").unwrap();
@@ -277,7 +277,7 @@ fn clock_setback_delays_no_code() {
 
 #[test]
 fn code_limits_are_configurable() {
-    let mut ann = owner_within(&config::Codes { wrong_per_5_minutes: 3, wrong_per_day: 10, ..Config::default().codes });
+    let mut ann = owner_within(&config::CodeConfig { wrong_per_5_minutes: 3, wrong_per_day: 10, ..Config::default().codes });
     let wrong = ann.wrong(0);
     for _ in 0..3 {
         assert_eq!(ann.enter(&wrong, 0), Err(WRONG));
@@ -543,7 +543,8 @@ fn only_valid_tokens_let_in() {
 fn token_limits_are_configurable() {
     let idp = signer();
     let keys = endpoint(AnswerMode::Keys(idp.keys().to_string()));
-    let token_login = token_login_with(&keys.url, |config| config.tokens = config::Tokens { max_bytes: 1024, ahead: Span::seconds(60) });
+    let token_login =
+        token_login_with(&keys.url, |config| config.tokens = config::TokenConfig { max_bytes: 1024, ahead: Span::seconds(60) });
     let with = |name: &str, value: Json| {
         let mut claims = claims();
         claims[name] = value;
@@ -624,7 +625,8 @@ fn key_set_fetching_is_configurable() {
     let (idp, other) = (signer(), signer());
     let keys = endpoint(AnswerMode::Keys(idp.keys().to_string()));
     let (pause, lifetime) = (Span::seconds(100), Span::seconds(1000));
-    let set = config::KeySets { pause, lifetime, pause_after_failure: Span::seconds(200), refresh: lifetime, ..Config::default().key_sets };
+    let set =
+        config::KeySetConfig { pause, lifetime, pause_after_failure: Span::seconds(200), refresh: lifetime, ..Config::default().key_sets };
     let token_login = token_login_with(&keys.url, |config| config.key_sets = set.clone());
     let (good, unknown) = (idp.token(&claims()), other.token(&claims()));
     assert!(token_login.enter(&good, 0) && !token_login.enter(&unknown, 99));
@@ -638,7 +640,7 @@ fn key_set_fetching_is_configurable() {
     keys.set_mode(AnswerMode::Keys(idp.keys().to_string()));
     assert!(!token_login.enter(&good, 1200) && token_login.enter(&good, 1201));
     keys.set_mode(AnswerMode::Keys(format!("{}{}", idp.keys(), " ".repeat(1024))));
-    let small = token_login_with(&keys.url, |config| config.key_sets = config::KeySets { max_bytes: 1024, ..set });
+    let small = token_login_with(&keys.url, |config| config.key_sets = config::KeySetConfig { max_bytes: 1024, ..set });
     assert!(!small.enter(&good, 0), "a key set above the maximum size was accepted");
 }
 

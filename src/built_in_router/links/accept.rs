@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     built_in_router::{
-        core::Core,
+        core::RouterCore,
         hello::ChannelPeer,
         message::success,
         read::{self, Stop},
@@ -50,7 +50,7 @@ enum End {
 
 /// Serves one connection until it ends. Drops `place` as soon as the router is authenticated.
 pub(crate) async fn serve(
-    core: Arc<Core>,
+    core: Arc<RouterCore>,
     mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: ChannelPeer,
     place: impl Send + 'static,
@@ -91,7 +91,7 @@ fn first(mut frame: Frame) -> Frame {
 }
 
 /// The introduction in a hello. The error says why the connection is rejected.
-fn introduction(core: &Core, hello: &Frame, peer: &ChannelPeer) -> Result<Introduction, &'static str> {
+fn introduction(core: &RouterCore, hello: &Frame, peer: &ChannelPeer) -> Result<Introduction, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message must be a hello");
     }
@@ -116,7 +116,7 @@ fn introduction(core: &Core, hello: &Frame, peer: &ChannelPeer) -> Result<Introd
 
 /// Reads and writes until the connection ends, which ends the link.
 async fn run(
-    core: Arc<Core>,
+    core: Arc<RouterCore>,
     link: Arc<Link>,
     connection: Arc<LinkConnection>,
     answer: Frame,
@@ -174,7 +174,7 @@ fn nanos(began: Instant) -> u64 {
 
 /// The reader of one connection. It waits only for its peer.
 struct Reader<S> {
-    core: Arc<Core>,
+    core: Arc<RouterCore>,
     link: Arc<Link>,
     connection: Arc<LinkConnection>,
     stream: S,

@@ -18,9 +18,9 @@ use crate::{
         backpressure::reserve,
         circuit::Circuit,
         circuit_side::CircuitSide,
-        core::Core,
+        core::RouterCore,
         fair_queues::OVERHEAD,
-        message::{self, Failure, key, kind},
+        message::{self, RequestFailure, key, kind},
     },
     frame::{Builder, Frame},
 };
@@ -37,7 +37,7 @@ const CUT: Duration = Duration::from_secs(2);
 const UUID: i32 = 128;
 
 /// Starts the tasks of an endpoint of an open circuit. `first` are messages that were already taken from the queue, and their bytes.
-pub(crate) fn start(core: &Arc<Core>, circuit: &Arc<Circuit>, endpoint: Arc<LinkEndpoint>, first: (Vec<Frame>, usize)) {
+pub(crate) fn start(core: &Arc<RouterCore>, circuit: &Arc<Circuit>, endpoint: Arc<LinkEndpoint>, first: (Vec<Frame>, usize)) {
     endpoint.begin();
     tokio::spawn(deliver(core.clone(), circuit.clone(), endpoint.clone()));
     let (core, circuit) = (core.clone(), circuit.clone());
@@ -48,7 +48,7 @@ pub(crate) fn start(core: &Arc<Core>, circuit: &Arc<Circuit>, endpoint: Arc<Link
 }
 
 /// Ends an endpoint whose circuit has ended.
-fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<LinkEndpoint>) {
+fn end(core: &RouterCore, circuit: &Arc<Circuit>, endpoint: &Arc<LinkEndpoint>) {
     endpoint.stop();
     core.end_circuit(circuit, Some(remote_side(endpoint)), |connection| {
         message::ended(connection, "the other end has closed the connection")
@@ -61,7 +61,7 @@ fn end(core: &Core, circuit: &Arc<Circuit>, endpoint: &Arc<LinkEndpoint>) {
 }
 
 /// Answers a trace route that has arrived over a link, or passes it or its answer on to the SDK.
-pub(crate) fn trace(core: &Core, endpoint: &LinkEndpoint, mut frame: Frame) {
+pub(crate) fn trace(core: &RouterCore, endpoint: &LinkEndpoint, mut frame: Frame) {
     if let Some(answer) = trace_route::count_hop(&mut frame, "xgress/edge", core.context.id.as_str()) {
         return endpoint.send_trace(answer);
     }
@@ -195,7 +195,7 @@ fn data(frame: &Frame) -> Payload {
 }
 
 /// Delivers what arrives to the SDK, until the circuit ends.
-async fn deliver(core: Arc<Core>, circuit: Arc<Circuit>, endpoint: Arc<LinkEndpoint>) {
+async fn deliver(core: Arc<RouterCore>, circuit: Arc<Circuit>, endpoint: Arc<LinkEndpoint>) {
     let (from, waiter) = (remote_side(&endpoint), Arc::default());
     loop {
         let Some(payload) = endpoint.next() else {
@@ -212,7 +212,7 @@ async fn deliver(core: Arc<Core>, circuit: Arc<Circuit>, endpoint: Arc<LinkEndpo
         if payload.flags & flag::PART != 0 {
             core.fail_circuit(
                 &circuit,
-                &Failure::internal("the other router sends messages in parts, which is not supported: set no mtu there"),
+                &RequestFailure::internal("the other router sends messages in parts, which is not supported: set no mtu there"),
             );
             return endpoint.cut();
         }

@@ -14,9 +14,9 @@ use crate::{
     built_in_router::{
         channel::{Channel, ChannelLogin},
         circuit::{Circuit, CircuitEnd},
-        core::Core,
+        core::RouterCore,
         dial::dial as dial_host,
-        message::{Failure, key, kind},
+        message::{RequestFailure, key, kind},
         remote_routers::DialReply,
         send_queue::SendQueue,
         session_authorizer::Grant,
@@ -70,7 +70,7 @@ pub(crate) struct RoutedDial {
 ///
 /// # Errors
 /// The link is not open, or the terminator is not one of this router.
-pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<RoutedDial>, RouteError> {
+pub(crate) fn prepare(core: &RouterCore, route: Route) -> Result<Option<RoutedDial>, RouteError> {
     let link = core.links.find(&route.link).ok_or(RouteError::Link)?;
     if let Some(endpoint) = core.endpoints.find(&route.circuit) {
         endpoint.move_to(link);
@@ -83,7 +83,7 @@ pub(crate) fn prepare(core: &Core, route: Route) -> Result<Option<RoutedDial>, R
     Ok(route.host.map(|host| RoutedDial { endpoint, host }))
 }
 
-fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<LinkEndpoint> {
+fn endpoint(core: &RouterCore, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<LinkEndpoint> {
     let login = ChannelLogin {
         number: core.number(),
         identity: other,
@@ -101,7 +101,7 @@ fn endpoint(core: &Core, circuit: &str, is_of_host: bool, link: Arc<Link>, other
 ///
 /// # Errors
 /// The host cannot be reached.
-pub(crate) async fn dial(core: &Arc<Core>, dialing: RoutedDial) -> Result<DialReply, RouteError> {
+pub(crate) async fn dial(core: &Arc<RouterCore>, dialing: RoutedDial) -> Result<DialReply, RouteError> {
     let RoutedDial { endpoint, host } = dialing;
     let outcome = to_host(core, &endpoint, &host).await;
     if outcome.is_err() {
@@ -110,9 +110,9 @@ pub(crate) async fn dial(core: &Arc<Core>, dialing: RoutedDial) -> Result<DialRe
     outcome
 }
 
-async fn to_host(core: &Arc<Core>, endpoint: &Arc<LinkEndpoint>, host: &RouteToHost) -> Result<DialReply, RouteError> {
+async fn to_host(core: &Arc<RouterCore>, endpoint: &Arc<LinkEndpoint>, host: &RouteToHost) -> Result<DialReply, RouteError> {
     let binding = core.registry.binding(&host.terminator).filter(|binding| binding.is_open()).ok_or(RouteError::Terminator)?;
-    let failed = |failure: Failure| RouteError::Failed(failure.text);
+    let failed = |failure: RequestFailure| RouteError::Failed(failure.text);
     if let Some(refusal) = core.refusal() {
         return Err(failed(refusal));
     }
@@ -136,7 +136,7 @@ async fn to_host(core: &Arc<Core>, endpoint: &Arc<LinkEndpoint>, host: &RouteToH
     let answered = passed_on.iter().filter_map(|key| Some((u32::try_from(*key).ok()?, answer?.header(*key)?.to_vec()))).collect();
     let held = core.endpoints.find(&endpoint.circuit).is_some_and(|known| Arc::ptr_eq(&known, endpoint));
     if !held {
-        let failure = Failure::access_denied("the circuit has ended in the meantime");
+        let failure = RequestFailure::access_denied("the circuit has ended in the meantime");
         core.fail_circuit(&circuit, &failure);
         return Err(failed(failure));
     }
@@ -145,7 +145,7 @@ async fn to_host(core: &Arc<Core>, endpoint: &Arc<LinkEndpoint>, host: &RouteToH
 }
 
 /// The records of the client and the service; `None` if one does not exist.
-fn grant(core: &Core, host: &RouteToHost) -> StoreResult<Option<Grant>> {
+fn grant(core: &RouterCore, host: &RouteToHost) -> StoreResult<Option<Grant>> {
     core.context.store.read(|tx| {
         let (identity, service): (Option<Record<Identity>>, Option<Record<Service>>) = (tx.find(&host.client)?, tx.find(&host.service)?);
         Ok(identity.zip(service).map(|(identity, service)| Grant { identity, service }))
@@ -161,7 +161,7 @@ fn connect(host: &RouteToHost) -> Frame {
 }
 
 /// Ends a circuit that the controller has ended: at once if `now`, else after the data on the way was delivered.
-pub(crate) fn unroute(core: &Arc<Core>, id: &str, now: bool) {
+pub(crate) fn unroute(core: &Arc<RouterCore>, id: &str, now: bool) {
     let Some(endpoint) = core.endpoints.find(id) else { return unroute_passing(core, id, now) };
     if now || !endpoint.is_running() {
         return end(core, &endpoint);
@@ -185,7 +185,7 @@ pub(crate) fn unroute(core: &Arc<Core>, id: &str, now: bool) {
 ///
 /// # Errors
 /// A link is not open, or the router starts nothing new.
-pub(crate) fn pass_through(core: &Core, circuit: &str, [to_client, to_host]: [&str; 2]) -> Result<(), RouteError> {
+pub(crate) fn pass_through(core: &RouterCore, circuit: &str, [to_client, to_host]: [&str; 2]) -> Result<(), RouteError> {
     if let Some(refusal) = core.refusal() {
         return Err(RouteError::Failed(refusal.text));
     }
@@ -201,7 +201,7 @@ pub(crate) fn pass_through(core: &Core, circuit: &str, [to_client, to_host]: [&s
 }
 
 /// Removes a circuit that passes through: at once if `now`, else after the data on the way was forwarded.
-fn unroute_passing(core: &Arc<Core>, id: &str, now: bool) {
+fn unroute_passing(core: &Arc<RouterCore>, id: &str, now: bool) {
     let Some(transit) = core.transits.find(id) else { return };
     if now {
         transit.discard();
@@ -222,8 +222,8 @@ fn unroute_passing(core: &Arc<Core>, id: &str, now: bool) {
     });
 }
 
-fn end(core: &Core, endpoint: &Arc<LinkEndpoint>) {
-    let failure = Failure::access_denied("the circuit was ended by the controller");
+fn end(core: &RouterCore, endpoint: &Arc<LinkEndpoint>) {
+    let failure = RequestFailure::access_denied("the circuit was ended by the controller");
     let circuit = core.registry.circuit(&endpoint.circuit);
     endpoint.cut();
     // The client of a dial in progress waits for the next attempt.

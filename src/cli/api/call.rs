@@ -12,7 +12,7 @@ use super::{
     request::{ApiRequest, JSON},
     tree::{enrollment_methods, is_named, members_of, segments, takes_several},
 };
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandError;
 
 /// The maximum bytes of a body read from a file or stdin.
 const MAX_LENGTH: u64 = 64 << 20;
@@ -21,7 +21,7 @@ const MAX_LENGTH: u64 = 64 << 20;
 ///
 /// # Errors
 /// A name is unknown, or a file cannot be read.
-pub(crate) fn requests(names: &mut NameLookup<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Vec<ApiRequest>, Failure> {
+pub(crate) fn requests(names: &mut NameLookup<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Vec<ApiRequest>, CommandError> {
     let grammar = names.grammar;
     let mut request = ApiRequest { method: operation.method.into(), ..ApiRequest::default() };
     parameters(grammar, operation, matches, &mut request);
@@ -56,7 +56,7 @@ fn parameters(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, re
 }
 
 /// The media type and the text of the body.
-fn body(names: &mut NameLookup<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Option<(String, String)>, Failure> {
+fn body(names: &mut NameLookup<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Option<(String, String)>, CommandError> {
     let grammar = names.grammar;
     let Some((schema, media)) = grammar.body(operation) else { return Ok(None) };
     if schema.is_none() {
@@ -64,7 +64,7 @@ fn body(names: &mut NameLookup<'_>, operation: &Operation, matches: &ArgMatches)
         return Ok(file(matches, "body")?.map(|text| (media, text)));
     }
     let mut body = match file(matches, "json")? {
-        Some(text) => serde_json::from_str(&text).map_err(|error| Failure::of(format!("--json: {error}")))?,
+        Some(text) => serde_json::from_str(&text).map_err(|error| CommandError::of(format!("--json: {error}")))?,
         None => Json::Null,
     };
     let all = members_of(grammar, operation);
@@ -82,7 +82,7 @@ fn body(names: &mut NameLookup<'_>, operation: &Operation, matches: &ArgMatches)
 }
 
 /// Fills a body with the values of flags, and for a new record with defaults where a value is missing.
-fn fill(body: &mut Json, operation: &Operation, matches: &ArgMatches, all: &[Member]) -> Result<(), Failure> {
+fn fill(body: &mut Json, operation: &Operation, matches: &ArgMatches, all: &[Member]) -> Result<(), CommandError> {
     if is_named(operation, all)
         && let Some(name) = matches.get_one::<String>("name")
     {
@@ -97,7 +97,7 @@ fn fill(body: &mut Json, operation: &Operation, matches: &ArgMatches, all: &[Mem
         let (method, value) = text.split_once('=').map_or((text.as_str(), None), |(method, value)| (method, Some(value)));
         if !enrollment_methods(all).contains(&method) {
             let reason = format!("--enroll: {method:?} is not one of {}", enrollment_methods(all).join(", "));
-            return Err(Failure::Flag(reason));
+            return Err(CommandError::Flag(reason));
         }
         put(body, &["enrollment".to_owned(), method.to_owned()], value.map_or(Json::Bool(true), Json::from));
     }
@@ -117,7 +117,7 @@ fn at_mut<'j>(body: &'j mut Json, path: &[String]) -> Option<&'j mut Json> {
     path.iter().try_fold(body, |body, name| body.get_mut(name))
 }
 
-fn file(matches: &ArgMatches, flag: &str) -> Result<Option<String>, Failure> {
+fn file(matches: &ArgMatches, flag: &str) -> Result<Option<String>, CommandError> {
     let Some(path) = matches.try_get_one::<String>(flag).ok().flatten() else { return Ok(None) };
     let mut text = String::new();
     let read = if path == "-" {
@@ -125,6 +125,6 @@ fn file(matches: &ArgMatches, flag: &str) -> Result<Option<String>, Failure> {
     } else {
         std::fs::File::open(path).and_then(|file| file.take(MAX_LENGTH).read_to_string(&mut text))
     };
-    read.map_err(|error| Failure::of(format!("--{flag}: {path}: {error}")))?;
+    read.map_err(|error| CommandError::of(format!("--{flag}: {path}: {error}")))?;
     Ok(Some(text))
 }

@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{cli::failure::Failure, pki::text_of, store::create_private};
+use crate::{cli::failure::CommandError, pki::text_of, store::create_private};
 
 /// A login.
 #[derive(Clone, Serialize, Deserialize)]
@@ -42,11 +42,11 @@ impl Contexts {
     ///
     /// # Errors
     /// Neither variable is set.
-    pub fn path() -> Result<PathBuf, Failure> {
+    pub fn path() -> Result<PathBuf, CommandError> {
         let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
-        let base =
-            base.ok_or_else(|| Failure::of("the directory of the logins is not known: set XDG_CONFIG_HOME or HOME to an absolute path"))?;
+        let base = base
+            .ok_or_else(|| CommandError::of("the directory of the logins is not known: set XDG_CONFIG_HOME or HOME to an absolute path"))?;
         Ok(base.join("overkeep").join("contexts.json"))
     }
 
@@ -54,9 +54,9 @@ impl Contexts {
     ///
     /// # Errors
     /// The file cannot be read, or has another format.
-    pub fn load() -> Result<Self, Failure> {
+    pub fn load() -> Result<Self, CommandError> {
         let Ok(path) = Self::path() else { return Ok(Self::default()) };
-        let refused = |error: String| Failure::of(format!("{}: {error}; delete it and use overkeep login", path.display()));
+        let refused = |error: String| CommandError::of(format!("{}: {error}; delete it and use overkeep login", path.display()));
         match fs::read_to_string(&path) {
             Ok(text) => serde_json::from_str(&text).map_err(|error| refused(error.to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
@@ -68,7 +68,7 @@ impl Contexts {
     ///
     /// # Errors
     /// There is none; the message names those that there are.
-    pub fn named(&self, name: &str) -> Result<&LoginContext, Failure> {
+    pub fn named(&self, name: &str) -> Result<&LoginContext, CommandError> {
         self.contexts.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
             let known = if known.is_empty() {
@@ -76,7 +76,7 @@ impl Contexts {
             } else {
                 format!("there are {}", known.join(", "))
             };
-            Failure::of(format!("there is no context {name:?}; {known}"))
+            CommandError::of(format!("there is no context {name:?}; {known}"))
         })
     }
 
@@ -84,7 +84,7 @@ impl Contexts {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn keep(name: &str, context: LoginContext) -> Result<PathBuf, Failure> {
+    pub fn keep(name: &str, context: LoginContext) -> Result<PathBuf, CommandError> {
         let mut all = Self::load()?;
         all.contexts.insert(name.to_owned(), context);
         all.current = name.to_owned();
@@ -95,7 +95,7 @@ impl Contexts {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn delete(mut self, name: &str) -> Result<(), Failure> {
+    pub fn delete(mut self, name: &str) -> Result<(), CommandError> {
         self.contexts.remove(name);
         if self.current == name {
             self.current.clear();
@@ -107,9 +107,9 @@ impl Contexts {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(crate) fn save(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn save(&self) -> Result<PathBuf, CommandError> {
         let path = Self::path()?;
-        let text = serde_json::to_string_pretty(self).map_err(Failure::of)?;
+        let text = serde_json::to_string_pretty(self).map_err(CommandError::of)?;
         let new = path.with_extension(format!("{}.new", std::process::id()));
         let written = || -> io::Result<()> {
             if let Some(directory) = path.parent() {
@@ -122,7 +122,7 @@ impl Contexts {
         };
         written().map_err(|error| {
             drop(fs::remove_file(&new));
-            Failure::of(format!("{}: {error}", path.display()))
+            CommandError::of(format!("{}: {error}", path.display()))
         })?;
         Ok(path)
     }
@@ -133,7 +133,7 @@ impl LoginContext {
     ///
     /// # Errors
     /// The file cannot be read, or has no login with the name.
-    fn stored(wanted: Option<String>) -> Result<Option<Self>, Failure> {
+    fn stored(wanted: Option<String>) -> Result<Option<Self>, CommandError> {
         let all = Contexts::load()?;
         match wanted {
             Some(name) => all.named(&name).map(|context| Some(context.clone())),
@@ -148,7 +148,7 @@ impl LoginContext {
     /// # Errors
     /// A file cannot be read, `OVERKEEP_URL` is not an https URL, `OVERKEEP_URL` or `OVERKEEP_CA` is set without a token, or
     /// `OVERKEEP_TOKEN` is set and the URL or the authorities are given neither by a variable nor by a stored login.
-    pub fn given(environment: &[(OsString, OsString)]) -> Result<Option<Self>, Failure> {
+    pub fn given(environment: &[(OsString, OsString)]) -> Result<Option<Self>, CommandError> {
         let set = |name: &str| {
             let found = environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_string_lossy().into_owned());
             found.filter(|value| !value.trim().is_empty())
@@ -157,19 +157,21 @@ impl LoginContext {
         let Some(token) = set("OVERKEEP_TOKEN") else {
             let unused = ["OVERKEEP_URL", "OVERKEEP_CA"].into_iter().find(|name| set(name).is_some());
             return match unused {
-                Some(name) => Err(Failure::Flag(format!("{name}: is used with OVERKEEP_TOKEN only; set the token too, or unset {name}"))),
+                Some(name) => {
+                    Err(CommandError::Flag(format!("{name}: is used with OVERKEEP_TOKEN only; set the token too, or unset {name}")))
+                }
                 None => Ok(stored),
             };
         };
         let missing =
-            || Failure::of("OVERKEEP_TOKEN: set OVERKEEP_URL and OVERKEEP_CA, the file of the authority, too, or use overkeep login");
-        let read = |path: String| text_of(Path::new(&path)).map_err(|error| Failure::of(format!("OVERKEEP_CA: {path}: {error}")));
+            || CommandError::of("OVERKEEP_TOKEN: set OVERKEEP_URL and OVERKEEP_CA, the file of the authority, too, or use overkeep login");
+        let read = |path: String| text_of(Path::new(&path)).map_err(|error| CommandError::of(format!("OVERKEEP_CA: {path}: {error}")));
         let url = set("OVERKEEP_URL").map(|url| url.trim_end_matches('/').to_owned());
         let stored = stored.filter(|stored| url.as_ref().is_none_or(|url| *url == stored.url));
         let ca = set("OVERKEEP_CA").map(read).transpose()?;
         let url = url.or_else(|| stored.as_ref().map(|stored| stored.url.clone())).ok_or_else(missing)?;
         if !url.starts_with("https://") {
-            return Err(Failure::Flag(format!("OVERKEEP_URL: {url:?} is not https://host:port")));
+            return Err(CommandError::Flag(format!("OVERKEEP_URL: {url:?} is not https://host:port")));
         }
         let ca = ca.or_else(|| stored.map(|stored| stored.ca)).ok_or_else(missing)?;
         Ok(Some(Self { url, user: String::new(), ca, token: token.trim().to_owned() }))

@@ -9,7 +9,7 @@ use ureq::{
 };
 
 use super::request::ApiRequest;
-use crate::{cli::failure::Failure, http::LocalPart};
+use crate::{cli::failure::CommandError, http::LocalPart};
 
 const CONNECTING: Duration = Duration::from_secs(15);
 /// Bytes read at a time.
@@ -20,16 +20,16 @@ const PIECE: usize = 64 << 10;
 ///
 /// # Errors
 /// The PEM holds no certificate.
-pub fn agent(ca: Option<&str>) -> Result<Agent, Failure> {
+pub fn agent(ca: Option<&str>) -> Result<Agent, CommandError> {
     let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
     let tls = match ca {
         None => tls.disable_verification(true),
         Some(pem) => {
-            let parsed = pem::parse_many(pem).map_err(|error| Failure::of(format!("ca: {error}")))?;
+            let parsed = pem::parse_many(pem).map_err(|error| CommandError::of(format!("ca: {error}")))?;
             let of = |block: &pem::Pem| (block.tag() == "CERTIFICATE").then(|| Certificate::from_der(block.contents()).to_owned());
             let roots: Vec<Certificate<'static>> = parsed.iter().filter_map(of).collect();
             if roots.is_empty() {
-                return Err(Failure::of("ca: the file holds no PEM certificate"));
+                return Err(CommandError::of("ca: the file holds no PEM certificate"));
             }
             tls.root_certs(RootCerts::Specific(Arc::new(roots)))
         }

@@ -21,7 +21,7 @@ use std::{ffi::OsString, io::Write, path::PathBuf};
 use clap::{ArgMatches, Command};
 use serde_json::Value as Json;
 
-use super::{admin::ControllerFlags, failure::Failure};
+use super::{admin::ControllerFlags, failure::CommandError};
 use crate::http::Interfaces;
 
 use grammar::{Grammar, Operation};
@@ -41,8 +41,8 @@ const MAX_BYTES: usize = 256 << 20;
 ///
 /// # Errors
 /// A row of the tables is invalid, which is a defect.
-pub fn grammar() -> Result<Grammar, Failure> {
-    Interfaces::new().map(|interfaces| Grammar::of(&interfaces)).map_err(Failure::of)
+pub fn grammar() -> Result<Grammar, CommandError> {
+    Interfaces::new().map(|interfaces| Grammar::of(&interfaces)).map_err(CommandError::of)
 }
 
 /// The whole command line: the commands of the program and those of the operations.
@@ -65,7 +65,12 @@ pub fn chosen_operation<'g, 'm>(grammar: &'g Grammar, matches: &'m ArgMatches) -
 ///
 /// # Errors
 /// One line: a flag is invalid, the controller does not answer, or it rejects the request.
-pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<(), Failure> {
+pub fn act(
+    grammar: &Grammar,
+    operation: &Operation,
+    matches: &ArgMatches,
+    environment: &[(OsString, OsString)],
+) -> Result<(), CommandError> {
     let transport = transport(matches, environment)?;
     let mut names = NameLookup::new(grammar, &transport);
     let format = matches.get_one::<String>("output").map(String::as_str);
@@ -96,7 +101,7 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
 
 /// The controller that the request is sent to: that of this host if its data file or configuration is named, else that of the current
 /// login, else that of the default data file.
-fn transport(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
+fn transport(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, CommandError> {
     let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
     reach(ControllerFlags::of(path("config"), path("data")), environment)
 }
@@ -115,7 +120,7 @@ fn is_paged(grammar: &Grammar, operation: &Operation) -> bool {
 ///
 /// # Errors
 /// One line: the controller does not answer, or it rejects the request.
-pub fn everything(transport: &Transport, request: &ApiRequest) -> Result<Json, Failure> {
+pub fn everything(transport: &Transport, request: &ApiRequest) -> Result<Json, CommandError> {
     let (mut all, mut bytes) = (Vec::new(), 0);
     loop {
         let mut part = request.clone();
@@ -123,17 +128,19 @@ pub fn everything(transport: &Transport, request: &ApiRequest) -> Result<Json, F
         let answer = transport.ask(part, None)?.good()?;
         bytes += answer.body.len();
         if bytes > MAX_BYTES {
-            return Err(Failure::of(format!("{}: the list is longer than {} MiB", request.path, MAX_BYTES >> 20)));
+            return Err(CommandError::of(format!("{}: the list is longer than {} MiB", request.path, MAX_BYTES >> 20)));
         }
         let mut whole = answer.json().unwrap_or_default();
         let entries = whole.get_mut("data").map(Json::take);
         let number = |member: &str| whole.pointer(&format!("/meta/pagination/{member}")).and_then(Json::as_u64);
-        let Some(Json::Array(entries)) = entries else { return Err(Failure::of(format!("{}: the answer is not a list", request.path))) };
+        let Some(Json::Array(entries)) = entries else {
+            return Err(CommandError::of(format!("{}: the answer is not a list", request.path)));
+        };
         // A limit in the filter takes precedence over the request's.
         let is_last = entries.is_empty() || number("limit") != Some(PAGE as u64);
         all.extend(entries);
         if all.len() > MAX_ENTRIES {
-            return Err(Failure::of(format!("{} has more than {MAX_ENTRIES} entries", request.path)));
+            return Err(CommandError::of(format!("{} has more than {MAX_ENTRIES} entries", request.path)));
         }
         if is_last || number("totalCount").is_none_or(|total| all.len() as u64 >= total) {
             return Ok(Json::Array(all));
@@ -150,14 +157,14 @@ fn print_answer(
     path: &str,
     answer: &ApiAnswer,
     format: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let data = answer.data();
     let id = data.get("id").and_then(Json::as_str);
     let wants_token = has(matches, "enroll") || matches.try_get_one::<bool>("jwt").ok().flatten().is_some_and(|wanted| *wanted);
     if let (true, Some(id)) = (wants_token, id) {
         let detail = ApiRequest { method: "GET".into(), path: format!("{path}/{id}"), ..ApiRequest::default() };
         let record = transport.ask(detail, None)?.good()?.data();
-        let token = token(&record).ok_or_else(|| Failure::of(format!("{id} was created and has no enrollment token")))?;
+        let token = token(&record).ok_or_else(|| CommandError::of(format!("{id} was created and has no enrollment token")))?;
         return print(token);
     }
     let order = || tree::members_of_new(grammar, operation);
@@ -175,7 +182,7 @@ fn print_answer(
 
 /// Prints the configuration file of each record in an answer, in YAML; several are separate documents. Records of a list that have none are
 /// left out.
-fn print_configurations(names: &mut NameLookup<'_>, operation: &Operation, data: &Json) -> Result<(), Failure> {
+fn print_configurations(names: &mut NameLookup<'_>, operation: &Operation, data: &Json) -> Result<(), CommandError> {
     let Some(shown) = names.grammar.configuration(operation) else { return Ok(()) };
     let mut documents = Vec::new();
     for id in output::entries(data).filter_map(|record| record.get("id")?.as_str()) {
@@ -205,12 +212,12 @@ fn token(record: &Json) -> Option<&str> {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), CommandError> {
     if text.is_empty() {
         return Ok(());
     }
     match writeln!(std::io::stdout().lock(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::of(format!("stdout: {error}"))),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CommandError::of(format!("stdout: {error}"))),
         _ => Ok(()),
     }
 }

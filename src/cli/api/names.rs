@@ -11,7 +11,7 @@ use super::{
     request::{ApiAnswer, ApiRequest},
     transport::Transport,
 };
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandError;
 use crate::entity::singular;
 
 /// Ids that were looked up, by path and name.
@@ -30,7 +30,7 @@ impl<'a> NameLookup<'a> {
     ///
     /// # Errors
     /// A name is unknown or ambiguous.
-    pub(crate) fn path(&mut self, operation: &Operation, values: &[String]) -> Result<String, Failure> {
+    pub(crate) fn path(&mut self, operation: &Operation, values: &[String]) -> Result<String, CommandError> {
         let mut path = String::new();
         let mut lists = parameter_lists(self.grammar, operation).into_iter();
         let mut values = values.iter();
@@ -50,7 +50,7 @@ impl<'a> NameLookup<'a> {
     }
 
     /// The id of the record with this id, or else with this name. The interface is that of `operation`.
-    fn id(&mut self, operation: &Operation, kind: &str, text: &str) -> Result<String, Failure> {
+    fn id(&mut self, operation: &Operation, kind: &str, text: &str) -> Result<String, CommandError> {
         let key = (kind.to_owned(), text.to_owned());
         if let Some(id) = self.known.get(&key) {
             return Ok(id.clone());
@@ -74,9 +74,9 @@ impl<'a> NameLookup<'a> {
     ///
     /// # Errors
     /// A name is unknown or ambiguous.
-    pub(crate) fn refer(&mut self, operation: &Operation, member: &Member, value: &mut Json) -> Result<(), Failure> {
+    pub(crate) fn refer(&mut self, operation: &Operation, member: &Member, value: &mut Json) -> Result<(), CommandError> {
         let Some((kind, is_of_roles)) = referred(self.grammar, operation, member) else { return Ok(()) };
-        let mut refer = |text: &mut String| -> Result<(), Failure> {
+        let mut refer = |text: &mut String| -> Result<(), CommandError> {
             match text.strip_prefix('@') {
                 Some(name) if is_of_roles => *text = format!("@{}", self.id(operation, &kind, name)?),
                 None if !is_of_roles && !text.is_empty() => *text = self.id(operation, &kind, text)?,
@@ -154,7 +154,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// The id of the only record in an answer.
-fn only(kind: &str, text: &str, answer: &ApiAnswer) -> Result<String, Failure> {
+fn only(kind: &str, text: &str, answer: &ApiAnswer) -> Result<String, CommandError> {
     let what = singular(kind.rsplit('/').next().unwrap_or(kind));
     // A kind without names rejects the filter.
     let data = if answer.status == 200 { answer.data() } else { Json::Null };
@@ -164,8 +164,8 @@ fn only(kind: &str, text: &str, answer: &ApiAnswer) -> Result<String, Failure> {
     let ids: Vec<&str> = records.iter().filter(is_it).filter_map(|record| record.get("id").and_then(Json::as_str)).collect();
     match ids.as_slice() {
         [id] => Ok((*id).to_owned()),
-        [] if answer.status == 401 => Err(answer.clone().good().err().unwrap_or_else(|| Failure::of("not logged in"))),
-        [] => Err(Failure::of(format!("{what}: no record has the id or the name {text:?}"))),
-        several => Err(Failure::of(format!("{what}: {} have the name {text:?}: {}", several.len(), several.join(", ")))),
+        [] if answer.status == 401 => Err(answer.clone().good().err().unwrap_or_else(|| CommandError::of("not logged in"))),
+        [] => Err(CommandError::of(format!("{what}: no record has the id or the name {text:?}"))),
+        several => Err(CommandError::of(format!("{what}: {} have the name {text:?}: {}", several.len(), several.join(", ")))),
     }
 }

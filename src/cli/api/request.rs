@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::cli::{failure::Failure, run::one_line};
+use crate::cli::{failure::CommandError, run::one_line};
 
 pub const JSON: &str = "application/json";
 
@@ -38,12 +38,12 @@ impl ApiAnswer {
     }
 
     /// The answer, or a failure if its status is not 2xx.
-    pub fn good(self) -> Result<Self, Failure> {
+    pub fn good(self) -> Result<Self, CommandError> {
         if (200..300).contains(&self.status) { Ok(self) } else { Err(self.refusal()) }
     }
 
     /// The error of a rejected request, with the member that it names.
-    fn refusal(&self) -> Failure {
+    fn refusal(&self) -> CommandError {
         let json = self.json().unwrap_or_default();
         let text = |path: &str| json.pointer(path).and_then(Json::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
         let field = text("/error/cause/field");
@@ -51,6 +51,6 @@ impl ApiAnswer {
         let message = text("/error/message").unwrap_or_else(|| format!("the controller answered with status {}", self.status));
         let hint = (self.status == 401).then(|| "log in with overkeep login".to_owned());
         let parts = [Some(message), field, reason, hint];
-        Failure::of(one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(": ")))
+        CommandError::of(one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(": ")))
     }
 }

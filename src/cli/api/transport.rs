@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     admin_socket::{request, socket},
-    cli::{admin::ControllerFlags, failure::Failure, run::one_line},
+    cli::{admin::ControllerFlags, failure::CommandError, run::one_line},
     http::{LocalPart, LocalRequest},
 };
 
@@ -31,7 +31,7 @@ impl Transport {
     ///
     /// # Errors
     /// The login's certificate authorities cannot be parsed.
-    pub fn remote(context: LoginContext) -> Result<Self, Failure> {
+    pub fn remote(context: LoginContext) -> Result<Self, CommandError> {
         Ok(Self::Remote(Box::new((https::agent(Some(&context.ca))?, context))))
     }
 
@@ -39,7 +39,7 @@ impl Transport {
     ///
     /// # Errors
     /// One line: the controller does not answer, or the answer is interrupted.
-    pub fn ask(&self, request: ApiRequest, mut out: Option<&mut dyn Write>) -> Result<ApiAnswer, Failure> {
+    pub fn ask(&self, request: ApiRequest, mut out: Option<&mut dyn Write>) -> Result<ApiAnswer, CommandError> {
         let mut answer = ApiAnswer { status: 0, media: String::new(), body: Vec::new() };
         let mut take = |part: LocalPart| match part {
             LocalPart::Head { status, media } => {
@@ -61,15 +61,17 @@ impl Transport {
             Self::Remote(remote) => {
                 let (agent, context) = remote.as_ref();
                 let result = https::ask(agent, &context.url, &context.token, request, &mut take);
-                result.map_err(|error| Failure::of(one_line(&format!("{}: {error}", context.url))))?;
+                result.map_err(|error| CommandError::of(one_line(&format!("{}: {error}", context.url))))?;
                 Ok(answer)
             }
             Self::Host(path) => match request::ask(path, local(request), &mut take) {
                 Some(Ok(())) => Ok(answer),
                 // The program that reads stdout has closed it, which is not an error.
                 Some(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe && answer.status != 0 => Ok(answer),
-                Some(Err(error)) => Err(Failure::of(format!("the controller does not answer: {error}"))),
-                None => Err(Failure::of(format!("no controller answers on {}: is it running, and is this its data file?", path.display()))),
+                Some(Err(error)) => Err(CommandError::of(format!("the controller does not answer: {error}"))),
+                None => {
+                    Err(CommandError::of(format!("no controller answers on {}: is it running, and is this its data file?", path.display())))
+                }
             },
         }
     }
@@ -80,7 +82,7 @@ impl Transport {
 ///
 /// # Errors
 /// One line: the configuration or the login cannot be read.
-pub(crate) fn reach(which: ControllerFlags, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
+pub(crate) fn reach(which: ControllerFlags, environment: &[(OsString, OsString)]) -> Result<Transport, CommandError> {
     let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
     let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
     if !is_named && let Some(context) = LoginContext::given(environment)? {

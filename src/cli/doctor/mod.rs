@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{
-    CommandResult, Failure,
+    CommandError, CommandResult,
     admin::ControllerFlags,
     api::{output::plain, transport::Transport},
 };
@@ -42,7 +42,7 @@ impl Doctor {
         let findings = all_findings(&config);
         let is_good = findings.iter().all(|finding| finding.healthy);
         let lines = match self.output.as_str() {
-            "json" => vec![serde_json::to_string_pretty(&findings).map_err(Failure::of)?],
+            "json" => vec![serde_json::to_string_pretty(&findings).map_err(CommandError::of)?],
             _ => findings.iter().flat_map(lines_of).collect(),
         };
         Ok(if is_good { Outcome::Done(lines) } else { Outcome::Problems(lines) })

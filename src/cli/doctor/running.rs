@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use crate::{
     cli::{
         api::{request::ApiRequest, transport::Transport},
-        failure::Failure,
+        failure::CommandError,
         trust::roots_of,
     },
     maintenance::doctor::DoctorFinding,
@@ -29,7 +29,7 @@ pub(crate) fn findings(controller: &Transport) -> Result<Vec<DoctorFinding>, Str
 }
 
 /// The body of a successful answer.
-fn get(controller: &Transport, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, Failure> {
+fn get(controller: &Transport, path: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, CommandError> {
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let request = ApiRequest { method: "GET".into(), path: path.into(), query, ..ApiRequest::default() };
     controller.ask(request, None)?.good().map(|answer| answer.body)

@@ -16,7 +16,7 @@ use crate::{
         Change, Changes,
         imported::{self, ImportedState, Issuers},
     },
-    cli::failure::Failure,
+    cli::failure::CommandError,
     entity::{Id, Identity, TypedLookup, enrollment::Method, identity::DEFAULT_AUTH_POLICY},
     error::{Error, Result},
     http::{DeclaredKind, DeclaredKinds},
@@ -75,7 +75,7 @@ type RecordKey = (String, String);
 ///
 /// # Errors
 /// One line: too many records break rules, one of them restricts access, or the file cannot be written.
-pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Result<ImportSummary, Failure> {
+pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Result<ImportSummary, CommandError> {
     let (mut left_out, mut reasons) = (BTreeSet::<RecordKey>::new(), Vec::new());
     for kind in &mut network.kinds {
         without_bad_ids(&kind.path, "name", &mut kind.records, &mut reasons)?;
@@ -97,16 +97,16 @@ pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Re
         };
         let found = at.lock().unwrap_or_else(PoisonError::into_inner).take();
         let is_rule = !matches!(reason, Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } | Error::Busy { .. });
-        let Some(((kind, id), name)) = found.filter(|_| is_rule) else { return Err(Failure::of(reason)) };
+        let Some(((kind, id), name)) = found.filter(|_| is_rule) else { return Err(CommandError::of(reason)) };
         leave_out(&kind, &id, &name, &reason.to_string(), &mut reasons)?;
         if !left_out.insert((kind, id)) {
-            return Err(Failure::of(reason));
+            return Err(CommandError::of(reason));
         }
     }
 }
 
 /// Removes records whose id is missing, occurs twice, or is not a valid id. `named` is the member that names a record in the report.
-fn without_bad_ids(kind: &str, named: &str, records: &mut Vec<Json>, reasons: &mut Vec<String>) -> std::result::Result<(), Failure> {
+fn without_bad_ids(kind: &str, named: &str, records: &mut Vec<Json>, reasons: &mut Vec<String>) -> std::result::Result<(), CommandError> {
     let mut seen = BTreeSet::new();
     let mut good = Vec::with_capacity(records.len());
     for record in records.drain(..) {
@@ -126,11 +126,11 @@ fn without_bad_ids(kind: &str, named: &str, records: &mut Vec<Json>, reasons: &m
 ///
 /// # Errors
 /// One line: too many records are left out, or this one restricts access.
-fn leave_out(kind: &str, id: &str, name: &str, reason: &str, reasons: &mut Vec<String>) -> std::result::Result<(), Failure> {
+fn leave_out(kind: &str, id: &str, name: &str, reason: &str, reasons: &mut Vec<String>) -> std::result::Result<(), CommandError> {
     let line: String = format!("{kind} {name}: {reason}").chars().take(MAX_LINE).collect();
     must_not_restrict(kind, id, &line)?;
     if reasons.len() >= MAX_LEFT_OUT {
-        return Err(Failure::of(format!("more than {MAX_LEFT_OUT} records break rules, the last is {line}; nothing was imported")));
+        return Err(CommandError::of(format!("more than {MAX_LEFT_OUT} records break rules, the last is {line}; nothing was imported")));
     }
     reasons.push(line);
     Ok(())
@@ -138,9 +138,9 @@ fn leave_out(kind: &str, id: &str, name: &str, reason: &str, reasons: &mut Vec<S
 
 /// The error if the record that is left out restricts access: a posture check, or the default auth policy, instead of which that of this release
 /// would hold.
-fn must_not_restrict(kind: &str, id: &str, line: &str) -> std::result::Result<(), Failure> {
+fn must_not_restrict(kind: &str, id: &str, line: &str) -> std::result::Result<(), CommandError> {
     if RESTRICTING.contains(&kind) || (kind == "auth-policies" && id == DEFAULT_AUTH_POLICY) {
-        return Err(Failure::of(format!("{line}; without it, more would be allowed than before: nothing was imported")));
+        return Err(CommandError::of(format!("{line}; without it, more would be allowed than before: nothing was imported")));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::source::{SourceKind, is_given, records_of, text};
 use crate::{
-    cli::{api::output, failure::Failure},
+    cli::{api::output, failure::CommandError},
     clock::Clock,
     entity::{builtin, identity::DEFAULT_AUTH_POLICY},
 };
@@ -19,7 +19,7 @@ const LISTS: [&str; 3] = ["hashes", "signerFingerprints", "versions"];
 const MAX_NAMES: usize = 50;
 
 /// The document: the records that an administrator made, with names instead of ids.
-pub(crate) fn network(kinds: &[SourceKind]) -> Result<Map<String, Json>, Failure> {
+pub(crate) fn network(kinds: &[SourceKind]) -> Result<Map<String, Json>, CommandError> {
     let all: BTreeMap<String, String> =
         kinds.iter().flat_map(|kind| &kind.records).map(|record| (text(record, "id").into(), text(record, "name").into())).collect();
     let known = shipped_types()?;
@@ -39,8 +39,8 @@ pub(crate) fn network(kinds: &[SourceKind]) -> Result<Map<String, Json>, Failure
 }
 
 /// The names of the config types that a release brings.
-pub(super) fn shipped_types() -> Result<Vec<String>, Failure> {
-    let types = builtin::config_types(Clock::system().now()).map_err(Failure::of)?;
+pub(super) fn shipped_types() -> Result<Vec<String>, CommandError> {
+    let types = builtin::config_types(Clock::system().now()).map_err(CommandError::of)?;
     Ok(types.into_iter().map(|one| one.spec.name).collect())
 }
 

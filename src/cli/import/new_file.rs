@@ -15,7 +15,7 @@ use crate::{
         admin::ControllerFlags,
         api::output,
         authority_files::AuthorityFiles,
-        failure::{CommandResult, Failure},
+        failure::{CommandError, CommandResult},
     },
     config::{Address, Config},
     controller,
@@ -62,27 +62,27 @@ impl NewFile {
     ///
     /// # Errors
     /// One line: the file exists, another file cannot be read, or a flag is invalid.
-    pub(super) fn prepare(flags: NewFileFlags, host: &str, environment: &[(OsString, OsString)]) -> Result<Option<Self>, Failure> {
+    pub(super) fn prepare(flags: NewFileFlags, host: &str, environment: &[(OsString, OsString)]) -> Result<Option<Self>, CommandError> {
         let NewFileFlags { into, authority, advertise, config, passphrase_file } = flags;
         let Some(path) = into else {
-            return if authority.is_given() { Err(Failure::Flag("--signing-cert: needs --into".into())) } else { Ok(None) };
+            return if authority.is_given() { Err(CommandError::Flag("--signing-cert: needs --into".into())) } else { Ok(None) };
         };
         let incomplete = beside(&path, INCOMPLETE);
         if path.symlink_metadata().is_ok() {
-            return Err(Failure::of(format!("--into: {} exists already", path.display())));
+            return Err(CommandError::of(format!("--into: {} exists already", path.display())));
         }
-        let reserved = ReservedName::take(&path).map_err(|error| Failure::of(format!("--into: {error}")))?;
+        let reserved = ReservedName::take(&path).map_err(|error| CommandError::of(format!("--into: {error}")))?;
         // No import to this name runs: what is there was left by one that was interrupted.
         match fs::remove_file(&incomplete) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Failure::of(format!("--into: {}: {error}", incomplete.display())));
+                return Err(CommandError::of(format!("--into: {}: {error}", incomplete.display())));
             }
             _ => {}
         }
         let config = ControllerFlags::with_passphrase(config, &incomplete, passphrase_file).config(environment)?;
         let advertised = match advertise.or_else(|| config.advertise.first().cloned()) {
             Some(address) => address,
-            None => host.parse().map_err(|error| Failure::Flag(format!("--from: {error}; give --advertise")))?,
+            None => host.parse().map_err(|error| CommandError::Flag(format!("--from: {error}; give --advertise")))?,
         };
         let adopted = authority.command()?;
         Ok(Some(Self { path, reserved, incomplete, config, advertised, adopted }))
@@ -100,12 +100,14 @@ impl NewFile {
         missing: &[String],
     ) -> CommandResult {
         if let Some(kind) = missing.iter().find(|kind| import_records::RESTRICTING.contains(&kind.as_str())) {
-            return Err(Failure::of(format!("the other controller does not list {kind}; without them, more would be allowed than before")));
+            return Err(CommandError::of(format!(
+                "the other controller does not list {kind}; without them, more would be allowed than before"
+            )));
         }
         let mut lines = notes(&kinds, &credentials, missing);
         let Self { path, reserved, incomplete, config, advertised, adopted } = self;
         let written = fill(&config, advertised, adopted, (user, password), kinds, credentials).and_then(|written| {
-            reserved.give_to(&incomplete).map_err(|error| Failure::of(format!("--into: {}: {error}", path.display())))?;
+            reserved.give_to(&incomplete).map_err(|error| CommandError::of(format!("--into: {}: {error}", path.display())))?;
             Ok(written)
         });
         let (imported, authority) = written.inspect_err(|_| drop(fs::remove_file(&incomplete)))?;
@@ -125,19 +127,19 @@ fn fill(
     (user, password): (String, &str),
     kinds: Vec<SourceKind>,
     credentials: ImportedCredentials,
-) -> Result<(ImportSummary, Vec<String>), Failure> {
-    let context = controller::new_file(config, advertised).map_err(Failure::of)?;
+) -> Result<(ImportSummary, Vec<String>), CommandError> {
+    let context = controller::new_file(config, advertised).map_err(CommandError::of)?;
     let filled = || {
         let authority = match adopted.map(|command| context.act(command, &Progress::default().into())) {
-            Some(outcome) => match outcome.map_err(Failure::of)? {
+            Some(outcome) => match outcome.map_err(CommandError::of)? {
                 Outcome::Done(lines) | Outcome::Problems(lines) => lines,
             },
             None => vec!["no authority was adopted: everybody enrolls again".to_owned()],
         };
-        let declared = Interfaces::new().map_err(Failure::of)?.declared();
-        let password = context.passwords.hash_now(password).map_err(Failure::of)?;
+        let declared = Interfaces::new().map_err(CommandError::of)?.declared();
+        let password = context.passwords.hash_now(password).map_err(CommandError::of)?;
         let imported = import_records::import(&context.changes, Network::new(kinds, credentials, declared, (user, password)))?;
-        controller::complete(&context).map_err(Failure::of)?;
+        controller::complete(&context).map_err(CommandError::of)?;
         Ok((imported, authority))
     };
     let filled = filled();

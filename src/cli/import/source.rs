@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use crate::{
     cli::{
         api::{self, grammar::Grammar, request::ApiRequest, transport::Transport},
-        failure::Failure,
+        failure::CommandError,
     },
     entity::identity::DEFAULT_AUTH_POLICY,
 };
@@ -35,7 +35,7 @@ pub(super) struct ImportedCredentials {
 ///
 /// # Errors
 /// One line: the other controller does not answer, or rejects a request.
-pub(crate) fn records(source: &Transport, grammar: &Grammar) -> Result<(Vec<SourceKind>, Vec<String>), Failure> {
+pub(crate) fn records(source: &Transport, grammar: &Grammar) -> Result<(Vec<SourceKind>, Vec<String>), CommandError> {
     let (mut kinds, mut missing, mut seen) = (kinds(grammar)?, Vec::new(), BTreeSet::new());
     for kind in &mut kinds {
         let Some(mut records) = list(source, &kind.path)? else {
@@ -55,8 +55,8 @@ pub(crate) fn records(source: &Transport, grammar: &Grammar) -> Result<(Vec<Sour
 ///
 /// # Errors
 /// As in [`records`].
-pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<ImportedCredentials, Failure> {
-    let all = |path: &str| Ok::<_, Failure>(list(source, path)?.unwrap_or_default());
+pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<ImportedCredentials, CommandError> {
+    let all = |path: &str| Ok::<_, CommandError>(list(source, path)?.unwrap_or_default());
     let mut overrides = HashMap::new();
     for identity in records_of(kinds, "identities") {
         let id = text(identity, "id");
@@ -78,7 +78,7 @@ pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<Im
 }
 
 /// The records of a list; `None` if there is no such list.
-fn list(source: &Transport, path: &str) -> Result<Option<Vec<Json>>, Failure> {
+fn list(source: &Transport, path: &str) -> Result<Option<Vec<Json>>, CommandError> {
     let request = ApiRequest { method: "GET".into(), path: format!("{BASE}/{path}"), ..ApiRequest::default() };
     let probe = ApiRequest { query: vec![("limit".into(), "1".into())], ..request.clone() };
     let answer = source.ask(probe, None)?;
@@ -92,7 +92,7 @@ fn list(source: &Transport, path: &str) -> Result<Option<Vec<Json>>, Failure> {
     let total = total.unwrap_or_default();
     let Json::Array(records) = api::everything(source, &request)? else { return Ok(None) };
     if (records.len() as u64) < total {
-        return Err(Failure::of(format!("{path}: the other controller listed {} of {total} records", records.len())));
+        return Err(CommandError::of(format!("{path}: the other controller listed {} of {total} records", records.len())));
     }
     Ok(Some(records))
 }
@@ -102,10 +102,10 @@ fn encoded(text: &str) -> String {
 }
 
 /// The kinds of network files, from the schema of `PUT /network`.
-fn kinds(grammar: &Grammar) -> Result<Vec<SourceKind>, Failure> {
+fn kinds(grammar: &Grammar) -> Result<Vec<SourceKind>, CommandError> {
     let operation = grammar.operations.iter().find(|one| one.method == "PUT" && one.path == "/network");
     let schema = operation.and_then(|operation| grammar.body(operation)?.0).and_then(|schema| schema.get("properties")?.as_object());
-    let schema = schema.ok_or_else(|| Failure::of("the schema of network files is missing"))?;
+    let schema = schema.ok_or_else(|| CommandError::of("the schema of network files is missing"))?;
     let kind = |(path, list): (&String, &Json)| {
         let item = list.get("items").filter(|item| item.get("properties").is_some())?;
         let forms = item.get("oneOf").and_then(Json::as_array).into_iter().flatten().chain([item]);

@@ -28,14 +28,14 @@ const MAX_CACHED_LENGTH: usize = 4096;
 pub(crate) const SOME: usize = 500;
 
 /// A service as JSON.
-pub struct Text {
+pub struct ServiceJson {
     /// JSON without the closing brace, so that members can be appended.
     pub open: String,
     /// The ids of the configs of the service. Their data is shown differently to each caller.
     pub configs: Vec<Id<Config>>,
 }
 
-impl Text {
+impl ServiceJson {
     /// The text of a record.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl<T> Serialize for CachedJson<T> {
 /// The cached texts. Cheap to clone.
 #[derive(Clone)]
 pub struct JsonCache {
-    services: Cache<Text>,
+    services: Cache<ServiceJson>,
     /// By the path of the kind and the id.
     records: Cache<Box<RawValue>>,
 }
@@ -120,16 +120,16 @@ impl JsonCache {
     }
 
     /// The cached texts of these services.
-    pub fn services<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Vec<Option<Arc<Text>>> {
+    pub fn services<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Vec<Option<Arc<ServiceJson>>> {
         self.services.find_all(ids)
     }
 
     /// The text of a service. The text is cached.
     ///
     /// # Errors
-    /// Those of [`Text::of`].
-    pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<Text>> {
-        let (id, text) = (record.id.as_str(), Arc::new(Text::of(record, tx)?));
+    /// Those of [`ServiceJson::of`].
+    pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<ServiceJson>> {
+        let (id, text) = (record.id.as_str(), Arc::new(ServiceJson::of(record, tx)?));
         if text.open.len() <= MAX_CACHED_LENGTH {
             self.services.insert(id, text.clone(), vec![Dependency::of_record(Service::KIND, id)], at.services);
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value as Json};
 
-use crate::http::{declared::kind::DeclaredKind, header::Header};
+use crate::http::{header::Header, network_document::kind::DeclaredKind};
 use crate::{error::Result, schema::Checker};
 
 /// The query parameter with which a request asks for the rejection of unknown members and parameters.

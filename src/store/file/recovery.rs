@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use crate::store::core::Core;
+use crate::store::core::StoreCore;
 use crate::{clock::Timestamp, error::Error};
 
 /// The progress of the recovery from a failure, if there is one.
 pub(crate) struct Recovery<'c> {
-    core: &'c Core,
+    core: &'c StoreCore,
     retry: Duration,
     /// Whether the open database has failed.
     stale: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Recovery<'c> {
 }
 
 impl<'c> Recovery<'c> {
-    pub(crate) fn new(core: &'c Core, retry: Duration) -> Self {
+    pub(crate) fn new(core: &'c StoreCore, retry: Duration) -> Self {
         Self { core, retry, stale: false, tried: Timestamp::MIN }
     }
 

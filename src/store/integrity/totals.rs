@@ -107,7 +107,7 @@ impl<'t> Totals<'t> {
 #[derive(Default)]
 struct Unique {
     /// The code of the current field.
-    field: Option<index::Code>,
+    field: Option<index::IndexCode>,
     values_are: bool,
     /// Code and value of the previous row.
     before: Vec<u8>,

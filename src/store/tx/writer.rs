@@ -19,7 +19,7 @@ use std::{
 use redb::{Durability, WriteTransaction};
 
 use super::tables::{RowsMut, Writing, broken};
-use crate::store::{core::Core, event::Event, file::recovery::Recovery, refusal::panicked, tx::write::Tx};
+use crate::store::{core::StoreCore, event::Event, file::recovery::Recovery, refusal::panicked, tx::write::Tx};
 use crate::{
     entity::Author,
     error::{Error, Result},
@@ -64,7 +64,12 @@ pub(crate) fn job<T: Send + 'static>(
 }
 
 /// Starts the writer. It ends when every sender is dropped and the queue is empty.
-pub(crate) fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration) -> std::io::Result<(SyncSender<Job>, JoinHandle<()>)> {
+pub(crate) fn start(
+    core: Arc<StoreCore>,
+    queue: usize,
+    group: usize,
+    retry: Duration,
+) -> std::io::Result<(SyncSender<Job>, JoinHandle<()>)> {
     let (sender, jobs) = sync_channel(queue);
     core.writing.store(true, Ordering::Release);
     let thread = Builder::new().name("store writer".into()).spawn(move || {
@@ -90,7 +95,7 @@ pub(crate) fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration
 
 /// The jobs that share a commit.
 struct Group<'w> {
-    core: &'w Core,
+    core: &'w StoreCore,
     jobs: &'w Receiver<Job>,
     limit: usize,
     /// Whether a small group waits for more jobs.

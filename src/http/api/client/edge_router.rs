@@ -12,7 +12,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::{Headers, Query},
-        list_body::{EndingInList, Joined, listed},
+        list_body::{ObjectWithList, StreamedList, listed},
         listing::Listing,
     },
     store::{Read, Scope},
@@ -25,7 +25,7 @@ const FILTER_NAMES: FilterNames<EdgeRouter> =
 const BELOW_SERVICE: FilterNames<EdgeRouter> = FilterNames::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
 
 /// GET /current-identity/edge-routers; without routers that are not enrolled yet.
-pub(crate) async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<Common>>> {
+pub(crate) async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<Common>>> {
     let caller = call.caller()?;
     let all = caller.is_admin();
     let ids = access::related(&call.access, Identity::KIND, caller.identity.id.as_str(), EdgeRouter::KIND);
@@ -69,7 +69,7 @@ pub(crate) async fn of_service(
     id: Id<Service>,
     Query(listing): Query<Listing>,
     Headers(token): Headers<SessionToken>,
-) -> Result<EndingInList<ServiceEdgeRouters, Common>> {
+) -> Result<ObjectWithList<ServiceEdgeRouters, Common>> {
     if token.session_token.is_some() {
         // This controller issues no such tokens, so any token is rejected like a missing one.
         return Err(Error::Unauthorized { anonymous: true });
@@ -84,5 +84,5 @@ pub(crate) async fn of_service(
     });
     let wanted = |_: &Read<'_>| Ok(Scope::Ids(ids));
     let entries = listed(&call, listing, &BELOW_SERVICE, wanted, |tx, router| Ok(Common::of(router, tx))).await?;
-    Ok(EndingInList { data: ServiceEdgeRouters { edge_routers: Vec::new() }, entries })
+    Ok(ObjectWithList { data: ServiceEdgeRouters { edge_routers: Vec::new() }, entries })
 }

@@ -129,5 +129,5 @@ pub(crate) async fn enroll(call: Call, Query(wanted): Query<EnrollQuery>, sent: 
         return enrollment::enroll_by_certificate(&call.context(), &chain, &offer).await.map(|()| Enrolled(Issued::default()));
     }
     let token = token.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
-    enrollment::redeem(&call.context(), Request { token, method: None, offer, chain }).await.map(Enrolled)
+    enrollment::redeem(&call.context(), Request { token, method: None, body: offer, chain }).await.map(Enrolled)
 }

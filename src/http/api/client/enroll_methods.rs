@@ -70,7 +70,7 @@ pub(crate) struct RouterExtendEnrollmentRequest {
 
 async fn redeem(call: &Call, text: String, method: Method, offer: EnrollmentRequest) -> Result<Issued> {
     let token = well_formed(Some(text))?.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
-    let request = Request { token, method: Some(method), offer, chain: call.chain() };
+    let request = Request { token, method: Some(method), body: offer, chain: call.chain() };
     enrollment::redeem(&call.context(), request).await
 }
 

@@ -10,7 +10,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::{Joined, listed_with},
+        list_body::{StreamedList, listed_with},
         listing::Listing,
     },
     store::{Read, Scope},
@@ -37,7 +37,7 @@ pub(crate) struct View {
 const FILTER_NAMES: FilterNames<ExternalJwtSigner> = FilterNames::only(&["id", "createdAt", "updatedAt", "name"]);
 
 /// GET /external-jwt-signers: the enabled ones.
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
     let wanted = |tx: &Read<'_>| {
         let mut enabled = Vec::new();
         tx.each::<ExternalJwtSigner>(|signer| {

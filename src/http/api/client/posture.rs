@@ -14,7 +14,7 @@ use crate::{
         call::Call,
         envelope::Pagination,
         extractor::{Body, Extractor},
-        list_body::{EndingInList, joined},
+        list_body::{ObjectWithList, joined},
         list_part::Part,
         openapi::operation::{Operation, Schemas},
     },
@@ -63,7 +63,7 @@ pub(crate) async fn respond_at_once(call: Call, Bulk(responses): Bulk) -> Result
     take(call, responses).await
 }
 
-type Reply<const STATUS: u16> = EndingInList<PostureReply, ServiceAwaitingCode, STATUS>;
+type Reply<const STATUS: u16> = ObjectWithList<PostureReply, ServiceAwaitingCode, STATUS>;
 
 /// Separates the id of a service and a number of seconds; no id contains it.
 const BETWEEN: char = '\n';
@@ -78,10 +78,10 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
     );
     if !responses.is_empty() {
         call.posture.take(identity, api_session, responses)?;
-        let (posture, doubt) = (call.posture.clone(), Trigger::Identity(identity.to_string()));
-        let lapsed = call.store.scan(move |tx| posture::lapsed(tx, &posture, &doubt)).await?;
-        if !lapsed.is_empty() {
-            call.changes.run(move |change| posture::end(change, &lapsed)).await?;
+        let (posture, trigger) = (call.posture.clone(), Trigger::Identity(identity.to_string()));
+        let sessions_to_end = call.store.scan(move |tx| posture::sessions_to_end(tx, &posture, &trigger)).await?;
+        if !sessions_to_end.is_empty() {
+            call.changes.run(move |change| posture::end(change, &sessions_to_end)).await?;
         }
     }
     let (access, evidence, identity) = (call.access.clone(), call.evidence()?, identity.clone());
@@ -101,7 +101,7 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
         Ok(())
     };
     let entries = joined(&call, false, Vec::new(), find, write).await?;
-    Ok(EndingInList { data: PostureReply { services: Vec::new() }, entries })
+    Ok(ObjectWithList { data: PostureReply { services: Vec::new() }, entries })
 }
 
 /// The policies by which a caller may use a service now. If there are many, only some of them are returned. If the system has no posture

@@ -15,7 +15,7 @@ use crate::{
         call::Call,
         crud::RoleFilter,
         extractor::{Query, entity_tag},
-        list_body::Joined,
+        list_body::StreamedList,
         listing::Listing,
     },
     store::Read,
@@ -39,7 +39,7 @@ const FILTER_NAMES: FilterNames<Service> =
     FilterNames::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
 
 /// GET /services
-pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
+pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<StreamedList<ServiceDetail>> {
     let ServiceListing { listing, roles, config_types } = wanted;
     let types = if config_types.is_empty() { call.caller()?.config_types() } else { config_types };
     service_list::list(&call, ServiceListRequest { listing, roles, names: &FILTER_NAMES, types, as_identity: None, hides_usage: false })

@@ -12,7 +12,7 @@ use crate::{
         call::Call,
         crud::RoleFilter,
         envelope::Pagination,
-        list_body::{Joined, joined},
+        list_body::{StreamedList, joined},
         list_part::Part,
         listing::Listing,
     },
@@ -37,10 +37,10 @@ pub(crate) struct ServiceListRequest {
 ///
 /// # Errors
 /// The identity does not exist, a filter is invalid, or those of [`joined`].
-pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<Joined<T>> {
+pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<StreamedList<T>> {
     let (access, posture, caller, own) = (call.access.clone(), call.posture.clone(), call.caller()?.clone(), call.evidence()?);
     let planned = Arc::new(OnceLock::new());
-    let (texts, plan, engine) = (call.texts.clone(), planned.clone(), access.clone());
+    let (texts, plan, engine) = (call.json_cache.clone(), planned.clone(), access.clone());
     let find = move |tx: &Read<'_>| {
         let ServiceListRequest { listing, roles, names, types, as_identity, hides_usage } = wanted;
         let other = as_identity.filter(|name| !name.is_empty()).map(|name| named(tx, &name)).transpose()?;
@@ -90,5 +90,5 @@ fn usable_services(
 /// An identity by id or name.
 fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
     let found = tx.find_named::<Identity>(name)?;
-    found.ok_or_else(|| Error::invalid("asIdentity", "no such identity", name))
+    found.ok_or_else(|| Error::invalid("asIdentity", "no identity has this id or name", name))
 }

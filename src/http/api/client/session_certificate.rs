@@ -13,7 +13,7 @@ use crate::{
         call::Call,
         envelope::{Detail, Location, detail as seen},
         extractor::{Body, IfMatch, Query, entity_tag},
-        list_body::{Joined, listed},
+        list_body::{StreamedList, listed},
         listing::Listing,
     },
     pki::Csr,
@@ -37,7 +37,7 @@ fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> 
 }
 
 /// GET /current-api-session/certificates
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<ShownCertificate>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<ShownCertificate>> {
     let wanted = Scope::Having { field: "apiSession", value: session(&call)?.to_string() };
     listed(&call, listing, &FILTER_NAMES, |_| Ok(wanted), |tx, record| seen(record, tx)).await
 }

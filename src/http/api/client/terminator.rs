@@ -11,7 +11,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::{Joined, listed},
+        list_body::{StreamedList, listed},
         listing::Listing,
     },
     store::{Read, Scope},
@@ -46,7 +46,7 @@ fn render(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
 }
 
 /// GET /services/{id}/terminators
-pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let wanted = Scope::Having { field: "service", value: id.into_text() };

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::current_session::{SessionDetail, current};
 use crate::{
     authentication::{
-        Caller, Refused, Requester,
+        Caller, RejectedCaller, Requester,
         login::{self, ClientInfo, Principal},
     },
     entity::{Amount, Authenticator, EnvInfo, SdkInfo},
@@ -81,7 +81,7 @@ pub(crate) async fn authenticate(
     let caller = match opened(&call, method, &body, client_info).await {
         Err(Error::InvalidAuth) => {
             let (identity, address) = (claimed(&call, method, &body)?, call.peer.shown());
-            let refused = Refused { what: method.as_str(), identity, address, ..Refused::default() };
+            let refused = RejectedCaller { what: method.as_str(), identity, address, ..RejectedCaller::default() };
             call.refusals.note(&call.store, refused, call.now).await;
             return Err(Error::InvalidAuth);
         }

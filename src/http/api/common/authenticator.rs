@@ -17,7 +17,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::{Body, IfMatch, Query, entity_tag},
-        list_body::{Joined, listed},
+        list_body::{StreamedList, listed},
         listing::Listing,
     },
     store::{Read, Scope},
@@ -42,7 +42,7 @@ fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
 }
 
 /// GET /current-identity/authenticators
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<OwnAuthenticator>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<OwnAuthenticator>> {
     let wanted = Scope::Having { field: "identity", value: call.identity()?.id.to_string() };
     listed(&call, listing, FilterNames::WHOLE, |_| Ok(wanted), render).await
 }

@@ -9,7 +9,7 @@ use crate::{
     http::{
         call::Call,
         envelope::Pagination,
-        list_body::{Joined, joined},
+        list_body::{StreamedList, joined},
         list_part::Part,
         listing::Listing,
     },
@@ -60,7 +60,7 @@ pub(crate) async fn list<T: Entry>(
     listing: Listing,
     each: impl FnOnce(&Read<'_>, &mut dyn FnMut(T)) -> Result<()> + Send + 'static,
     one: impl Fn(&Read<'_>, &str) -> Result<Option<T>> + Send + Sync + 'static,
-) -> Result<Joined<T>> {
+) -> Result<StreamedList<T>> {
     let find = move |tx: &Read<'_>| select(&listing, |found| each(tx, found));
     let write = move |tx: &Read<'_>, _, part: &mut Part<'_>| {
         while let Some(id) = part.next() {

@@ -15,7 +15,7 @@ use crate::{
     entity::{Config, ConfigType, Document, Entity, Id, Identity, PolicyType, PostureQueries, Record, Service, TypedLookup},
     error::{Error, Result},
     http::{
-        cache::json_cache::{CachedJson, JsonCache, Present, SOME, Text},
+        cache::json_cache::{CachedJson, JsonCache, Present, SOME, ServiceJson},
         envelope::Detail,
         list_part::Part,
     },
@@ -193,14 +193,14 @@ impl<'v> Viewer<'v> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub(crate) fn write(&self, texts: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
+    pub(crate) fn write(&self, json_cache: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
         let most = if self.plan.has_checks { CHECKED } else { SOME };
         loop {
             let ids = part.ahead(most);
             if ids.is_empty() {
                 return Ok(());
             }
-            for ((id, known), held) in ids.iter().zip(texts.services(ids.iter().copied())).zip(self.held(&ids)) {
+            for ((id, known), held) in ids.iter().zip(json_cache.services(ids.iter().copied())).zip(self.held(&ids)) {
                 if part.next().is_none() {
                     return Ok(());
                 }
@@ -210,7 +210,7 @@ impl<'v> Viewer<'v> {
                     None => {
                         // The service was just deleted.
                         let Some(record) = self.tx.find(&id)? else { continue };
-                        texts.service(&record, self.tx, at)?
+                        json_cache.service(&record, self.tx, at)?
                     }
                 };
                 self.append(part, &id, &text, &held)?;
@@ -218,7 +218,7 @@ impl<'v> Viewer<'v> {
         }
     }
 
-    fn append(&self, part: &mut Part<'_>, id: &Id<Service>, text: &Text, held: &Held) -> Result<()> {
+    fn append(&self, part: &mut Part<'_>, id: &Id<Service>, text: &ServiceJson, held: &Held) -> Result<()> {
         if self.plan.hides_usage {
             part.add(&[text.open.as_bytes(), NO_USAGE]);
             return Ok(());

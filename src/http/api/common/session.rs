@@ -15,7 +15,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::{IfMatch, Query, entity_tag},
-        list_body::{Joined, listed},
+        list_body::{StreamedList, listed},
         listing::Listing,
         state::AppState,
     },
@@ -120,7 +120,7 @@ fn scope(call: &Call) -> Result<Option<String>> {
 }
 
 /// GET /sessions
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<FullView>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<FullView>>> {
     let (state, own) = (call.state.clone(), scope(&call)?);
     let names = FilterNames::of_whole(own.is_none());
     let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Scope::All, Scope::Ids));

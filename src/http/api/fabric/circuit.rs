@@ -16,7 +16,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::Joined,
+        list_body::StreamedList,
         listing::Listing,
     },
     query::{Type, Value},
@@ -79,7 +79,7 @@ fn render(circuit: CircuitInfo, lookup: &dyn Lookup) -> Result<Circuit> {
 }
 
 /// GET /circuits
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Circuit>> {
     let (state, same) = (call.state.clone(), call.state.clone());
     let each =
         move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| open_circuits::each(&state, |circuit| render(circuit, tx).map(&mut *found));

@@ -15,7 +15,7 @@ use crate::{
         api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         extractor::Query,
-        list_body::Joined,
+        list_body::StreamedList,
         listing::Listing,
     },
     query::{Type, Value},
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LinkDetail")]
-pub(crate) struct LinkDetail {
+pub(crate) struct FabricLink {
     id: String,
     /// The protocol, such as `tls`.
     protocol: String,
@@ -50,7 +50,7 @@ pub(crate) struct LinkDetail {
     iteration: i64,
 }
 
-impl Entry for LinkDetail {
+impl Entry for FabricLink {
     const NAMES: &'static [Name<Self>] = &[
         Name("id", Type::Text, |link| link.id.as_str().into()),
         Name("protocol", Type::Text, |link| link.protocol.as_str().into()),
@@ -64,10 +64,10 @@ impl Entry for LinkDetail {
     }
 }
 
-fn render(link: LinkInfo, lookup: &dyn Lookup) -> Result<LinkDetail> {
+fn render(link: LinkInfo, lookup: &dyn Lookup) -> Result<FabricLink> {
     let nanos = |latency: Option<Duration>| i64::try_from(latency.unwrap_or(UNMEASURED).as_nanos()).unwrap_or(i64::MAX);
     let [source_latency, dest_latency] = link.measured.map(nanos);
-    Ok(LinkDetail {
+    Ok(FabricLink {
         id: link.id,
         protocol: link.protocol,
         source_router: super::router::named(&link.source_id, lookup)?,
@@ -87,26 +87,26 @@ pub(crate) fn reference(id: &str) -> EntityRef {
     EntityRef { links: HalLinks::default().with("self", format_args!("links/{id}")), entity: "links", id: id.into(), name: id.into() }
 }
 
-fn find(control: &Control, id: &str, lookup: &dyn Lookup) -> Result<Option<LinkDetail>> {
+fn find(control: &Control, id: &str, lookup: &dyn Lookup) -> Result<Option<FabricLink>> {
     control.link(id).map(|link| render(link, lookup)).transpose()
 }
 
 /// GET /links
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<LinkDetail>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<FabricLink>> {
     let (control, same) = (call.control.clone(), call.control.clone());
-    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(LinkDetail)| {
+    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(FabricLink)| {
         control.links().into_iter().try_for_each(|link| render(link, tx).map(&mut *found))
     };
     in_memory_list::list(&call, listing, each, move |tx: &Read<'_>, id: &str| find(&same, id, tx)).await
 }
 
 /// GET /links/{id}
-pub(crate) async fn detail(call: Call, id: Id<LinkDetail>) -> Result<Data<LinkDetail>> {
+pub(crate) async fn detail(call: Call, id: Id<FabricLink>) -> Result<Data<FabricLink>> {
     let found = call.store.read(|tx| find(&call.control, id.as_str(), tx))?;
     found.map(Data).ok_or_else(|| Error::NotFound { kind: "link", id: id.into_text(), field: None })
 }
 
 /// DELETE /links/{id}
-pub(crate) async fn delete(call: Call, id: Id<LinkDetail>) -> Result<NoData> {
+pub(crate) async fn delete(call: Call, id: Id<FabricLink>) -> Result<NoData> {
     if call.control.close_link(id.as_str()) { Ok(NoData) } else { Err(Error::NotFound { kind: "link", id: id.into_text(), field: None }) }
 }

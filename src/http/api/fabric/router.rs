@@ -8,7 +8,8 @@ use crate::{
     entity::{EdgeRouter, Entity, EntityRef, HalLinks, Id, Lookup, Record, TransitRouter, TypedLookup, VersionInfo, missing},
     error::{Error, Result},
     http::{
-        answer::Data, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::Joined, listing::Listing,
+        answer::Data, api::management::transit_router, call::Call, envelope::Detail, extractor::Query, list_body::StreamedList,
+        listing::Listing,
     },
     store::Read,
 };
@@ -85,7 +86,7 @@ fn render(record: &Record<TransitRouter>, lookup: &dyn Lookup) -> Detail<View> {
 }
 
 /// GET /routers
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
     transit_router::listed(&call, listing, |tx, id| Ok(find(tx, id)?.map(|router| render(&router, tx)))).await
 }
 

@@ -11,7 +11,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::{Joined, listed_with},
+        list_body::{StreamedList, listed_with},
         listing::Listing,
     },
     store::Scope,
@@ -42,7 +42,7 @@ fn render(record: &Record<Service>) -> Detail<View> {
 }
 
 /// GET /services
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
     listed_with(&call, listing, &FILTER_NAMES, FILTER_NAMES.names().collect(), |_| Ok(Scope::All), |_, record| Ok(render(record))).await
 }
 

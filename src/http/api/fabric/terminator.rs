@@ -11,7 +11,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::{self, Joined},
+        list_body::{self, StreamedList},
         listing::Listing,
     },
     store::Scope,
@@ -61,22 +61,22 @@ fn render(record: &Record<Terminator>, lookup: &dyn Lookup) -> Result<Detail<Vie
     Ok(seen)
 }
 
-async fn listed(call: Call, listing: Listing, wanted: Scope) -> Result<Joined<Detail<View>>> {
+async fn listed(call: Call, listing: Listing, wanted: Scope) -> Result<StreamedList<Detail<View>>> {
     list_body::listed(&call, listing, FilterNames::<Terminator>::ALL, |_| Ok(wanted), |tx, record| render(record, tx)).await
 }
 
 /// GET /terminators
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
     listed(call, listing, Scope::All).await
 }
 
 /// GET /services/{id}/terminators; empty for an unknown service.
-pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
     listed(call, listing, Scope::Having { field: "service", value: id.into_text() }).await
 }
 
 /// GET /routers/{id}/terminators; empty for an unknown router.
-pub(crate) async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+pub(crate) async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
     listed(call, listing, Scope::Having { field: "router", value: id.into_text() }).await
 }
 

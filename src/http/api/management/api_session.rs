@@ -9,7 +9,7 @@ use crate::{
         call::Call,
         envelope::{Detail, detail as seen},
         extractor::{Query, entity_tag},
-        list_body::{Joined, listed},
+        list_body::{StreamedList, listed},
         listing::Listing,
     },
     store::{Read, Scope},
@@ -24,7 +24,7 @@ fn render(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Re
 }
 
 /// GET /api-sessions
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<ShownSession>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<ShownSession>> {
     let sessions = call.sessions.clone();
     listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::All), move |tx, record| render(tx, &sessions, record)).await
 }

@@ -17,7 +17,7 @@ use crate::{
         crud,
         envelope::Pagination,
         extractor::{Body, IfMatch, OptionalBody, Patch},
-        list_body::{self, EndingInList, Joined, joined},
+        list_body::{self, ObjectWithList, StreamedList, joined},
         list_part::Part,
         preview::{ChangeOutcome, PreviewParameter},
     },
@@ -145,7 +145,7 @@ pub(crate) struct ServiceConfigDetail {
 }
 
 /// GET /identities/{id}/service-configs
-pub(crate) async fn service_configs(call: Call, id: Id<Identity>) -> Result<Joined<ServiceConfigDetail>> {
+pub(crate) async fn service_configs(call: Call, id: Id<Identity>) -> Result<StreamedList<ServiceConfigDetail>> {
     let find = move |tx: &Read<'_>| {
         let mut pairs = Ids::default();
         for Override { service, config } in tx.get(&id)?.state.service_configs {
@@ -270,7 +270,7 @@ pub(crate) async fn policy_advice(
     call: Call,
     id: Id<Identity>,
     service_id: Id<Service>,
-) -> Result<EndingInList<PolicyAdvice, AdvisedRouter>> {
+) -> Result<ObjectWithList<PolicyAdvice, AdvisedRouter>> {
     let (identity, service) = call.store.read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
     let asked = call.access.ask(|engine| {
         let mut common = Ids::default();
@@ -300,5 +300,5 @@ pub(crate) async fn policy_advice(
         service_router_count: service_routers as u32,
         common_routers: Vec::new(),
     };
-    Ok(EndingInList { data, entries })
+    Ok(ObjectWithList { data, entries })
 }

@@ -7,7 +7,7 @@ use crate::{
         call::Call,
         envelope::Pagination,
         extractor::Query,
-        list_body::{Joined, joined},
+        list_body::{StreamedList, joined},
         listing::Listing,
     },
     query::{self, Symbol, Type, Value, Vocabulary, Window},
@@ -35,7 +35,7 @@ impl query::FilterTarget for Attribute<'_> {
     fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn query::FilterTarget)) {}
 }
 
-async fn attributes(call: &Call, subject: PolicyEntityKind, listing: &Listing) -> Result<Joined<String>> {
+async fn attributes(call: &Call, subject: PolicyEntityKind, listing: &Listing) -> Result<StreamedList<String>> {
     let text = listing.filter.as_deref().unwrap_or_default();
     let mut query = query::Query::parse(text, &IdOnly).map_err(|fault| Error::Filter(fault.to_string()))?;
     // Only the parameter `filter` is used. Without a limit in the filter, all entries are listed.
@@ -66,21 +66,21 @@ async fn attributes(call: &Call, subject: PolicyEntityKind, listing: &Listing) -
 }
 
 /// GET /identity-role-attributes
-pub(crate) async fn of_identities(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+pub(crate) async fn of_identities(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<String>> {
     attributes(&call, PolicyEntityKind::Identity, &listing).await
 }
 
 /// GET /service-role-attributes
-pub(crate) async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+pub(crate) async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<String>> {
     attributes(&call, PolicyEntityKind::Service, &listing).await
 }
 
 /// GET /edge-router-role-attributes
-pub(crate) async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+pub(crate) async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<String>> {
     attributes(&call, PolicyEntityKind::EdgeRouter, &listing).await
 }
 
 /// GET /posture-check-role-attributes
-pub(crate) async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+pub(crate) async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<String>> {
     attributes(&call, PolicyEntityKind::PostureCheck, &listing).await
 }

@@ -23,7 +23,7 @@ use crate::{
         crud::RoleFilter,
         envelope::{Detail, detail as seen},
         extractor::{Query, entity_tag},
-        list_body::{Joined, listed},
+        list_body::{StreamedList, listed},
         listing::Listing,
     },
     store::{Read, Scope},
@@ -46,7 +46,7 @@ pub(crate) struct ServiceListing {
 }
 
 /// GET /services
-pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<StreamedList<PlainService>> {
     let ServiceListing { listing, roles, config_types, as_identity } = wanted;
     let named = config_types.first().filter(|list| !list.is_empty());
     let types = match named {
@@ -120,7 +120,7 @@ fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<PlainService> {
 }
 
 /// GET /identities/{id}/services
-pub(crate) async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<StreamedList<PlainService>> {
     let rights = wanted.rights();
     let ids = call.access.ask(|engine| {
         let rights: Vec<_> = rights.into_iter().map(|right| engine.rights(id.as_str()).to(right).clone()).collect();
@@ -135,7 +135,7 @@ pub(crate) async fn identities(
     call: Call,
     id: Id<Service>,
     Query(wanted): Query<RightListing>,
-) -> Result<Joined<Detail<<Identity as Entity>::View>>> {
+) -> Result<StreamedList<Detail<<Identity as Entity>::View>>> {
     let rights = wanted.rights();
     let mut ids: Vec<String> = call.access.ask(|engine| {
         let of = |right| engine.identities(id.as_str(), right).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>();
@@ -146,24 +146,28 @@ pub(crate) async fn identities(
     listed(&call, wanted.listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
 }
 
-async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Joined<PlainService>> {
+async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<StreamedList<PlainService>> {
     let ids = access::related(&call.access, kind, &id, Service::KIND);
     listed(&call, listing, FilterNames::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /configs/{id}/services: the services that have the config. Empty for an unknown config.
-pub(crate) async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<StreamedList<PlainService>> {
     let wanted = Scope::Having { field: "configs", value: id.into_text() };
     listed(&call, listing, FilterNames::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await
 }
 
 /// GET /edge-routers/{id}/services
-pub(crate) async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<StreamedList<PlainService>> {
     below(call, EdgeRouter::KIND, id.into_text(), listing).await
 }
 
 /// GET /service-policies/{id}/services
-pub(crate) async fn of_service_policy(call: Call, id: Id<ServicePolicy>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+pub(crate) async fn of_service_policy(
+    call: Call,
+    id: Id<ServicePolicy>,
+    Query(listing): Query<Listing>,
+) -> Result<StreamedList<PlainService>> {
     below(call, ServicePolicy::KIND, id.into_text(), listing).await
 }
 
@@ -172,6 +176,6 @@ pub(crate) async fn of_service_edge_router_policy(
     call: Call,
     id: Id<ServiceEdgeRouterPolicy>,
     Query(listing): Query<Listing>,
-) -> Result<Joined<PlainService>> {
+) -> Result<StreamedList<PlainService>> {
     below(call, ServiceEdgeRouterPolicy::KIND, id.into_text(), listing).await
 }

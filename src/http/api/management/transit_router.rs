@@ -12,7 +12,7 @@ use crate::{
         crud,
         envelope::{Detail, Pagination, detail as seen},
         extractor::{IfMatch, Patch, Query, Replace, entity_tag},
-        list_body::{Joined, joined},
+        list_body::{StreamedList, joined},
         listing::Listing,
         permission::Permission::Admin,
         preview::{ChangeOutcome, PreviewParameter},
@@ -64,7 +64,7 @@ pub(crate) async fn listed<V: Serialize + JsonSchema + Send + 'static>(
     call: &Call,
     listing: Listing,
     find: Find<V>,
-) -> Result<Joined<Detail<V>>> {
+) -> Result<StreamedList<Detail<V>>> {
     let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
     joined(call, false, filterable::<TransitRouter>().collect(), find_all, move |tx, _, part| {
         while let Some(id) = part.next() {
@@ -92,7 +92,7 @@ fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> 
     Ok((ids, Pagination::of(window, total)))
 }
 
-async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Detail<View>>> {
     listed(&call, listing, find).await
 }
 

@@ -12,7 +12,7 @@ use crate::{
         api::common::in_memory_list::{self, Entry, Name, number},
         call::Call,
         extractor::Query,
-        list_body::Joined,
+        list_body::StreamedList,
         listing::Listing,
     },
     query::{Type, Value},
@@ -86,7 +86,7 @@ impl Channel {
 }
 
 /// GET /channels
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Channel>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Channel>> {
     let (router, same) = (call.router.clone(), call.router.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Channel)| {
         let names = RecordNames::of(tx);

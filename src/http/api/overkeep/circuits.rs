@@ -17,7 +17,7 @@ use crate::{
         },
         call::Call,
         extractor::Query,
-        list_body::Joined,
+        list_body::StreamedList,
         listing::Listing,
     },
     query::{Type, Value},
@@ -151,7 +151,7 @@ impl End {
 }
 
 /// GET /circuits
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Circuit>> {
     let (state, same) = (call.state.clone(), call.state.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
         let names = RecordNames::of(tx);

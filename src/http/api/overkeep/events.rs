@@ -65,7 +65,7 @@ impl Answer for Events {
 
 /// GET /events
 pub(crate) async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<Events> {
-    let place = call.watchers.place().ok_or(Error::Busy { retry_after: RETRY_AFTER })?;
+    let place = call.readers.reserve().ok_or(Error::Busy { retry_after: RETRY_AFTER })?;
     let end = call.store.read(|tx| tx.history_end())?;
     let last = match last.as_deref().map(str::trim).filter(|last| !last.is_empty()) {
         // An id after the end belongs to a history that was lost when an older data file was restored.
@@ -76,7 +76,7 @@ pub(crate) async fn watch(call: Call, Headers(From { last }): Headers<From>) -> 
     let reader = Reader {
         token: if call.local { None } else { Some(call.caller()?.session.spec.token.clone()) },
         bearer: call.bearer.clone(),
-        rings: call.watchers.commits(),
+        commits: call.readers.commits(),
         state: call.state.clone(),
         last,
         out,
@@ -92,7 +92,7 @@ struct Reader {
     /// `None` for the owner of the host, who has no session.
     token: Option<String>,
     bearer: Option<Arc<str>>,
-    rings: watch::Receiver<bool>,
+    commits: watch::Receiver<bool>,
     /// The sequence of the last row that was sent.
     last: u64,
     out: mpsc::Sender<String>,
@@ -104,7 +104,7 @@ impl Reader {
     async fn read(mut self) {
         // Sent at once, so that the client sees that the stream works.
         let mut text = KEEP_ALIVE_LINE.to_owned();
-        while self.send(text).await && !*self.rings.borrow_and_update() {
+        while self.send(text).await && !*self.commits.borrow_and_update() {
             match self.next().await {
                 Ok(Some(next)) => text = next,
                 Ok(None) => return,
@@ -129,8 +129,8 @@ impl Reader {
             }
             tokio::select! {
                 () = self.out.closed() => return Ok(None),
-                rung = timeout(KEPT_ALIVE, self.rings.changed()) => match rung {
-                    Ok(Ok(())) if !*self.rings.borrow() => sleep(BATCH_PAUSE).await,
+                commit = timeout(KEPT_ALIVE, self.commits.changed()) => match commit {
+                    Ok(Ok(())) if !*self.commits.borrow() => sleep(BATCH_PAUSE).await,
                     Ok(_) => return Ok(None),
                     Err(_) => return Ok(Some(KEEP_ALIVE_LINE.into())),
                 },

@@ -7,7 +7,7 @@ use crate::{
         call::Call,
         envelope::Pagination,
         extractor::Query,
-        list_body::{Joined, joined},
+        list_body::{StreamedList, joined},
         listing::Listing,
     },
     query::{MAX_LIMIT, Window},
@@ -16,7 +16,7 @@ use crate::{
 
 /// GET /history: newest first, unless sorted by `sequence`; always limited. A row can be as large as two records, so a page is written in
 /// parts.
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<HistoryRow>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<HistoryRow>> {
     let (query, window) = listing.over(&HistoryWords)?;
     if !query.sort.iter().all(|by| HistoryWords::is_sequence(&by.symbol)) {
         return Err(Error::Sort("the history can only be sorted by sequence".into()));

@@ -17,7 +17,7 @@ use crate::{
         api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         extractor::Query,
-        list_body::Joined,
+        list_body::StreamedList,
         listing::Listing,
     },
     query::{Type, Value},
@@ -111,7 +111,7 @@ fn find(control: &Control, id: &str, tx: &Read<'_>) -> Result<Option<LinkDetail>
 }
 
 /// GET /links
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<LinkDetail>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<LinkDetail>> {
     let (control, same) = (call.control.clone(), call.control.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(LinkDetail)| {
         let names = RecordNames::of(tx);

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     authentication::{
-        Refused,
+        RejectedCaller,
         login::{self, ClientInfo, Principal},
     },
     error::{Error, Result},
@@ -33,7 +33,7 @@ pub(crate) struct LoginLink {
 pub(crate) async fn redeem(call: Call, Body(LoginLink { secret }): Body<LoginLink>) -> Result<NewSessionAnswer<SessionDetail>> {
     let address = call.peer.shown();
     let Some(identity) = call.login_links.redeem(&secret, call.peer.address, call.now) else {
-        call.refusals.note(&call.store, Refused { what: METHOD, address, ..Refused::default() }, call.now).await;
+        call.refusals.note(&call.store, RejectedCaller { what: METHOD, address, ..RejectedCaller::default() }, call.now).await;
         return Err(Error::InvalidAuth);
     };
     let place = call.sessions.admit(&identity)?;

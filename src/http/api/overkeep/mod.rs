@@ -28,8 +28,8 @@ use super::common;
 use crate::entity::ApiToken;
 use crate::http::{
     call::Call,
-    declared::kinds::DeclaredKinds,
     extractor::{IfMatch, Query},
+    network_document::kinds::DeclaredKinds,
     permission::Permission::*,
     preview::PreviewParameter,
     route::Routes,

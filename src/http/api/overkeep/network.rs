@@ -18,12 +18,12 @@ use crate::{
         answer::Data,
         body::Incoming,
         call::Call,
-        declared::{
+        extractor::{Extractor, IfMatch},
+        network_document::{
             apply::{ObjectChange, RequestedNetwork, apply, tag},
             export::export,
             kinds::DeclaredKinds,
         },
-        extractor::{Extractor, IfMatch},
         openapi::operation::Operation,
         preview::{MAX_LISTED, PreviewParameter, named},
     },

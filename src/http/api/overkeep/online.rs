@@ -14,7 +14,7 @@ use crate::{
         api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         extractor::Query,
-        list_body::Joined,
+        list_body::StreamedList,
         listing::Listing,
     },
     query::{Type, Value},
@@ -135,7 +135,7 @@ impl Online {
 }
 
 /// GET /online
-pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Online>> {
+pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<StreamedList<Online>> {
     let (channels, routers, control) = (call.router.clone(), call.store.online().clone(), call.control.clone());
     let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Online)| {
         let names = RecordNames::of(tx);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     authentication::{
-        Refused, Returned,
+        RejectedCaller, Returned,
         login::{self, ClientInfo},
     },
     entity::{ExternalJwtSigner, Id, LoginBasis, TypedLookup},
@@ -72,7 +72,7 @@ pub(crate) async fn begin(call: Call, Body(SignerLogin { signer, host }): Body<S
         Error::invalid("host", "is not an address that the controller advertises; open the page at one that it does", &host)
     })?;
     let found = call.store.read(|tx| tx.find(&signer))?.filter(|signer| signer.spec.enabled);
-    let signer = found.ok_or_else(|| Error::invalid("signer", "is no enabled external JWT signer", signer.as_str()))?;
+    let signer = found.ok_or_else(|| Error::invalid("signer", "names no enabled external JWT signer", signer.as_str()))?;
     let redirect = format!("https://{host}{RETURN_PATH}");
     let started = call.signer_logins.begin(signer, redirect, call.peer.address, call.now).await?;
     Ok(Data(SignerLoginStarted { address: started.address, secret: started.secret }))
@@ -86,7 +86,7 @@ pub(crate) async fn finish(call: Call, Body(given): Body<SignerCode>) -> Result<
     let client_info = ClientInfo { address: address.clone().unwrap_or_default(), ..ClientInfo::default() };
     let caller = match opened(&call, exchanged, client_info).await {
         Err(Error::InvalidAuth) => {
-            call.refusals.note(&call.store, Refused { what: METHOD, address, ..Refused::default() }, call.now).await;
+            call.refusals.note(&call.store, RejectedCaller { what: METHOD, address, ..RejectedCaller::default() }, call.now).await;
             return Err(Error::InvalidAuth);
         }
         other => other?,

@@ -24,7 +24,13 @@ const FORMS: [(&str, bool, Right); 4] = [
 pub(crate) fn parse(names: &DeclaredNames<'_>, at: usize, text: &str) -> Result<Assertion> {
     let place = format!("assertions.{at}");
     let found = FORMS.iter().filter_map(|form| Some((text.find(form.0)?, form))).min_by_key(|(start, _)| *start);
-    let wrong = || Error::invalid(&place, "must be `WHO must dial WHAT`, with must or must-not, and dial or bind", text);
+    let wrong = || {
+        Error::invalid(
+            &place,
+            "must be `WHO VERB RIGHT WHAT`, where VERB is must or must-not and RIGHT is dial or bind, such as `alice must dial wiki`",
+            text,
+        )
+    };
     let (start, (words, is_granted, right)) = found.ok_or_else(wrong)?;
     let (who, what) = (text.get(..start).unwrap_or_default(), text.get(start + words.len()..).unwrap_or_default());
     Ok(Assertion {

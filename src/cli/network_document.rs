@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    CommandResult, Failure,
+    CommandError, CommandResult,
     admin::ControllerFlags,
     api::{
         self, output,
@@ -97,7 +97,7 @@ impl Plan {
         let lines = if self.json { vec![output::text(&plan, "json", &[])?] } else { lines(&plan) };
         if !entries(&plan, "broken").is_empty() {
             api::print(&lines.join("\n"))?;
-            return Err(Failure::of("the file cannot be applied: an assertion does not hold"));
+            return Err(CommandError::of("the file cannot be applied: an assertion does not hold"));
         }
         Ok(if entries(&plan, "objects").is_empty() { Outcome::Done(lines) } else { Outcome::Problems(lines) })
     }
@@ -113,7 +113,7 @@ impl Apply {
         request.headers.extend(self.plan.map(|tag| ("if-match".into(), format!("\"{tag}\""))));
         let answer = api::reach(self.which, environment)?.ask(request, None)?;
         if answer.status == 412 {
-            return Err(Failure::of("the network or the file has changed since the plan: plan again"));
+            return Err(CommandError::of("the network or the file has changed since the plan: plan again"));
         }
         let plan = answer.good()?.data();
         let mut lines = lines(&plan);
@@ -126,8 +126,8 @@ impl Apply {
 }
 
 impl NetworkFile {
-    fn request(&self) -> Result<ApiRequest, Failure> {
-        let refused = |error: String| Failure::of(format!("{}: {error}", self.path.display()));
+    fn request(&self) -> Result<ApiRequest, CommandError> {
+        let refused = |error: String| CommandError::of(format!("{}: {error}", self.path.display()));
         let mut text = String::new();
         let read = if self.path.as_os_str() == "-" {
             std::io::stdin().lock().take(MAX_LENGTH).read_to_string(&mut text)
