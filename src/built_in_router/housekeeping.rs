@@ -43,7 +43,7 @@ pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
 
 /// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written.
 ///
-/// If there are hosts, requests are answered for `refresh` more: libziti 0.29.3 reads its API session anew when its channel ends. If that
+/// If there are hosts, requests are answered for `refresh` more: libziti 0.29.3 reads its API session again when its channel ends. If that
 /// fails, it forgets the session, and the Bind that it repeats in the meantime fails for good.
 pub(crate) async fn drain(core: &RouterCore) {
     core.is_stopping.store(true, Ordering::Release);

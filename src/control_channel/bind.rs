@@ -174,7 +174,7 @@ pub(crate) async fn host_for(
             ..BindRefusal::other("a terminator with this id is being created")
         }));
     }
-    // The router may have been started anew meanwhile, and its terminators removed before this one was added.
+    // The router may have been restarted meanwhile, and its terminators removed before this one was added.
     if connection.is_closed() {
         core.hosted.remove(&hosted);
         return Err(named(BindRefusal::other("the connection of the router has ended")));

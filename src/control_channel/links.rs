@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 255;
 /// For how long the router that has accepted a link may not know it yet. The other one reports it as soon as its own end is ready.
 const NEW: Duration = Duration::from_secs(3);
 /// Why a link to the earlier router is lost when it leads to another one.
-pub(crate) const MOVED: &str = "its router has dialled another router with the link";
+pub(crate) const MOVED: &str = "its router has dialed another router with the link";
 /// The cost of a link without latency.
 pub(crate) const STATIC_COST: u32 = 1;
 
@@ -110,7 +110,7 @@ impl ReportedLinks {
         match links.get(&id) {
             Some(known) if known.source != source => return Reported::Refused,
             Some(known) if iteration <= known.iteration && known.destination == destination => return Reported::Known,
-            // A link is dialled again with a higher iteration, so that this report is out of date or false.
+            // A link is dialed again with a higher iteration, so that this report is out of date or false.
             Some(known) if iteration <= known.iteration => return Reported::Refused,
             Some(_) => {}
             None if links.values().filter(|link| link.source == source).count() >= MAX_LINKS => return Reported::Refused,
