@@ -7,7 +7,7 @@ import { Problem, bytes, useLoad } from './parts.js';
 import { Time, timeText, useZone } from './times.js';
 
 const t = texts.live;
-const STEPS = 360;
+const MIN_STEPS = 60;
 const [WIDTH, HEIGHT] = [600, 90];
 const rate = value => t.rate(bytes(value));
 const count = value => value.toLocaleString();
@@ -24,10 +24,12 @@ const CHARTS = [
   [t.attempts, minute, perMinute, ['logins', t.logins], ['refusals', t.refusals]],
 ];
 
-const place = (index, length) => ((STEPS - length + index) / (STEPS - 1)) * WIDTH;
+/** A chart shows what there is, and at least ten minutes. */
+const shown = length => Math.max(MIN_STEPS, length);
+const place = (index, length) => ((shown(length) - length + index) / (shown(length) - 1)) * WIDTH;
 
 /** A chart whose values are read with the pointer or the arrow keys; without them the newest values are shown. */
-function Chart({ title, show, series, times }) {
+function Chart({ title, show, series, times, seconds }) {
   const [chosen, setChosen] = useState(null);
   const [zone] = useZone();
   const { length } = times;
@@ -36,7 +38,7 @@ function Chart({ title, show, series, times }) {
   const line = values => values.map((value, index) => `${index ? 'L' : 'M'}${place(index, length)} ${HEIGHT - 4 - (value / top) * (HEIGHT - 12)}`).join('');
   const point = event => {
     const { left, width } = event.currentTarget.getBoundingClientRect();
-    const step = Math.round(((event.clientX - left) / width) * (STEPS - 1)) - (STEPS - length);
+    const step = Math.round(((event.clientX - left) / width) * (shown(length) - 1)) - (shown(length) - length);
     setChosen(step >= 0 && step < length ? step : null);
   };
   const pressed = event => {
@@ -53,7 +55,7 @@ function Chart({ title, show, series, times }) {
       onPointerMove=${point} onPointerDown=${point} onPointerLeave=${release} onBlur=${release} onKeyDown=${pressed}>
       ${chosen !== null && html`<path class="at" d=${`M${place(at, length)} 0V${HEIGHT}`} />`}
       ${series.map(({ values }, index) => html`<path class=${index ? 'down' : 'up'} d=${line(values)} />`)}</svg>
-    <p class="axis faint"><span>${t.hourAgo}</span>${chosen !== null && html`<${Time} at=${times[at]} exact />`}<span>${t.now}</span></p></section>`;
+    <p class="axis faint"><span>${t.minutesAgo(Math.round((shown(length) * seconds) / 60))}</span>${chosen !== null && html`<${Time} at=${times[at]} exact />`}<span>${t.now}</span></p></section>`;
 }
 
 export function Hour() {
@@ -65,5 +67,5 @@ export function Hour() {
   }, [Boolean(hour)]);
   if (!hour?.steps.length) return html`<${Problem} error=${error} />`;
   const times = hour.steps.map(({ at }) => at);
-  return html`<div class="columns charts">${CHARTS.map(([title, show, of, ...members]) => html`<${Chart} title=${title} show=${show} times=${times} series=${members.map(([member, label]) => ({ label, values: of(hour.steps, member) }))} />`)}</div>`;
+  return html`<div class="columns charts">${CHARTS.map(([title, show, of, ...members]) => html`<${Chart} title=${title} show=${show} times=${times} seconds=${hour.stepSeconds} series=${members.map(([member, label]) => ({ label, values: of(hour.steps, member) }))} />`)}</div>`;
 }

@@ -333,7 +333,7 @@ export const texts = {
     refusals: 'Refusals',
     most: most => `up to ${most}`,
     perMinute: number => `${number}/min`,
-    hourAgo: 'an hour ago',
+    minutesAgo: minutes => `${minutes} minutes ago`,
     now: 'now',
     links: 'Links between routers',
     fromRouter: 'From',
