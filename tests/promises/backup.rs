@@ -407,7 +407,7 @@ fn foreign_files_are_left_alone() {
     }
     // Restoring over an empty file keeps its permissions.
     assert_eq!(fs::metadata(kept.path("pipe")).unwrap().permissions().mode() & 0o777, 0o644);
-    kept.ends("restore copy --data blank", 0, "what was there before");
+    kept.ends("restore copy --data blank", 0, "the previous data file is kept as");
     // The first page is truncated.
     fs::write(kept.path("short"), &kept.bytes("copy")[..100]).unwrap();
     kept.ends("check short", 3, "short is damaged");

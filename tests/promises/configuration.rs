@@ -294,7 +294,7 @@ fn unknown_variables_only_warn() {
     for ((variable, _), warning) in variables.iter().zip(&warnings) {
         assert_names(warning, &[variable, "unknown variable", "ignored"]);
     }
-    assert_names(&warnings[5], &["OVERKEEP_LOG_LEVEL is one"]);
+    assert_names(&warnings[5], &["did you mean OVERKEEP_LOG_LEVEL?"]);
     let (_, none) = warned(&["--data", "x"], &[("OVERKEEP_LISTEN", "127.0.0.1:2"), ("OVERKEEP_PID", "1")]).unwrap();
     assert!(none.is_empty(), "{none:?}");
 
