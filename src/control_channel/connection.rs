@@ -159,9 +159,9 @@ impl RouterConnection {
         *self.weight.lock() = (cost, is_end_only);
     }
 
-    /// Sends a message. Disconnects a router that does not read.
+    /// Sends a message. Disconnects a router that does not read. After [`Outbox::finish`] the message is dropped.
     pub(crate) fn send(&self, frame: Frame) {
-        if self.outbox.push(frame).is_none() {
+        if self.outbox.push(frame).is_none() && !self.outbox.is_finished() {
             self.close();
         }
     }

@@ -122,12 +122,17 @@ async fn establish(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
     };
     let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
     dial(core, found, &request).await?;
+    end_unless_answered(core, connection, &answered.lock());
+    Ok(())
+}
+
+/// Ends a circuit whose dial was answered on a connection that has ended.
+pub(crate) fn end_unless_answered(core: &ControlCore, connection: &RouterConnection, circuit: &str) {
     if connection.is_closed()
-        && let Some(circuit) = core.circuits.find(&answered.lock())
+        && let Some(circuit) = core.circuits.find(circuit)
     {
         core.end_circuit(&circuit, true, "its router could not be answered");
     }
-    Ok(())
 }
 
 /// Dials for a session, and answers unless it fails.

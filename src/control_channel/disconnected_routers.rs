@@ -26,6 +26,9 @@ pub(crate) async fn end_revoked(core: Arc<ControlCore>) {
                 link_reports::send_link_fault(&core, link.other_end(&id), link);
             }
             core.forget(&id, reason);
+            if is_deleted {
+                core.removals.forget(&id);
+            }
             if let Some(connection) = connection {
                 connection.outbox.finish();
                 tokio::spawn(async move {
@@ -48,7 +51,10 @@ impl ControlCore {
         let circuits = self.circuits.of_router(&connection.router);
         // Established circuits go on while the router is disconnected.
         circuits.iter().filter(|circuit| !circuit.is_open()).for_each(|circuit| circuit.give_up());
-        if !connection.is_revoked.load(Ordering::SeqCst) {
+        if connection.is_revoked.load(Ordering::SeqCst) {
+            let (core, connection, reason) = (self.clone(), connection.clone(), reason.to_owned());
+            tokio::spawn(async move { core.note_disconnected(&connection, &reason).await });
+        } else {
             tokio::join!(sleep(self.times.absence), self.note_disconnected(connection, reason));
         }
         // A router that came back and left again meanwhile is forgotten after its later absence.

@@ -150,7 +150,13 @@ fn open_connection(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -
         certificates::used(core, &connection, leaf.fingerprint());
     }
     if is_reconnect {
-        core.removals.unconfirmed(&connection.router).iter().for_each(|id| connection.send(unroute(id, true)));
+        for (circuit, now) in core.removals.unconfirmed(&connection.router) {
+            // A later attempt or a reroute may have brought the circuit back to the router.
+            let is_back = core.circuits.find(&circuit).is_some_and(|circuit| circuit.path().has_router(&connection.router));
+            if !is_back {
+                connection.send(unroute(&circuit, now));
+            }
+        }
     } else {
         core.earlier.router_started(&connection.router);
         core.forget(&connection.router, "its router was restarted");

@@ -30,6 +30,8 @@ struct Queue {
     /// The sequence number of the last message.
     sequence: i32,
     is_closed: bool,
+    /// Whether the messages in it are still written although it is closed.
+    is_finished: bool,
 }
 
 impl Outbox {
@@ -59,12 +61,15 @@ impl Outbox {
         self.queue.lock().bytes <= LOW_BYTES
     }
 
-    /// Like [`Outbox::push`], after waiting until few bytes are queued. For one task at a time.
+    /// Like [`Outbox::push`], after waiting until few bytes are queued.
     pub(crate) async fn push_when_low(&self, frame: Frame) -> Option<i32> {
         while !self.is_low() {
             self.taken.notified().await;
         }
-        self.push(frame)
+        let pushed = self.push(frame);
+        // One notification wakes one task: the next one looks for itself.
+        self.taken.notify_one();
+        pushed
     }
 
     /// Closes the queue and drops its messages.
@@ -78,9 +83,16 @@ impl Outbox {
 
     /// Closes the queue to new messages. Those in it are still written.
     pub(crate) fn finish(&self) {
-        self.queue.lock().is_closed = true;
+        let mut queue = self.queue.lock();
+        (queue.is_closed, queue.is_finished) = (true, true);
+        drop(queue);
         self.added.notify_one();
         self.taken.notify_one();
+    }
+
+    /// Whether it is closed to new messages while those in it are still written.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.queue.lock().is_finished
     }
 
     /// Waits for the next message. `None` if the queue is closed.
@@ -124,5 +136,31 @@ impl Outbox {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Builder;
+
+    #[tokio::test]
+    async fn waiting_senders_learn_of_the_end() {
+        let outbox = Outbox::default();
+        let large = || Builder::new(1).body(&vec![0; LOW_BYTES + 1]);
+        outbox.push(large()).unwrap();
+        let (one, two, ()) = tokio::join!(outbox.push_when_low(large()), outbox.push_when_low(large()), async { outbox.close() });
+        assert_eq!((one, two), (None, None));
+    }
+
+    #[tokio::test]
+    async fn finished_outboxes_write_what_waits() {
+        let outbox = Outbox::default();
+        outbox.push(Builder::new(1).empty()).unwrap();
+        outbox.finish();
+        assert!(outbox.push(Builder::new(2).empty()).is_none() && outbox.is_finished());
+        let mut written = Vec::new();
+        outbox.write(&mut written).await.unwrap();
+        assert!(!written.is_empty());
     }
 }

@@ -16,23 +16,30 @@ pub(crate) struct Removals(Mutex<HashMap<String, OfRouter>>);
 struct OfRouter {
     /// The number of removals up to now.
     count: u64,
-    /// The circuits whose removal is not confirmed, each with its number.
-    unconfirmed: VecDeque<(u64, String)>,
+    unconfirmed: VecDeque<Unconfirmed>,
     /// The connection and the clock of a heartbeat that is not answered yet, and the number of removals before it.
     asked: Option<(u64, u64, u64)>,
 }
 
+/// A removal that is not confirmed.
+struct Unconfirmed {
+    number: u64,
+    circuit: String,
+    /// Whether it is removed at once, and not after its queued data was delivered.
+    now: bool,
+}
+
 impl Removals {
-    /// Remembers that a router is told to remove a circuit, and calls `send`, which sends the message. The lock is held meanwhile, so that
+    /// Remembers that a router is told to remove a circuit, at once if `now`, and calls `send`, which sends the message. The lock is held meanwhile, so that
     /// no heartbeat is sent between the two.
-    pub(crate) fn add(&self, router: &str, circuit: &str, send: impl FnOnce()) {
+    pub(crate) fn add(&self, router: &str, circuit: &str, now: bool, send: impl FnOnce()) {
         let mut all = self.0.lock();
         let of_router = all.entry(router.to_owned()).or_default();
         of_router.count += 1;
         if of_router.unconfirmed.len() >= MAX {
             of_router.unconfirmed.pop_front();
         }
-        of_router.unconfirmed.push_back((of_router.count, circuit.to_owned()));
+        of_router.unconfirmed.push_back(Unconfirmed { number: of_router.count, circuit: circuit.to_owned(), now });
         send();
     }
 
@@ -47,21 +54,23 @@ impl Removals {
         send();
     }
 
-    /// Confirms what was sent before a heartbeat that a router has answered.
+    /// Confirms what was sent before a heartbeat that a router has answered. Messages are in order, so that the answer to a later heartbeat
+    /// confirms it, too: a router may answer only the last of several that arrive together.
     pub(crate) fn answered(&self, router: &str, connection: u64, clock: u64) {
         let mut all = self.0.lock();
         let Some(of_router) = all.get_mut(router) else { return };
-        let Some((_, _, count)) = of_router.asked.take_if(|(asked, at, _)| *asked == connection && *at == clock) else { return };
-        while of_router.unconfirmed.pop_front_if(|(number, _)| *number <= count).is_some() {}
+        let Some((_, _, count)) = of_router.asked.take_if(|(asked, at, _)| *asked == connection && *at <= clock) else { return };
+        while of_router.unconfirmed.pop_front_if(|removal| removal.number <= count).is_some() {}
         if of_router.unconfirmed.is_empty() {
             all.remove(router);
         }
     }
 
-    /// The circuits whose removal a router has not confirmed. They stay unconfirmed.
-    pub(crate) fn unconfirmed(&self, router: &str) -> Vec<String> {
+    /// The circuits whose removal a router has not confirmed, each with whether it is removed at once. They stay unconfirmed.
+    pub(crate) fn unconfirmed(&self, router: &str) -> Vec<(String, bool)> {
         let all = self.0.lock();
-        all.get(router).map(|of_router| of_router.unconfirmed.iter().map(|(_, circuit)| circuit.clone()).collect()).unwrap_or_default()
+        let of_router = all.get(router).into_iter().flat_map(|of_router| &of_router.unconfirmed);
+        of_router.map(|removal| (removal.circuit.clone(), removal.now)).collect()
     }
 
     /// Forgets the removals of a router that has no circuits.
@@ -77,28 +86,29 @@ mod tests {
     #[test]
     fn only_answered_heartbeats_confirm_removals() {
         let removals = Removals::default();
-        let add = |circuit: &str| removals.add("router", circuit, || ());
+        let add = |circuit: &str| removals.add("router", circuit, true, || ());
+        let unconfirmed = || removals.unconfirmed("router").into_iter().map(|(circuit, _)| circuit).collect::<Vec<_>>();
         add("a");
         removals.heartbeat("router", 1, 10, || ());
         add("b");
         // A later heartbeat does not replace the one that is awaited.
         removals.heartbeat("router", 1, 20, || ());
         removals.answered("router", 2, 10);
-        removals.answered("router", 1, 11);
+        removals.answered("router", 1, 9);
         removals.answered("other", 1, 10);
-        assert_eq!(removals.unconfirmed("router"), ["a", "b"]);
+        assert_eq!(unconfirmed(), ["a", "b"]);
         removals.answered("router", 1, 10);
-        assert_eq!(removals.unconfirmed("router"), ["b"], "sent after the heartbeat");
+        assert_eq!(unconfirmed(), ["b"], "sent after the heartbeat");
         removals.heartbeat("router", 1, 30, || ());
         removals.heartbeat("router", 2, 40, || ());
         removals.answered("router", 1, 30);
-        assert_eq!(removals.unconfirmed("router"), ["b"], "the answer of an earlier connection");
-        removals.answered("router", 2, 40);
+        assert_eq!(unconfirmed(), ["b"], "the answer of an earlier connection");
+        // The answer to a later heartbeat confirms what an earlier one asked.
+        removals.answered("router", 2, 50);
         assert!(removals.0.lock().is_empty());
         (0..=MAX).for_each(|circuit| add(&circuit.to_string()));
-        let unconfirmed = removals.unconfirmed("router");
-        assert_eq!((unconfirmed.len(), unconfirmed[0].as_str()), (MAX, "1"));
+        assert_eq!((unconfirmed().len(), unconfirmed()[0].as_str()), (MAX, "1"));
         removals.forget("router");
-        assert!(removals.unconfirmed("router").is_empty());
+        assert!(unconfirmed().is_empty());
     }
 }

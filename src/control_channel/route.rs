@@ -155,7 +155,7 @@ impl ControlCore {
                     let (frame, circuit, removals) = (unroute(&circuit.id, now), circuit.id.clone(), self.removals.clone());
                     runtime.spawn(async move {
                         sleep(PASSING_ON).await;
-                        removals.add(&connection.router, &circuit, || connection.send(frame));
+                        removals.add(&connection.router, &circuit, now, || connection.send(frame));
                     });
                 }
                 None => self.unroute(circuit, router, now),
@@ -171,6 +171,6 @@ impl ControlCore {
         if router == EdgeRouter::BUILT_IN {
             return send();
         }
-        self.removals.add(router, &circuit.id, send);
+        self.removals.add(router, &circuit.id, now, send);
     }
 }

@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
 };
 
 use prost::Message;
@@ -28,6 +29,9 @@ use crate::{
     store::{Event, Read},
 };
 
+/// How long a router may take to take a part of a full state that is read for several routers.
+const PART_TIMEOUT: Duration = Duration::from_secs(10);
+const PART_PAUSE: Duration = Duration::from_millis(5);
 /// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
 const MAX_WAITING: usize = 65_536;
 /// Maximum sessions and identities in one message of a router.
@@ -216,7 +220,10 @@ async fn run_follower(core: Arc<ControlCore>, connection: Arc<RouterConnection>,
     }
     while let Some(frame) = waiting.recv().await {
         if connection.outbox.push_when_low(frame).await.is_none() {
-            return connection.close();
+            if !connection.outbox.is_finished() {
+                connection.close();
+            }
+            return;
         }
     }
 }
@@ -252,31 +259,54 @@ async fn read_for_waiting(core: Arc<ControlCore>) {
         return;
     }
     let reader = core.clone();
-    let read = tokio::task::spawn_blocking(move || read_full_state(&reader, &waiting)).await;
+    let read = tokio::task::spawn_blocking(move || read_full_state(&reader, Receivers { all: waiting, patience: PART_TIMEOUT })).await;
     if !matches!(read, Ok(Ok(()))) {
         tracing::warn!(failed = ?read, "API sessions cannot be read");
     }
 }
 
-/// Encodes all API sessions; stops early if nobody receives them.
-fn read_full_state(core: &ControlCore, receivers: &[mpsc::Sender<(Frame, bool)>]) -> Result<()> {
-    let send = |part: &Frame, is_last| receivers.iter().for_each(|receiver| drop(receiver.blocking_send((part.clone(), is_last))));
+/// The routers that a full state is read for.
+struct Receivers {
+    all: Vec<mpsc::Sender<(Frame, bool)>>,
+    /// How long one of them may take to take a part.
+    patience: Duration,
+}
+
+impl Receivers {
+    /// Sends a part to all of them. A router that does not take it in time gets no more parts, so that it does not delay the others.
+    fn send(&mut self, part: &Frame, is_last: bool) {
+        self.all.retain(|receiver| {
+            let (mut sent, end) = (receiver.try_send((part.clone(), is_last)), Instant::now() + self.patience);
+            while let Err(mpsc::error::TrySendError::Full(part)) = sent {
+                if Instant::now() >= end {
+                    return false;
+                }
+                std::thread::sleep(PART_PAUSE);
+                sent = receiver.try_send(part);
+            }
+            sent.is_ok()
+        });
+    }
+}
+
+/// Encodes all API sessions; stops early if nobody receives them. Blocks.
+fn read_full_state(core: &ControlCore, mut receivers: Receivers) -> Result<()> {
     let (id, mut sequence, mut part) = (core.sync.id(), 0, Vec::with_capacity(CHUNK));
     core.context.authorizer.store.read(|tx| {
         tx.each_readable::<ApiSession>(|session| {
-            if receivers.iter().all(mpsc::Sender::is_closed) || tx.find_readable(&session.id)?.is_none() {
+            if receivers.all.iter().all(mpsc::Sender::is_closed) || tx.find_readable(&session.id)?.is_none() {
                 return Ok(());
             }
             let Some(session) = encoded(tx, &session)? else { return Ok(()) };
             if part.len() == CHUNK {
-                send(&added(std::mem::take(&mut part), true, (sequence, false, &id)), false);
+                receivers.send(&added(std::mem::take(&mut part), true, (sequence, false, &id)), false);
                 sequence += 1;
             }
             part.push(session);
             Ok(())
         })
     })?;
-    send(&added(part, true, (sequence, true, &id)), true);
+    receivers.send(&added(part, true, (sequence, true, &id)), true);
     Ok(())
 }
 
@@ -323,4 +353,24 @@ pub(crate) fn validate(core: &ControlCore, connection: &Arc<RouterConnection>, f
 /// Routers identify a session by the id that its token names, provided that the message has one id for each token.
 fn sessions_removed(ids: Vec<String>) -> Frame {
     Builder::new(content::SESSION_REMOVED).body(&edge::Removed { tokens: ids.clone(), ids }.encode_to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_routers_delay_no_others() {
+        let ((slow, mut of_slow), (quick, mut of_quick)) = (mpsc::channel(1), mpsc::channel(4));
+        let mut receivers = Receivers { all: vec![slow, quick], patience: Duration::from_millis(20) };
+        for number in 0..3 {
+            receivers.send(&Builder::new(number).empty(), number == 2);
+        }
+        drop(receivers);
+        let types = |of: &mut mpsc::Receiver<(Frame, bool)>| {
+            std::iter::from_fn(|| of.try_recv().ok()).map(|(frame, is_last)| (frame.content_type(), is_last)).collect::<Vec<_>>()
+        };
+        assert_eq!(types(&mut of_quick), [(0, false), (1, false), (2, true)]);
+        assert_eq!(types(&mut of_slow), [(0, false)], "it gets no more parts, and no last one");
+    }
 }

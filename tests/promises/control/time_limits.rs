@@ -184,6 +184,29 @@ fn unroutes_are_repeated_until_confirmed() {
 }
 
 #[test]
+fn living_circuits_are_not_removed_again() {
+    let scene = scene(|_| ());
+    run(async {
+        let mut first = scene.router.online(&scene.server).await;
+        scene.hosted(&mut first, "terminator").await;
+        scene.hosted(&mut first, "other").await;
+        first.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
+        let frame = first.next_of(content::ROUTE).await;
+        let circuit = fabric::Route::decode(frame.body()).unwrap().circuit_id;
+        let refusal = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, 0).text(key::ROUTE_ERROR, "not now");
+        first.send(refusal.body(circuit.as_bytes())).await;
+        assert_eq!(first.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);
+        // The second attempt has the same circuit.
+        assert_eq!(first.accept_route().await.circuit_id, circuit);
+        first.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
+        let mut second = scene.router.reconnect(&scene.server).await;
+        second.introduce().await;
+        assert!(second.rest().await.iter().all(|frame| frame.content_type() != content::UNROUTE), "the circuit is open");
+        scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).expect(200);
+    });
+}
+
+#[test]
 fn restarted_routers_replace_dead_connections() {
     let scene = scene(|config| {
         (config.routers.times.heartbeat, config.routers.times.silence) = (Duration::from_millis(50), Duration::from_secs(4));
