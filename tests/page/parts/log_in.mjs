@@ -87,6 +87,20 @@ export async function apiToken(browser, ask) {
   await page.getByRole('button', { name: 'Log out' }).click();
   await page.locator('#username').waitFor();
   expect((await ask('GET', '/overkeep/v1/api-tokens')).length === 1, 'logging out does not revoke the token');
+  // What is outside the scope is refused, and the person stays logged in.
+  const { id, token } = await ask('POST', '/overkeep/v1/api-tokens', { name: 'reads', actions: ['read'] });
+  await page.getByText('Log in with an API token').click();
+  await page.getByLabel('API token').fill(token);
+  await page.getByRole('button', { name: 'Use the token' }).click();
+  await page.waitForFunction(SETTLED);
+  await open(page, '#/identities/_new');
+  await page.getByLabel('Name').fill('not allowed');
+  const refused = page.waitForResponse(answer => answer.request().method() === 'POST' && !answer.url().includes('preview') && answer.status() === 401);
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  await refused;
+  await page.getByRole('alert').first().waitFor();
+  expect(await page.locator('#username').count() === 0, 'a refusal outside the scope does not log out');
+  await ask('DELETE', `/overkeep/v1/api-tokens/${id}`);
   await page.context().close();
 }
 

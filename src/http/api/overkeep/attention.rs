@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::names::Named;
 use crate::{
     clock::Timestamp,
-    entity::{Enrollment, Id, Identity},
+    entity::{Enrollment, Id, Identity, tombstone},
     error::Result,
     http::{answer::Data, call::Call},
     store::Read,
@@ -78,6 +78,9 @@ fn attention(read: &Read<'_>, now: Timestamp) -> Result<Attention> {
     })?;
     let (mut outstanding, mut expired) = (First::new(), First::new());
     read.each_readable::<Enrollment>(|enrollment| {
+        if !tombstone::stands(&enrollment, read)? {
+            return Ok(());
+        }
         let group = if enrollment.spec.expires_at < now { &mut expired } else { &mut outstanding };
         group.add((enrollment.spec.expires_at, enrollment.id));
         Ok(())

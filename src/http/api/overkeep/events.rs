@@ -102,8 +102,8 @@ struct Reader {
 impl Reader {
     /// Sends rows until the client is gone or too slow, its session ends, or the controller stops.
     async fn read(mut self) {
-        // Sent at once, so that the client sees that the stream works.
-        let mut text = KEEP_ALIVE_LINE.to_owned();
+        // Sent at once, so that the client sees that the stream works, and where it resumes even if no event came before.
+        let mut text = format!("{KEEP_ALIVE_LINE}id: {}\n\n", self.last);
         while self.send(text).await && !*self.commits.borrow_and_update() {
             match self.next().await {
                 Ok(Some(next)) => text = next,

@@ -63,8 +63,16 @@ export function onSession(watcher) {
 
 const url = path => (path.startsWith(`${OVERKEEP}/`) || path.startsWith('/edge/') || path.startsWith('/fabric/') ? path : MANAGEMENT + path);
 
+/** Whether a session that was refused has ended. An API token is refused what is outside its scope, too; it may always ask for itself. */
+async function isOver(token) {
+  if (!session.isToken) return true;
+  const answer = await fetch(url('/current-api-session'), { headers: { 'zt-session': token }, cache: 'no-store', credentials: 'omit' });
+  return answer.status === 401;
+}
+
 async function send(method, path, { body, headers = {}, signal, keepalive, media = 'application/json' } = {}) {
   const all = { ...headers };
+  const sent = session?.token;
   if (session?.token) all['zt-session'] = session.token;
   let content;
   if (body !== undefined) {
@@ -80,7 +88,7 @@ async function send(method, path, { body, headers = {}, signal, keepalive, media
   } catch {
     error = { message: text.slice(0, 300) };
   }
-  if (answer.status === 401 && session?.complete) setSession(null, true);
+  if (answer.status === 401 && session?.complete && session.token === sent && (await isOver(sent)) && session?.token === sent) setSession(null, true);
   throw new Refused(answer.status, error);
 }
 
@@ -217,6 +225,7 @@ export async function follow(onRow, onState, signal) {
       if (signal.aborted || error.status === 401) return;
     } finally {
       clearTimeout(timer);
+      silence.abort();
     }
     onState(false);
     await new Promise(resolve => setTimeout(resolve, RETRY[Math.min(failures++, RETRY.length - 1)]));

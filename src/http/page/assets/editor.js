@@ -1,7 +1,7 @@
 // Creates and changes a record in a form made from its schema, with a preview of the effects beside the save button.
 
 import { html, useMemo, useState } from './vendor/htm-preact.js';
-import { ask, get } from './api.js';
+import { ask, currentSession, get } from './api.js';
 import { nameOf, resolve, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
 import { Copy, Dialog, Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
@@ -82,9 +82,9 @@ function Form({ kind, id, record, etag, values, reload }) {
   const hasPreview = isNew ? kind.previews.create : kind.previews.change;
   const [preview, wrong] = useLoad(async signal => {
     const asked = JSON.parse(calm);
-    if (!asked || !hasPreview || isMissing(draft, schema)) return null;
+    if (!currentSession() || !asked || !hasPreview || isMissing(draft, schema)) return null;
     return { of: calm, value: (await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal })).data };
-  }, [calm]);
+  }, [calm, currentSession()?.token]);
   const answered = preview?.of === JSON.stringify(request);
   useUnsaved(touched);
   const submit = async event => {
@@ -100,7 +100,7 @@ function Form({ kind, id, record, etag, values, reload }) {
       else show(isNew ? data.id : id);
     } catch (error) {
       setSaving(false);
-      if (error.status === 401) return; // the person logs in again and finds the form as it was
+      if (error.status === 401 && !currentSession()) return; // the person logs in again and finds the form as it was
       if (error.fields) error.locate(placed(error.fields, schema));
       setRefused(error);
       const field = error.fields?.keys().next().value;

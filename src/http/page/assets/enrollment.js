@@ -52,7 +52,8 @@ function Token({ who, name, jwt, expiresAt, hint, children }) {
 
 export function Enrollment({ identity, onChange }) {
   const [error, setError] = useState(null);
-  const waiting = Object.values(identity.enrollment || {})[0];
+  // The one that is valid for the longest time.
+  const [waiting] = Object.values(identity.enrollment || {}).sort((one, other) => other.expiresAt.localeCompare(one.expiresAt));
   const hasCredential = Object.keys(identity.authenticators || {}).length > 0;
   const expires = () => new Date(Date.now() + DAY).toISOString();
   const run = async (path, body) => {

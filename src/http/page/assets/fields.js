@@ -129,7 +129,10 @@ function inlined(schema, definitions, followed = 0) {
   const parts = allOf.map(part => inlined(part, definitions, followed));
   // A definition may contain itself.
   if (reference?.startsWith('#/definitions/') && followed < MAX_FOLLOWED) parts.unshift(inlined(definitions?.[reference.slice(14)] || {}, definitions, followed + 1));
-  return Object.assign({}, ...parts, rest);
+  const all = [...parts, rest];
+  const properties = Object.assign({}, ...all.map(part => part.properties));
+  const required = [...new Set(all.flatMap(part => part.required || []))];
+  return Object.assign({}, ...all, Object.keys(properties).length && { properties }, required.length && { required });
 }
 
 function Text({ id, member, schema, value, onChange, disabled, describedBy, invalid, required }) {

@@ -211,17 +211,35 @@ if (link || returned) forgetSession();
 // A one-time link may be opened in this tab later.
 addEventListener('hashchange', () => address().parts[0] === 'link' && location.reload());
 
+const MAX_KEPT = 15 * 60 * 1000; // milliseconds that unsaved changes outlive their session
+
 function Page() {
   const [session, setSession] = useState(currentSession);
   const [last, setLast] = useState(session?.complete ? session : null); // the last session that was open
   const [isKept, setKept] = useState(false); // whether the page of that session stays, because it has unsaved changes
+  const owner = useRef(session?.identityId);
   useEffect(() => onSession((value, isLost) => {
     setSession(value);
+    if (value?.identityId && value.identityId !== owner.current) {
+      // Changes of one person are not kept for another one.
+      owner.current = value.identityId;
+      forgetUnsaved();
+      setKept(false);
+    }
     if (value?.complete) setLast(value);
-    if (isLost) setKept(hasUnsaved());
+    // A password that was typed does not stay in the page.
+    if (isLost) setKept(hasUnsaved() && !root.querySelector('input[type=password]'));
     else if (value?.complete) setKept(false);
   }), []);
   const isIn = Boolean(session?.complete);
+  useEffect(() => {
+    if (isIn || !isKept) return undefined;
+    const timer = setTimeout(() => {
+      forgetUnsaved();
+      setKept(false);
+    }, MAX_KEPT);
+    return () => clearTimeout(timer);
+  }, [isIn, isKept]);
   const shown = isIn ? session : isKept ? last : null;
   return html`
     ${!isIn && html`<${Login} ended=${Boolean(last)} isKept=${isKept} link=${last ? null : link} returned=${last ? null : returned} />`}

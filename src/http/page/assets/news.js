@@ -1,6 +1,7 @@
 // Passes new rows of the history to the parts of the page that subscribe to them.
 
 import { useEffect, useState } from './vendor/htm-preact.js';
+import { onSession } from './api.js';
 
 const MAX_ROWS = 200;
 // Milliseconds from a row to the call that it causes, and between two calls.
@@ -8,11 +9,18 @@ const [SOON, INTERVAL] = [300, 1000];
 const readers = new Set();
 const rows = [];
 
-/** Handles a new row of the history. */
-export function onHistoryRow(row) {
-  rows.unshift(row);
+// What one person saw is not shown to the next one.
+onSession(session => {
+  if (!session) rows.length = 0;
+});
+
+/** Handles a new row of the history, or the event `gone`: rows in between were removed, and anything may have changed. */
+export function onHistoryRow(row, event) {
+  const isGone = event === 'gone';
+  if (isGone) rows.length = 0;
+  else rows.unshift(row);
   rows.length = Math.min(rows.length, MAX_ROWS);
-  for (const reader of readers) reader(row);
+  for (const reader of readers) reader(isGone ? null : row);
 }
 
 /** The rows since the page was opened, newest first. */
@@ -37,7 +45,7 @@ export function useNews(matters, reader, inputs = []) {
       reader();
     };
     const onRow = row => {
-      if (timer === undefined && matters(row)) timer = setTimeout(run, Math.max(SOON, earliest - performance.now()));
+      if (timer === undefined && (!row || matters(row))) timer = setTimeout(run, Math.max(SOON, earliest - performance.now()));
     };
     readers.add(onRow);
     return () => {

@@ -15,23 +15,27 @@ const ONE = { limit: 1 };
 const MAX_ROWS = 8;
 const MAX_NAMED = 5;
 const SOON = '30d';
+const OFFLINE = 'isVerified = true and online = false';
+const COUNTED = ['identity', 'enrollment', 'edgeRouter', 'transitRouter'];
 const TILES = 6;
 const total = (path, filter, signal) => list(path, { ...ONE, filter }, { signal }).then(({ total: count }) => count);
 
 async function look(signal) {
   const shown = texts.order.map(kind).filter(entry => entry?.create).slice(0, TILES);
-  const [counts, online, routers, offline, { data: attention }, recent, dials, overs] = await Promise.all([
+  const [counts, online, routers, offline, recent, dials, overs] = await Promise.all([
     Promise.all(shown.map(entry => total(entry.path, '', signal).then(count => [entry.name, count]))),
     list('/overkeep/v1/channels', { limit: MAX_ROWS }, { signal }),
     list('/edge-routers', { limit: MAX_ROWS, sort: 'name' }, { signal }),
-    list('/edge-routers', { limit: MAX_NAMED, sort: 'name', filter: 'isVerified = true and online = false' }, { signal }),
-    get('/overkeep/v1/attention', { signal }),
+    list('/edge-routers', { limit: MAX_NAMED, sort: 'name', filter: OFFLINE }, { signal }),
     list('/overkeep/v1/history', { limit: MAX_ROWS, filter: 'action in ["create", "update", "delete", "refusal", "lockout"]' }, { signal }),
     total('/service-policies', 'type = 1', signal).catch(() => total('/service-policies', '', signal)),
     total('/edge-router-policies', '', signal),
   ]);
-  return { counts: new Map(counts), online, routers, offline, attention, recent, dials, overs };
+  return { counts: new Map(counts), online, routers, offline, recent, dials, overs };
 }
+
+/** Disabled identities and unused enrollments. The controller reads all of them for the answer. */
+const lookAtUnused = signal => get('/overkeep/v1/attention', { signal }).then(({ data }) => data);
 
 /** What expires soon and what is wrong on the host. Reading it takes longer, and it does not change with every event. */
 async function lookAhead(signal) {
@@ -53,12 +57,18 @@ function ahead({ ending, host }) {
 const names = ({ total, first }) => `${first.map(({ name }) => name).join(', ')}${total > first.length ? ', …' : ''}`;
 
 /** What needs attention: `[text, address]`. */
-function needs({ counts, routers, offline, attention, dials, overs }) {
+function needs({ counts, routers, offline, dials, overs }) {
   const found = offline.rows.map(({ id, name }) => [t.routerOffline(name), `#/edge-routers/${id}`]);
-  found.push(...more(offline.total, `#/edge-routers?${query({ filter: 'online = false' })}`));
+  found.push(...more(offline.total, `#/edge-routers?${query({ filter: OFFLINE })}`));
   if (!routers.total) found.push([t.noRouter, '#/edge-routers/_new']);
   if (!overs) found.push([t.noRouterPolicy, '#/edge-router-policies/_new']);
   if (counts.get('services') && !dials) found.push([t.noPolicy, '#/service-policies/_new']);
+  return found;
+}
+
+/** Enrollments and identities that need attention: `[text, address]`. */
+function unused(attention) {
+  const found = [];
   const { outstandingEnrollments: open, expiredEnrollments: over, disabledIdentities: disabled } = attention;
   found.push(...over.first.map(({ id, identityId, name }) => [t.expired(name), identityId ? `#/identities/${identityId}` : `#/enrollments/${id}`]));
   found.push(...more(over.total, '#/enrollments'));
@@ -70,18 +80,20 @@ function needs({ counts, routers, offline, attention, dials, overs }) {
 export function Overview() {
   const [found, error, again] = useLoad(look, []);
   const [later, unknown] = useLoad(lookAhead, []);
+  const [attention, uncounted, count] = useLoad(lookAtUnused, []);
   useNews(() => true, again, []);
+  useNews(({ kind: of }) => COUNTED.includes(of), count, []);
   if (!found) return html`<${Heading} title=${texts.pages.overview} />${error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`}`;
-  const open = [...needs(found), ...(later ? ahead(later) : [])];
+  const open = [...needs(found), ...(attention ? unused(attention) : []), ...(later ? ahead(later) : [])];
   const isNew = !found.counts.get('services') && (found.counts.get('identities') || 0) <= 1;
   return html`<${Heading} title=${texts.pages.overview} />
-    <${Problem} error=${error || unknown} />
+    <${Problem} error=${error || unknown || uncounted} />
     ${isNew && html`<section class="card first"><h2>${t.first}</h2><p><a class="button main" href="#/start">${texts.start.title}</a></p><ol>
       <li><a href="#/start">${t.firstIdentity}</a></li><li><a href="#/services/_new">${t.firstService}</a></li><li><a href="#/service-policies/_new">${t.firstPolicy}</a></li></ol></section>`}
     <section aria-label=${t.there}><ul class="tiles">${[...found.counts].map(([name, count]) => html`<li><a href=${`#/${name}`}><strong>${count.toLocaleString()}</strong><span>${kind(name).label}</span></a></li>`)}</ul></section>
     <div class="columns">
       <section class="card"><h2>${t.needs}</h2>
-        ${open.length ? html`<ul class="needs">${open.map(([text, to]) => html`<li><${Icon} name="warning" /><a href=${to}>${text}</a></li>`)}</ul>` : later && html`<p class="quiet"><${Icon} name="check" />${t.allWell}</p>`}</section>
+        ${open.length ? html`<ul class="needs">${open.map(([text, to]) => html`<li><${Icon} name="warning" /><a href=${to}>${text}</a></li>`)}</ul>` : later && attention && html`<p class="quiet"><${Icon} name="check" />${t.allWell}</p>`}</section>
       <section class="card"><h2>${t.online} <span class="faint">${found.online.total.toLocaleString()}</span></h2>
         ${!found.online.rows.length && html`<p class="faint">${t.nobody}</p>`}
         <ul class="plain">${found.online.rows.map(channel => html`<li><${Dot} on label=${html`<${Reference} kind="identities" id=${channel.identity.id} name=${channel.identity.name} />`} /><span class="faint">${channel.sdk || channel.hello} · <${Time} at=${channel.since} /></span></li>`)}</ul>
