@@ -94,7 +94,7 @@ fn explain_names_missing_hosts() {
     online.set_router(&elsewhere, Some(RouterInfo::default()));
     let apart = why(Right::Dial, &alice, &old);
     assert_eq!(obstacle_names(&apart), ["noPath"]);
-    assert!(apart["obstacles"][0]["text"].as_str().unwrap().ends_with("to remote router"), "{apart:#}");
+    assert!(apart["obstacles"][0]["text"].as_str().unwrap().ends_with("to router elsewhere"), "{apart:#}");
     online.link_opened("link", [elsewhere.clone(), router.clone()]);
     assert_eq!(why(Right::Dial, &alice, &old)["verdict"], true);
     let at = admin_context.clock.now();
