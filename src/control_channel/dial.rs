@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::{
@@ -115,31 +114,25 @@ async fn establish(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
     let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
     let found = core.session_of(&credentials)?;
     connection.connected.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
-    let answered = Mutex::new(String::new());
-    let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| {
-        answered.lock().clone_from(&circuit.id);
-        connection.send(answer(frame, circuit, opened));
-    };
+    let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| connection.send(answer(frame, circuit, opened));
     let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
-    dial(core, found, &request).await?;
-    end_unless_answered(core, connection, &answered.lock());
+    let circuit = dial(core, found, &request).await?;
+    end_unless_answered(core, connection, &circuit);
     Ok(())
 }
 
 /// Ends a circuit whose dial was answered on a connection that has ended.
-pub(crate) fn end_unless_answered(core: &ControlCore, connection: &RouterConnection, circuit: &str) {
-    if connection.is_closed()
-        && let Some(circuit) = core.circuits.find(circuit)
-    {
-        core.end_circuit(&circuit, true, "its router could not be answered");
+pub(crate) fn end_unless_answered(core: &ControlCore, connection: &RouterConnection, circuit: &Arc<Circuit>) {
+    if connection.is_closed() {
+        core.end_circuit(circuit, true, "its router could not be answered");
     }
 }
 
-/// Dials for a session, and answers unless it fails.
+/// Dials for a session, and answers unless it fails. Returns the circuit.
 ///
 /// # Errors
 /// The session has no right to it, its data for the host are too long, or no host can be reached.
-pub(crate) async fn dial(core: &Arc<ControlCore>, found: FoundSession, request: &DialRequest<'_>) -> Result<(), RequestFailure> {
+pub(crate) async fn dial(core: &Arc<ControlCore>, found: FoundSession, request: &DialRequest<'_>) -> Result<Arc<Circuit>, RequestFailure> {
     let bytes: usize = request.peer_data.iter().map(|entry| PEER_DATA_HEAD + entry.value.as_ref().map_or(0, Vec::len)).sum();
     if bytes > MAX_PEER_DATA {
         let text = format!("the data for the host has {bytes} bytes; at most {MAX_PEER_DATA} are passed on");
@@ -154,7 +147,8 @@ pub(crate) async fn dial(core: &Arc<ControlCore>, found: FoundSession, request: 
     }));
     // From here on a change that removes the right finds the circuit; the check covers changes before.
     core.circuits.add(&circuit)?;
-    permitted(core, &circuit, request).await.inspect_err(|failure| core.end_circuit(&circuit, true, &failure.text))
+    permitted(core, &circuit, request).await.inspect_err(|failure| core.end_circuit(&circuit, true, &failure.text))?;
+    Ok(circuit)
 }
 
 async fn permitted(core: &Arc<ControlCore>, circuit: &Arc<Circuit>, request: &DialRequest<'_>) -> Result<(), RequestFailure> {

@@ -59,6 +59,10 @@ pub(crate) fn scan(core: &ControlCore) {
             }
             Ok(())
         })?;
+        // Without routers nobody has circuits from before.
+        if routers.is_empty() {
+            return Ok(());
+        }
         tx.each_readable::<Session>(|session| {
             last = last.max(Some(session.created_at));
             Ok(())

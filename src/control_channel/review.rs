@@ -52,7 +52,6 @@ fn close_if_changed<E: Entity<State = State>>(core: &ControlCore, old: &Record<E
         return;
     }
     if new.is_none() {
-        core.removals.forget(old.id.as_str());
         core.earlier.router_started(old.id.as_str());
         core.registry.announce_deleted(old.id.as_str());
     }
@@ -115,9 +114,7 @@ pub(crate) async fn finish(core: &Arc<ControlCore>, reviews: &PendingReviews) {
             end_soon(core.clone(), ended).await;
         }
     }
-    if core.ending.try_write().is_err() {
-        drop(core.ending.write().await);
-    }
+    drop(core.ending.write().await);
     core.flush().await;
 }
 

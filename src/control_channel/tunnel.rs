@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use prost::Message;
 use tokio::time::sleep;
 
@@ -367,9 +366,7 @@ async fn circuit(
     form: DialForm,
 ) -> Answer<()> {
     let session = session_response(&found.session);
-    let answered = Mutex::new(String::new());
     let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| {
-        answered.lock().clone_from(&circuit.id);
         let (circuit_id, address) = (circuit.id.clone(), opened.address.to_owned());
         let peer_data = opened.peer_data.iter().map(|(key, value)| NumberedBytes::new(*key, value.clone())).collect();
         let tags = opened.tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect();
@@ -388,7 +385,7 @@ async fn circuit(
     };
     let (instance, peer_data) = (asked.terminator_instance_id.as_str(), asked.peer_data);
     let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
-    dial::dial(core, found, &request).await?;
-    dial::end_unless_answered(core, connection, &answered.lock());
+    let circuit = dial::dial(core, found, &request).await?;
+    dial::end_unless_answered(core, connection, &circuit);
     Ok(())
 }

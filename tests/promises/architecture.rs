@@ -62,7 +62,7 @@ fn sources() -> Vec<(PathBuf, String)> {
 }
 
 /// Every Rust file below a folder of the project with its text.
-fn below(folder: &str) -> Vec<(PathBuf, String)> {
+pub fn below(folder: &str) -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let (mut open, mut found) = (vec![root.clone()], Vec::new());
     while let Some(directory) = open.pop() {

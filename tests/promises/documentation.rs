@@ -1,9 +1,8 @@
 //! The documentation: the list of keys is generated from `controller.toml`, links are valid, the README is short.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::{env, fs, path::Path};
+
+use crate::architecture::below;
 
 const WRITE: &str = "OVERKEEP_WRITE_DOCS";
 const MOST_BYTES_OF_README: usize = 8 << 10;
@@ -116,24 +115,17 @@ fn readme_is_short() {
     assert!(bytes <= MOST_BYTES_OF_README as u64, "README.md has {bytes} bytes, {MOST_BYTES_OF_README} are allowed");
 }
 
-/// The Rust files below a directory.
-fn sources(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let of = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
-    entries.flat_map(of).filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
-}
-
 /// The source files that comments name, by the end of their path, such as `links/route.rs`.
 #[test]
 fn files_that_comments_name_exist() {
-    let files: Vec<PathBuf> = ["src", "tests", "benches", "examples"].iter().flat_map(|top| sources(&root().join(top))).collect();
+    let of = |folder| below(folder).into_iter().map(move |(file, text)| (Path::new(folder).join(file), text));
+    let files: Vec<_> = ["src", "tests", "benches", "examples"].into_iter().flat_map(of).collect();
     let mut named = 0;
-    for file in &files {
-        let text = fs::read_to_string(file).unwrap();
+    for (file, text) in &files {
         for comment in text.lines().filter_map(|line| line.trim_start().strip_prefix("//")) {
             for name in comment.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs") && !name.contains([' ', '*'])) {
                 named += 1;
-                assert!(files.iter().any(|file| file.ends_with(name)), "{} names {name}, which does not exist", file.display());
+                assert!(files.iter().any(|(file, _)| file.ends_with(name)), "{} names {name}, which does not exist", file.display());
             }
         }
     }
@@ -142,7 +134,7 @@ fn files_that_comments_name_exist() {
 
 #[test]
 fn types_that_pages_name_exist() {
-    let source: String = sources(&root().join("src")).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let source: String = below("src").into_iter().map(|(_, text)| text).collect();
     let mut named = 0;
     for (path, text) in pages() {
         for name in text.split('`').skip(1).step_by(2) {

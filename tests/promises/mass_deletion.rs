@@ -281,7 +281,7 @@ fn renewal_ends_many_session_certificates() {
     assert_eq!(of_ann(&store), ["new-1"], "one is not many");
 }
 
-/// Lookup that count the lists of sessions read.
+/// A lookup that counts the lists of sessions read.
 struct Counted<'f> {
     lookup: &'f dyn Lookup,
     lists: Cell<usize>,

@@ -25,7 +25,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Whether there are more findings than these.
     pub more: bool,
-    /// Lookup worth knowing that are not damage and cannot be repaired in the file.
+    /// Facts worth knowing that are not damage and cannot be repaired in the file.
     pub notes: Vec<String>,
 }
 

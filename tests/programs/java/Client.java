@@ -14,7 +14,7 @@ import org.openziti.ZitiContext;
  */
 public class Client {
     private static final char[] PASSWORD = {};
-    private static final long SECONDS = 30;
+    private static final long SECONDS = 60;
 
     public static void main(String[] arguments) throws Exception {
         switch (arguments[0]) {

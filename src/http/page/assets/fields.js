@@ -1,6 +1,6 @@
 // Forms made from schemas: the schema of each member determines its field.
 
-import { html, useState } from './vendor/htm-preact.js';
+import { html, useMemo, useState } from './vendor/htm-preact.js';
 import { get } from './api.js';
 import { referred, resolve, selected, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
@@ -10,6 +10,7 @@ import { Picker, attributesOf, named, roles } from './picker.js';
 const t = texts.form;
 const LONG = /Pem$|PEM|^jwt/;
 const MAX_FOLLOWED = 6; // references within references
+const MAX_NODES = 5000; // parts of a schema that refers to itself
 const MAX_PRESELECTED_WORDS = 4; // with at most this many words, the first is preselected
 
 /** The allowed values of a string, if the schema lists them. */
@@ -104,31 +105,32 @@ const local = text => {
 /** Data described by the schema of another record, whose id is in a member beside it. */
 function Fitting({ of, children }) {
   const [found] = useLoad(signal => get(`${of.kind.path}/${encodeURIComponent(of.id)}`, { signal }).then(({ data }) => data.schema), [of.id]);
-  return children(found);
+  const form = useMemo(() => found && inlined(found, found.definitions), [found]);
+  return children(found, form);
 }
 
 function Data({ id, member, path, schema, value, onChange, errors, disabled, describedBy, draft }) {
   const [asJson, setAsJson] = useState(false);
   const owner = Object.entries(draft || {}).map(([name, other]) => ({ kind: typeof other === 'string' && name !== member ? referred(name) : null, id: other })).find(({ kind }) => kind?.shown?.properties?.schema);
   if (!owner?.id) return html`<${Json} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} />`;
-  return html`<${Fitting} of=${owner}>${found => {
+  return html`<${Fitting} of=${owner}>${(found, form) => {
     const simple = found?.properties && Object.values(found.properties).every(inner => !inner.$ref || inner.$ref.startsWith('#/definitions/'));
     if (!simple || asJson) return html`<${Json} key=${`${owner.id}-${asJson}`} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} />
       ${simple && html`<button type="button" class="button small" onClick=${() => setAsJson(false)}>${t.asForm}</button>`}`;
-    return html`<div role="group" aria-labelledby=${`${id}-label`}><${ObjectFields} schema=${inlined(found, found.definitions)} value=${value || {}} path=${path} errors=${errors} disabled=${disabled} onChange=${onChange} /></div>
+    return html`<div role="group" aria-labelledby=${`${id}-label`}><${ObjectFields} schema=${form} value=${value || {}} path=${path} errors=${errors} disabled=${disabled} onChange=${onChange} /></div>
       <button type="button" class="button small" onClick=${() => setAsJson(true)}>${t.asJson}</button>`;
   }}<//>`;
 }
 
 /** A schema with the references to its own definitions replaced by them, and with the parts of `allOf` as one. */
-function inlined(schema, definitions, followed = 0) {
-  if (!schema || typeof schema !== 'object') return schema;
-  if (Array.isArray(schema)) return schema.map(item => inlined(item, definitions, followed));
+function inlined(schema, definitions, followed = 0, budget = { nodes: MAX_NODES }) {
+  if (!schema || typeof schema !== 'object' || budget.nodes-- <= 0) return schema;
+  if (Array.isArray(schema)) return schema.map(item => inlined(item, definitions, followed, budget));
   const { $ref: reference, allOf = [], definitions: _, ...own } = schema;
-  const rest = Object.fromEntries(Object.entries(own).map(([key, value]) => [key, inlined(value, definitions, followed)]));
-  const parts = allOf.map(part => inlined(part, definitions, followed));
+  const rest = Object.fromEntries(Object.entries(own).map(([key, value]) => [key, inlined(value, definitions, followed, budget)]));
+  const parts = allOf.map(part => inlined(part, definitions, followed, budget));
   // A definition may contain itself.
-  if (reference?.startsWith('#/definitions/') && followed < MAX_FOLLOWED) parts.unshift(inlined(definitions?.[reference.slice(14)] || {}, definitions, followed + 1));
+  if (reference?.startsWith('#/definitions/') && followed < MAX_FOLLOWED) parts.unshift(inlined(definitions?.[reference.slice(14)] || {}, definitions, followed + 1, budget));
   const all = [...parts, rest];
   const properties = Object.assign({}, ...all.map(part => part.properties));
   const required = [...new Set(all.flatMap(part => part.required || []))];
