@@ -61,6 +61,7 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         File::new("/page/parts.js", JAVASCRIPT, include_bytes!("assets/parts.js")),
         File::new("/page/picker.js", JAVASCRIPT, include_bytes!("assets/picker.js")),
         File::new("/page/preview.js", JAVASCRIPT, include_bytes!("assets/preview.js")),
+        File::new("/page/secret.js", JAVASCRIPT, include_bytes!("assets/secret.js")),
         File::new("/page/since.js", JAVASCRIPT, include_bytes!("assets/since.js")),
         File::new("/page/start.js", JAVASCRIPT, include_bytes!("assets/start.js")),
         File::new("/page/texts.js", JAVASCRIPT, include_bytes!("assets/texts.js")),

@@ -7,6 +7,7 @@ import { enroll } from '../client.mjs';
 import { issuer } from '../issuer.mjs';
 import { administrator } from '../seed.mjs';
 
+export * from './secret.mjs';
 export * from './session.mjs';
 
 const code = (secret, at = Date.now()) => {
@@ -77,7 +78,7 @@ export async function apiToken(browser, ask) {
   await page.getByRole('button', { name: 'Create', exact: true }).click();
   const secret = await page.getByRole('dialog').locator('pre').textContent();
   await check(page, 'the secret of a new API token', true);
-  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click();
+  await page.getByRole('dialog').getByRole('button', { name: 'It is stored' }).click();
   await page.getByRole('heading', { level: 1, name: 'for the page' }).waitFor();
   await page.getByRole('button', { name: 'Log out' }).click();
   await page.getByText('Log in with an API token').click();

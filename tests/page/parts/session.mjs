@@ -10,6 +10,13 @@ async function typeIn(page) {
   await page.keyboard.press('Enter');
 }
 
+/** The title of the window is that of the page again, and its heading has the focus. */
+async function isBack(page, title) {
+  await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
+  await page.waitForFunction(() => document.activeElement.matches('h1'), null, { timeout: 5000 }).catch(() => expect(false, `after the log-in the focus is not on the heading of ${title}`));
+  expect(await page.title() === `${title} – Overkeep`, `after the log-in the title is ${await page.title()}`);
+}
+
 /** A session that ended elsewhere leads to the log-in page and back. A form with changes is kept meanwhile. */
 export async function endedSession(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light', answer => answer.status() === 401);
@@ -20,11 +27,11 @@ export async function endedSession(browser, ask, ids) {
   await end();
   // Whichever comes first: the stream of events ends, or the request that saves is refused.
   await page.getByRole('button', { name: 'Save' }).click({ timeout: 1000 }).catch(() => null);
-  await page.getByText('Your session ended. Log in again. The form with your changes is kept').waitFor();
+  await page.getByText('Your session ended. Log in again. What you had open is kept').waitFor();
   await check(page, 'the log-in page with a form behind it', true);
   expect(await sessionOf(page) === null, 'the token of a session that ended is forgotten');
   await typeIn(page);
-  await page.getByRole('heading', { name: 'Edit emre' }).waitFor();
+  await isBack(page, 'Edit emre');
   expect(await page.getByLabel('Name').inputValue() === 'emre the kept', 'the form is as it was');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { level: 1, name: 'emre the kept' }).waitFor();
@@ -34,7 +41,7 @@ export async function endedSession(browser, ask, ids) {
   await page.evaluate(() => { location.hash = '#/services'; });
   await page.getByText('Your session ended. Log in again.', { exact: true }).waitFor();
   await typeIn(page);
-  await page.getByRole('heading', { level: 1, name: 'Services' }).waitFor();
+  await isBack(page, 'Services');
   // Who logs out is asked about changes, and then they are gone.
   await open(page, `#/identities/${ids.emre}/edit`);
   await page.getByLabel('Name').fill('emre the lost');

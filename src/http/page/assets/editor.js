@@ -2,11 +2,12 @@
 
 import { html, useMemo, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get } from './api.js';
-import { nameOf, resolve, sentence, typeOf } from './kinds.js';
+import { nameOf, resolve, typeOf } from './kinds.js';
 import { texts } from './texts.js';
-import { Copy, Dialog, Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
+import { Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
 import { ObjectFields, clean, initial } from './fields.js';
 import { Preview } from './preview.js';
+import { Secret } from './secret.js';
 import { forgetUnsaved, useUnsaved } from './unsaved.js';
 
 const t = texts.form;
@@ -74,7 +75,10 @@ function Form({ kind, id, record, etag, values, reload }) {
   const [refused, setRefused] = useState(null);
   const [saving, setSaving] = useState(false);
   const [made, setMade] = useState(null);
-  const show = shown => { location.hash = `#/${kind.name}/${encodeURIComponent(shown)}`; };
+  const show = shown => {
+    forgetUnsaved();
+    location.hash = `#/${kind.name}/${encodeURIComponent(shown)}`;
+  };
   const touched = !same(before, draft);
   const request = isNew ? ['POST', clean(draft, schema)] : change(before, draft, kind);
   const path = isNew ? kind.path : `${kind.path}/${encodeURIComponent(id)}`;
@@ -86,7 +90,7 @@ function Form({ kind, id, record, etag, values, reload }) {
     return { of: calm, value: (await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal })).data };
   }, [calm, currentSession()?.token]);
   const answered = preview?.of === JSON.stringify(request);
-  useUnsaved(touched);
+  useUnsaved(made ? texts.secret.leave : touched ? t.unsaved : '');
   const submit = async event => {
     event.preventDefault();
     if (!request) return;
@@ -94,7 +98,6 @@ function Form({ kind, id, record, etag, values, reload }) {
     setRefused(null);
     try {
       const { data } = await ask(request[0], `${path}?strict=true`, { body: request[1], headers: !isNew && etag ? { 'if-match': etag } : {} });
-      forgetUnsaved();
       const secrets = Object.entries(data || {}).filter(([member, value]) => isNew && SECRET.test(member) && typeof value === 'string');
       if (secrets.length) setMade({ id: data.id, secrets });
       else show(isNew ? data.id : id);
@@ -120,9 +123,7 @@ function Form({ kind, id, record, etag, values, reload }) {
       <div class="actions"><a class="button" href=${isNew ? `#/${kind.name}` : `#/${kind.name}/${encodeURIComponent(id)}`}>${texts.cancel}</a>
         <button class="button main" disabled=${saving || !request}>${isNew ? texts.create : texts.save}</button></div>
     </aside>
-    ${made && html`<${Dialog} title=${draft.name || kind.one} onClose=${() => show(made.id)}><p>${texts.detail.onlyNow}</p>
-      ${made.secrets.map(([member, value]) => html`<div class="field"><strong>${sentence(member)}</strong><pre class="long" tabindex="0">${value}</pre><${Copy} text=${value} /></div>`)}
-      <div class="actions"><button type="button" class="button main" onClick=${() => show(made.id)}>${texts.close}</button></div><//>`}
+    ${made && html`<${Secret} title=${draft.name || kind.one} secrets=${made.secrets} onStored=${() => show(made.id)} />`}
   </form>`;
 }
 

@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { NotAdministrator, giveCode, goToIssuer, logIn, logOut, signers, useCode, useLink, useToken } from './api.js';
 import { texts } from './texts.js';
-import { Copy, Problem } from './parts.js';
+import { Copy, Problem, focusHeading } from './parts.js';
 
 const t = texts.login;
 
@@ -36,13 +36,15 @@ function Code({ onError }) {
   </form>`;
 }
 
-export function Login({ ended, isKept, link, returned }) {
+/** `kept` says what happened to the changes of the session before: `kept`, `dropped` or nothing. */
+export function Login({ ended, kept, link, returned }) {
   const [asked, setAsked] = useState(null);
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
   const [issuers, setIssuers] = useState([]);
   const field = useRef();
   useEffect(() => {
+    const before = document.title;
     document.title = `${t.title} – ${texts.product}`;
     field.current?.focus();
     if (link) enter('link', link);
@@ -50,6 +52,10 @@ export function Login({ ended, isKept, link, returned }) {
     else if (returned) enter('code', returned);
     // Without the list the other ways to log in remain.
     signers().then(setIssuers, () => {});
+    return () => {
+      document.title = before;
+      focusHeading();
+    };
   }, []);
   const enter = async (method, given) => {
     setBusy(true);
@@ -85,7 +91,7 @@ export function Login({ ended, isKept, link, returned }) {
     <div class="card">
       <p class="brand"><img src="/page/icon.svg" alt="" width="40" height="40" />${texts.product}</p>
       <h1>${t.title}</h1>
-      ${ended && !error && !asked && html`<p class="hint">${t.ended}${isKept ? ` ${t.kept}` : ''}</p>`}
+      ${ended && !error && !asked && html`<p class="hint">${t.ended}${kept ? ` ${t[kept]}` : ''}</p>`}
       <${Problem} error=${error} />
       ${asked ? html`<${Code} onError=${reason => { setError(shownError(reason)); if (reason instanceof NotAdministrator) setAsked(null); }} />` : html`<form onSubmit=${submit}>
         <label for="username">${t.username}</label>

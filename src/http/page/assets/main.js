@@ -216,7 +216,7 @@ const MAX_KEPT = 15 * 60 * 1000; // milliseconds that unsaved changes outlive th
 function Page() {
   const [session, setSession] = useState(currentSession);
   const [last, setLast] = useState(session?.complete ? session : null); // the last session that was open
-  const [isKept, setKept] = useState(false); // whether the page of that session stays, because it has unsaved changes
+  const [kept, setKept] = useState(null); // `kept`: the page of that session stays, because it has unsaved changes; `dropped`: it stayed, for too long
   const owner = useRef(session?.identityId);
   useEffect(() => onSession((value, isLost) => {
     setSession(value);
@@ -224,25 +224,25 @@ function Page() {
       // Changes of one person are not kept for another one.
       owner.current = value.identityId;
       forgetUnsaved();
-      setKept(false);
+      setKept(null);
     }
     if (value?.complete) setLast(value);
     // A password that was typed does not stay in the page.
-    if (isLost) setKept(hasUnsaved() && !root.querySelector('input[type=password]'));
-    else if (value?.complete) setKept(false);
+    if (isLost) setKept(hasUnsaved() && !root.querySelector('input[type=password]') ? 'kept' : null);
+    else if (value?.complete) setKept(null);
   }), []);
   const isIn = Boolean(session?.complete);
   useEffect(() => {
-    if (isIn || !isKept) return undefined;
+    if (isIn || kept !== 'kept') return undefined;
     const timer = setTimeout(() => {
       forgetUnsaved();
-      setKept(false);
+      setKept('dropped');
     }, MAX_KEPT);
     return () => clearTimeout(timer);
-  }, [isIn, isKept]);
-  const shown = isIn ? session : isKept ? last : null;
+  }, [isIn, kept]);
+  const shown = isIn ? session : kept === 'kept' ? last : null;
   return html`
-    ${!isIn && html`<${Login} ended=${Boolean(last)} isKept=${isKept} link=${last ? null : link} returned=${last ? null : returned} />`}
+    ${!isIn && html`<${Login} ended=${Boolean(last)} kept=${kept} link=${last ? null : link} returned=${last ? null : returned} />`}
     ${shown && html`<div key=${shown.identityId} hidden=${!isIn}><${Shell} session=${shown} isShown=${isIn} /></div>`}`;
 }
 

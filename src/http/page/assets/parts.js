@@ -83,8 +83,23 @@ export function Problem({ error, again }) {
 
 export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 
+let isHeadingWanted = false; // whether the next heading gets the focus
+
+const focusWhereNoneIs = heading => document.activeElement === document.body && heading.focus({ preventScroll: true });
+
+/** Gives the focus to the heading of the page, or to the next one if there is none yet. */
+export const focusHeading = () => requestAnimationFrame(() => {
+  const heading = document.querySelector('#content h1');
+  isHeadingWanted = !heading;
+  if (heading) focusWhereNoneIs(heading);
+});
+
 export function Heading({ title, note, children }) {
   const place = useRef();
+  useEffect(() => {
+    if (isHeadingWanted) focusWhereNoneIs(place.current);
+    isHeadingWanted = false;
+  }, []);
   useEffect(() => {
     document.title = `${title} – ${texts.product}`;
   }, [title]);
@@ -103,9 +118,9 @@ export function Dialog({ title, onClose, children, wide }) {
     dialog.showModal();
     return () => dialog.close();
   }, []);
-  // In a search field the browser would only clear the text.
+  // Chromium asks the page about the first Esc only, and in a search field the browser would clear the text.
   const pressed = event => {
-    if (event.key !== 'Escape' || event.target.type !== 'search') return;
+    if (event.key !== 'Escape' || event.defaultPrevented) return;
     event.preventDefault();
     onClose();
   };

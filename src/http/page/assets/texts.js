@@ -63,7 +63,8 @@ export const texts = {
     codeHint: 'Six digits from your authenticator app, or a recovery code.',
     confirm: 'Confirm',
     ended: 'Your session ended. Log in again.',
-    kept: 'The form with your changes is kept meanwhile.',
+    kept: 'What you had open is kept for 15 minutes.',
+    dropped: 'What you had open was discarded after 15 minutes. A secret that you did not store has to be created again.',
     notAdmin: 'This page is for administrators. Your identity is not an administrator.',
     lost: 'Cannot log in?',
     lostHint: 'On the host, as the owner of the data file, print a link that logs you in once, or set a new password:',
@@ -153,7 +154,16 @@ export const texts = {
     // Names of actions whose paths do not say what they do.
     actions: { 'post service-configs': 'Override configs', 'delete service-configs': 'Remove config overrides', 'delete mfa': 'Remove one-time codes', 'post re-enroll': 'Enroll again' },
     takeBack: what => `Remove ${what}`,
+  },
+
+  // A secret that is shown once.
+  secret: {
     onlyNow: 'Copy this now. It is not shown again.',
+    stored: 'It is stored',
+    sure: 'Is it stored? It cannot be shown again.',
+    keep: 'Keep it open',
+    close: 'Close for good',
+    leave: 'Leave? The secret cannot be shown again.',
   },
 
   form: {

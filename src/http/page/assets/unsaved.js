@@ -1,27 +1,26 @@
-// Asks before a form with unsaved changes is left.
+// Asks before a form with unsaved changes is left, or a secret that was not stored.
 
 import { useEffect } from './vendor/htm-preact.js';
-import { texts } from './texts.js';
 
-let isUnsaved = false;
+let question = ''; // what the person is asked; empty if nothing is lost
 
-export const hasUnsaved = () => isUnsaved;
+export const hasUnsaved = () => Boolean(question);
 
 /** Everything is saved, or may be lost. */
-export const forgetUnsaved = () => { isUnsaved = false; };
+export const forgetUnsaved = () => { question = ''; };
 
-/** Whether the page may be left: nothing is unsaved, or the person agrees. */
-export const mayLeave = () => !isUnsaved || confirm(texts.form.unsaved);
+/** Whether the page may be left: nothing is lost, or the person agrees. */
+export const mayLeave = () => !question || confirm(question);
 
-/** Says whether the form of a component has unsaved changes. */
-export function useUnsaved(unsaved) {
+/** Says what the person is asked before a component is left. With an empty text nothing is asked. */
+export function useUnsaved(asked) {
   useEffect(() => {
-    isUnsaved = unsaved;
-    const closing = event => isUnsaved && event.preventDefault();
+    question = asked;
+    const closing = event => question && event.preventDefault();
     addEventListener('beforeunload', closing);
     return () => {
-      isUnsaved = false;
+      question = '';
       removeEventListener('beforeunload', closing);
     };
-  }, [unsaved]);
+  }, [asked]);
 }
