@@ -23,7 +23,7 @@ async function scanned(browser, page) {
   return decode(Uint8ClampedArray.from(reds.flatMap(red => [red, red, red, 255])), width, height)?.data;
 }
 
-/** From a new identity to its enrolled client, on one page without a reload. */
+/** From a new identity to its client that has logged in, on one page without a reload. */
 export async function enrollment(browser) {
   const page = await signedIn(browser, 1280, 'light');
   await open(page, '#/identities/_new');
@@ -37,8 +37,11 @@ export async function enrollment(browser) {
   const download = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Download' }).click();
   expect(fs.readFileSync(await (await download).path(), 'utf8') === shown, 'the token that is downloaded is the one that is shown');
-  await enroll(shown);
+  const made = await enroll(shown);
   await page.getByText('The client is enrolled').waitFor();
+  await page.getByText('Waiting for the client to log in').waitFor();
+  expect(await logInWith(made) === 200, 'the client logs in');
+  await page.getByText('It is logged in', { exact: true }).waitFor();
   await page.context().close();
 }
 
@@ -74,5 +77,6 @@ export async function routerEnrollment(browser, ask, ids) {
   await check(page, 'a router that waits for its enrollment', true);
   await enrollRouter(token);
   await page.getByText('The router is enrolled').waitFor();
+  await page.getByText('Waiting for the router to connect').waitFor();
   await page.context().close();
 }

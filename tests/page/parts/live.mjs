@@ -8,7 +8,7 @@ import { join } from '../peer.mjs';
 
 export * from './history.mjs';
 
-/** Real traffic of two clients with an SDK: circuits are listed with their rates, charted, and one can be ended. */
+/** Real traffic of two clients with an SDK: the record of one shows that it is connected, circuits are listed with their rates, charted, and one can be ended. */
 export async function traffic(browser, ask) {
   const work = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));
   const peers = [];
@@ -20,12 +20,15 @@ export async function traffic(browser, ask) {
     }
     for (const name of ['echo-host', 'echo-client']) peers.push(await join(process.env.PEER, ask, work, name, { roleAttributes: ['echoing'] }));
     const [host, client] = peers;
+    const page = await signedIn(browser, 1280, 'light');
+    await open(page, `#/identities/${host.id}`);
+    await page.getByText('The client is enrolled').waitFor();
     await host('host', { name: 'echo', service: 'echo' });
+    await page.getByText('It is connected to an edge router').waitFor();
     await client('open', { name: 'c', service: 'echo' });
     const carrying = (async () => {
       while (!isOver) await client('echo', { name: 'c', bytes: 64 << 10 });
     })().catch(() => null);
-    const page = await signedIn(browser, 1280, 'light');
     await open(page, '#/live');
     const row = page.getByRole('row').filter({ hasText: 'echo' }).filter({ hasText: 'echo-client' }).filter({ hasText: 'echo-host' });
     await row.waitFor();

@@ -6,7 +6,7 @@ import { kind as kindBy, nameOf, referred, sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useLoad } from './parts.js';
 import { Member } from './member.js';
-import { Enrollment, RouterEnrollment } from './enrollment.js';
+import { Enrollment, RouterEnrollment, Steps, clientState, routerState } from './enrollment.js';
 import { Preview } from './preview.js';
 import { Rows } from './changes.js';
 import { ObjectFields, clean } from './fields.js';
@@ -124,8 +124,8 @@ export function Detail({ kind, id }) {
     <//>
     <p class="faint meta"><code>${record.id}</code> · ${t.made} <${Time} at=${record.createdAt} /> · ${t.changed} <${Time} at=${record.updatedAt} /></p>
     <${Problem} error=${error} />
-    ${'enrollment' in record && kind.name === 'identities' && html`<${Enrollment} identity=${record} onChange=${again} />`}
-    ${'isVerified' in record && 'isOnline' in record && html`<${RouterEnrollment} kind=${kind} router=${record} />`}
+    ${'enrollment' in record && kind.name === 'identities' && html`<${Steps} state=${clientState(record)} id=${id} onChange=${again} /><${Enrollment} identity=${record} onChange=${again} />`}
+    ${'isVerified' in record && 'isOnline' in record && html`<${Steps} state=${routerState(record)} id=${id} /><${RouterEnrollment} kind=${kind} router=${record} />`}
     <${Members} kind=${kind} record=${record} />
     ${kind.related.length > 0 && html`<section class="card"><h2>${t.related}</h2><div class="columns">${kind.related.map(name => html`<${Related} key=${name} kind=${kind} id=${id} name=${name} members=${answer} />`)}</div></section>`}
     <${Changes} id=${id} members=${answer} />

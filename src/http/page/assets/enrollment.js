@@ -9,6 +9,7 @@ import { Time } from './times.js';
 
 const t = texts.enrollment;
 const DAY = 86400000;
+const INTERVAL = 2000; // milliseconds
 const QUIET_ZONE = 4;
 const NARROW = 480; // pixels
 
@@ -35,12 +36,55 @@ function Download({ name, text, media }) {
   return html`<a class="button" href=${address} download=${name}>${texts.download}</a>`;
 }
 
+const isEmpty = value => !Object.values(value || {}).some(Boolean);
+
+/** How far a client or a router is: whether it is enrolled, which token it has not used, and whether it is in now. One of an external signer needs no enrollment. */
+export const clientState = identity => ({
+  who: 'client', isEnrolled: !isEmpty(identity.authenticators) || Boolean(identity.externalId), isExternal: isEmpty(identity.authenticators), waiting: tokenOf(identity), wasIn: !isEmpty(identity.sdkInfo) || !isEmpty(identity.envInfo),
+  isIn: identity.hasEdgeRouterConnection ? 'connected' : identity.hasApiSession ? 'loggedIn' : null,
+});
+export const routerState = router => ({
+  who: 'router', isEnrolled: router.isVerified && !router.enrollmentJwt, waiting: router.enrollmentJwt && { expiresAt: router.enrollmentExpiresAt }, wasIn: !isEmpty(router.versionInfo), isIn: router.isOnline ? 'connected' : null,
+});
+
+/** The enrollment of an identity that is valid for the longest time. */
+const tokenOf = identity => Object.values(identity.enrollment || {}).sort((one, other) => other.expiresAt.localeCompare(one.expiresAt))[0];
+
+/** Calls `onChange` when a client logs in, connects or leaves. No event tells when it connects, so that its record is read while the page is visible. */
+function useArrival({ who, isEnrolled, isIn }, id, onChange) {
+  useEffect(() => {
+    if (who !== 'client' || !isEnrolled) return undefined;
+    const abort = new AbortController();
+    const timer = setInterval(() => document.hidden || get(`/identities/${encodeURIComponent(id)}`, { signal: abort.signal })
+      .then(({ data }) => clientState(data).isIn !== isIn && onChange(), () => {}), INTERVAL);
+    return () => {
+      abort.abort();
+      clearInterval(timer);
+    };
+  }, [id, isEnrolled, isIn]);
+}
+
+/** The way of a client or a router from its token until it is in, as it happens. `children` are earlier steps. */
+export function Steps({ state, id, onChange, children }) {
+  const { who, isEnrolled, isExternal, waiting, wasIn, isIn } = state;
+  const labels = t.steps[who];
+  useArrival(state, id, onChange);
+  if (!isEnrolled && !waiting) return null;
+  const isOver = !isEnrolled && new Date(waiting.expiresAt) < new Date();
+  const entered = !isEnrolled ? ['faint', labels.then] : isIn ? ['quiet', labels[isIn]] : wasIn ? ['faint', labels.away] : ['waiting', labels.notIn];
+  return html`<div role="status"><ol class=${`steps ${children ? '' : 'beside'}`}>${children}
+    ${!(isEnrolled && isExternal) && html`<${Step} look=${isEnrolled ? 'quiet' : isOver ? 'warning' : 'waiting'} label=${isEnrolled ? labels.enrolled : isOver ? t.ended : labels.waiting} />`}
+    <${Step} look=${entered[0]} label=${entered[1]} /></ol></div>`;
+}
+
+/** A step that is done (`quiet`), awaited (`waiting`), failed (`warning`), or not there yet (`faint`). */
+export const Step = ({ look, label }) => html`<li aria-current=${look === 'waiting' ? 'step' : undefined}><p class=${look}>${look === 'quiet' ? html`<${Icon} name="check" />` : html`<i aria-hidden="true"></i>`}<span>${label}</span></p></li>`;
+
 /** A token that a client or a router (`who`) has not used yet: until when, to copy and to download, and for a client to scan. */
 function Token({ who, name, jwt, expiresAt, hint, children }) {
   const isOver = new Date(expiresAt) < new Date();
   return html`<section class="card enrollment"><div>
       <h2>${t.title}</h2>
-      <p role="status" class=${isOver ? 'warning' : 'waiting'}><i aria-hidden="true"></i>${isOver ? t.ended : t.waiting[who]}</p>
       <p>${t.until} <${Time} at=${expiresAt} exact />.</p>
       <p>${hint}</p>
       <div class="actions"><${Copy} text=${jwt} /><${Download} name=${t.file(name)} text=${jwt} media="application/jwt" />${children}</div>
@@ -52,8 +96,7 @@ function Token({ who, name, jwt, expiresAt, hint, children }) {
 
 export function Enrollment({ identity, onChange }) {
   const [error, setError] = useState(null);
-  // The one that is valid for the longest time.
-  const [waiting] = Object.values(identity.enrollment || {}).sort((one, other) => other.expiresAt.localeCompare(one.expiresAt));
+  const waiting = tokenOf(identity);
   const hasCredential = Object.keys(identity.authenticators || {}).length > 0;
   const expires = () => new Date(Date.now() + DAY).toISOString();
   const run = async (path, body) => {
@@ -65,8 +108,7 @@ export function Enrollment({ identity, onChange }) {
       setError(reason);
     }
   };
-  if (!waiting && hasCredential) return html`<p class="quiet"><${Icon} name="check" />${t.done}</p>`;
-  if (!waiting && identity.externalId) return null;
+  if (!waiting && (hasCredential || identity.externalId)) return null;
   if (!waiting) {
     return html`<section class="card"><h2>${t.title}</h2><p>${t.none}</p><${Problem} error=${error} />
       <button type="button" class="button main" onClick=${() => run('/enrollments', { identityId: identity.id, method: 'ott', expiresAt: expires() })}>${t.issue}</button></section>`;
@@ -93,6 +135,6 @@ function Configuration({ router }) {
 /** The enrollment of a remote router. */
 export function RouterEnrollment({ kind, router }) {
   const { name, enrollmentJwt: jwt, enrollmentExpiresAt: expiresAt } = router;
-  if (!jwt) return router.isVerified && html`<p class="quiet"><${Icon} name="check" />${t.routerDone}</p>`;
+  if (!jwt) return null;
   return html`<${Token} who="router" name=${name} jwt=${jwt} expiresAt=${expiresAt} hint=${html`<${Prose} text=${t.routerHint} />`} />${kind.name === 'edge-routers' && html`<${Configuration} router=${router} />`}`;
 }

@@ -4,8 +4,8 @@ import { html, useState } from './vendor/htm-preact.js';
 import { ask, get } from './api.js';
 import { kind } from './kinds.js';
 import { texts } from './texts.js';
-import { Enrollment } from './enrollment.js';
-import { Heading, Icon, Loading, Problem, Reference, useLoad } from './parts.js';
+import { Enrollment, Step, Steps, clientState } from './enrollment.js';
+import { Heading, Loading, Problem, Reference, useLoad } from './parts.js';
 import { useNews } from './news.js';
 
 const t = texts.start;
@@ -37,14 +37,9 @@ function Client({ id }) {
   const [identity, error, again] = useLoad(signal => get(`/identities/${encodeURIComponent(id)}`, { signal }).then(({ data }) => data), [id]);
   useNews(row => row.id === id || [row.after?.identityId, row.before?.identityId, row.by?.identity].includes(id), again, [id]);
   if (!identity) return error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`;
-  const isEnrolled = Object.keys(identity.authenticators || {}).length > 0;
-  const isIn = isEnrolled && (identity.hasApiSession || identity.hasEdgeRouterConnection);
-  const step = (done, isNext, label) => html`<li aria-current=${isNext ? 'step' : undefined}><p class=${done ? 'quiet' : isNext ? 'waiting' : 'faint'}>${done ? html`<${Icon} name="check" />` : html`<i aria-hidden="true"></i>`}<span>${label}</span></p></li>`;
-  return html`<section class="card"><div role="status"><ol class="steps">
-      ${step(true, false, html`${t.created} <${Reference} kind="identities" id=${id} name=${identity.name} />`)}
-      ${step(isEnrolled, !isEnrolled, t.enrolled)}
-      ${step(isIn, isEnrolled && !isIn, t.isIn)}</ol></div></section>
-    ${!isEnrolled && html`<${Enrollment} identity=${identity} onChange=${again} />`}
+  return html`<section class="card"><${Steps} state=${clientState(identity)} id=${id} onChange=${again}>
+      <${Step} look="quiet" label=${html`${t.created} <${Reference} kind="identities" id=${id} name=${identity.name} />`} /><//></section>
+    <${Enrollment} identity=${identity} onChange=${again} />
     <section class="card"><h2>${t.next}</h2><ol>
       <li><a href="#/services/_new">${texts.overview.firstService}</a></li><li><a href="#/service-policies/_new">${texts.overview.firstPolicy}</a></li>
       <li><a href=${`#/access/ask?identity=${encodeURIComponent(id)}`}>${texts.access.ofRecord.identity}</a></li></ol></section>`;

@@ -116,8 +116,6 @@ export const texts = {
     nameHint: role => `Such as alice-laptop. It gets the role ${role}, which policies can name.`,
     create: 'Create and show the token',
     created: 'Identity created:',
-    enrolled: 'The client has enrolled with its token',
-    isIn: 'The client has logged in',
     next: 'Give it something to reach',
   },
 
@@ -207,15 +205,19 @@ export const texts = {
 
   enrollment: {
     title: 'Enrollment',
-    waiting: { client: 'Waiting for the client', router: 'Waiting for the router' },
+    steps: {
+      client: {
+        waiting: 'Waiting for the client', enrolled: 'The client is enrolled', then: 'Then it logs in', notIn: 'Waiting for the client to log in', away: 'It is not logged in now',
+        loggedIn: 'It is logged in', connected: 'It is connected to an edge router',
+      },
+      router: { waiting: 'Waiting for the router', enrolled: 'The router is enrolled', then: 'Then it connects', notIn: 'Waiting for the router to connect', away: 'It is not connected now', connected: 'It is connected' },
+    },
     ended: 'The token expired unused',
-    done: 'The client is enrolled',
     until: 'The token can be used once and expires',
     scan: 'Scan the code with a mobile client, or give the token file to the client.',
     qr: name => `QR code with the enrollment token of ${name}`,
     file: name => `${name}.jwt`,
     routerHint: 'On the machine of the router, with the files of this page: `ziti router enroll CONFIGURATION --jwt TOKEN`, then `ziti router run CONFIGURATION`.',
-    routerDone: 'The router is enrolled',
     configuration: 'Configuration of the router',
     advertise: 'The host:port at which clients reach it',
     make: 'Show the configuration',
