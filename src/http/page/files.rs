@@ -46,6 +46,7 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         File::new("/page/fields.js", JAVASCRIPT, include_bytes!("assets/fields.js")),
         File::new("/page/filter.js", JAVASCRIPT, include_bytes!("assets/filter.js")),
         File::new("/page/finder.js", JAVASCRIPT, include_bytes!("assets/finder.js")),
+        File::new("/page/groups.js", JAVASCRIPT, include_bytes!("assets/groups.js")),
         File::new("/page/history.js", JAVASCRIPT, include_bytes!("assets/history.js")),
         File::new("/page/hour.js", JAVASCRIPT, include_bytes!("assets/hour.js")),
         File::new("/page/kinds.js", JAVASCRIPT, include_bytes!("assets/kinds.js")),

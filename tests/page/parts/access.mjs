@@ -9,6 +9,7 @@ export async function explain(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light');
   await open(page, '#/access');
   await page.getByRole('button', { name: '#sales' }).click();
+  await page.getByRole('button', { name: 'Show members' }).click();
   await page.getByRole('dialog').getByRole('link', { name: 'What it may reach' }).first().click();
   await page.getByRole('heading', { name: /^What alice may dial/ }).waitFor();
   await page.getByRole('combobox', { name: 'Service' }).fill('builds');
@@ -25,6 +26,52 @@ export async function explain(browser, ask, ids) {
   await page.getByRole('link', { name: 'alice-dial-builds' }).waitFor();
   await page.getByText('Changed. The answer was updated.').waitFor();
   expect((await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'the edit gives the right');
+  await page.context().close();
+}
+
+/** Two clicks on the map, or the Enter key twice, lead to the explanation of a pair, from either side and for a member of a group. */
+export async function pairs(browser, ask, ids) {
+  const page = await signedIn(browser, 1280, 'light');
+  const node = name => page.locator('.map').getByRole('button', { name });
+  const explained = async (who, what) => {
+    await page.locator('.verdict').getByText(new RegExp(`^May ${who} (dial|host) ${what}\\?$`)).waitFor();
+  };
+  const asked = () => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.split('?')[1])));
+  await open(page, '#/access/map');
+  await node('#sales').focus();
+  await page.keyboard.press('Enter');
+  await page.getByText('#sales is selected. Now select a service or a group of services.').waitFor();
+  expect(await node('#sales').getAttribute('aria-pressed') === 'true', 'a selected group is pressed');
+  await page.keyboard.press('Escape');
+  await page.getByText('Select an identity or a group and then a service').waitFor();
+  await page.keyboard.press('Enter');
+  await node('#databases').focus();
+  await page.keyboard.press('Enter');
+  await explained('alice', 'database');
+  expect((await asked()).type === 'Dial', 'the right is that of the policy of the pair');
+  // The first members stand for their groups; the others are offered.
+  await page.getByText('alice is one of the 5 members of #sales.').getByRole('link', { name: 'chen' }).click();
+  await explained('chen', 'database');
+  await page.getByText('database is one of the 2 members of #databases.').getByRole('link', { name: 'reporting' }).click();
+  await explained('chen', 'reporting');
+  await check(page, 'the explanation of a pair of groups', true);
+  // From the service to the identity, both single records.
+  await open(page, '#/access/map');
+  await node('reporting').click();
+  await page.getByText('reporting is selected. Now select an identity').waitFor();
+  await node('lena').click();
+  await explained('lena', 'reporting');
+  expect(!(await page.locator('.others').count()), 'a single record stands for no group');
+  // A member of a group.
+  await open(page, '#/access/map');
+  await node('#hosts').click();
+  await page.getByRole('button', { name: 'Show members' }).click();
+  await page.getByRole('button', { name: 'Select wiki-host' }).click();
+  await page.getByText('wiki-host is selected.').waitFor();
+  await check(page, 'the map with a selection', true);
+  await node('everything').click();
+  await explained('wiki-host', 'artifacts');
+  expect((await asked()).type === 'Bind' && (await asked()).identity === ids['wiki-host'], 'a selected member is explained');
   await page.context().close();
 }
 
@@ -98,6 +145,7 @@ export async function large(browser, ask) {
   const ratio = after.time / before.time;
   expect(ratio <= MAX_RATIO, `the map of 5,000 identities takes ${ratio.toFixed(1)} times as long as that of few`);
   await page.getByRole('button', { name: /#sales/ }).click();
+  await page.getByRole('button', { name: 'Show members' }).click();
   await page.getByRole('dialog').getByText(/1–50 of 5,00\d/).waitFor();
   await page.getByRole('dialog').getByRole('searchbox').fill('sales-4321');
   await page.getByRole('dialog').getByText('1 member', { exact: true }).waitFor();

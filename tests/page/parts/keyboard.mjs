@@ -145,7 +145,8 @@ export async function dialogs(browser, ask, ids) {
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   await open(page, '#/access/map');
-  await tryDialog(page, page.getByRole('button', { name: '#sales' }), 'a group');
+  await page.getByRole('button', { name: '#sales' }).click();
+  await tryDialog(page, page.getByRole('button', { name: 'Show members' }), 'a group');
   await open(page, `#/access/ask?identity=${ids.bruno}&service=${ids.builds}`);
   await tryDialog(page, page.locator('.edits button').first(), 'an edit');
   await administrator(origin, user, password);

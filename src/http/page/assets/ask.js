@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, get, list, literal, query } from './api.js';
+import { Others } from './groups.js';
 import { kind, sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useCalm, useLoad, useName } from './parts.js';
@@ -16,7 +17,8 @@ const LIMIT = 100;
 // Obstacles that are removed on the page of the identity, with its enrollment token or its credentials.
 const OF_IDENTITY = ['noCredential', 'credentialNotAllowed', 'secondFactor'];
 
-const move = values => location.replace(`#/access/ask?${query(values)}`);
+const addressOf = values => `#/access/ask?${query(values)}`;
+const move = values => location.replace(addressOf(values));
 
 function Choice({ label, of, value, onChange }) {
   const id = useName('choice');
@@ -65,7 +67,7 @@ function Reasons({ found }) {
   const { policies, nearPolicies, routers, hosts, hostCount, authentication } = found;
   const chips = (roles, of) => html`<span class="chips">${roles.map(role => html`<${Chip} tone=${role.startsWith('#') ? 'role' : 'one'}>${role.startsWith('@') ? of.name : role}<//>`)}</span>`;
   return html`<section class="card"><h2>${t.reasons}</h2><dl class="members whole">
-    ${policies.map(grant => html`<div><dt>${kind('service-policies').one}</dt><dd><${Reference} kind="service-policies" id=${grant.policy.id} name=${grant.policy.name} /> ${chips(grant.identityBy, found.identity)} <span aria-hidden="true">→</span><span class="hidden">${texts.preview.to}</span> ${chips(grant.serviceBy, found.service)}
+    ${policies.map(grant => html`<div><dt>${capital(kind('service-policies').one)}</dt><dd><${Reference} kind="service-policies" id=${grant.policy.id} name=${grant.policy.name} /> ${chips(grant.identityBy, found.identity)} <span aria-hidden="true">→</span><span class="hidden">${texts.preview.to}</span> ${chips(grant.serviceBy, found.service)}
       ${grant.postureChecks.length > 0 && html`<p class="hint">${t.checks}: ${grant.postureChecks.map(({ name }) => name).join(', ')}${grant.failedChecks.length ? '' : ` (${t.allPass})`}</p>`}</dd></div>`)}
     ${!policies.length && nearPolicies.length > 0 && html`<div><dt>${t.near}</dt><dd><ul>${nearPolicies.map(near => html`<li><${Reference} kind="service-policies" id=${near.policy.id} name=${near.policy.name} /> <span class="faint">${near.missing === 'identity' ? found.identity.name : found.service.name} ${t.lacks(near.lacking.map(set => set.map(role => `#${role}`).join(' + ')).join(' / ') || '@')}</span></li>`)}</ul></dd></div>`}
     <div><dt>${t.credentials}</dt><dd>${t.states[authentication.state] || authentication.state}${authentication.credentials.length > 0 && html` <span class="faint">${authentication.credentials.map(({ method }) => method).join(', ')}</span>`}</dd></div>
@@ -84,7 +86,9 @@ function Pair({ values }) {
   if (!found) return error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`;
   const tone = found.verdict ? 'works' : found.allowed ? 'blocked' : 'refused';
   return html`<section class=${`card verdict ${tone}`} aria-live="polite"><p>${t.question(found.identity.name, t.rights[found.type], found.service.name)}</p>
-      <h2><${Icon} name=${found.verdict ? 'check' : 'warning'} />${t[tone]}</h2></section>
+      <h2><${Icon} name=${found.verdict ? 'check' : 'warning'} />${t[tone]}</h2>
+      ${values.who && html`<${Others} of="identities" role=${values.who} record=${found.identity} address=${identity => addressOf({ ...values, identity })} />`}
+      ${values.what && html`<${Others} of="services" role=${values.what} record=${found.service} address=${service => addressOf({ ...values, service })} />`}</section>
     <div role="status">${isChanged && html`<p class="quiet"><${Icon} name="check" />${t.applied}</p>`}</div>
     <${Problem} error=${error} />
     <${Obstacles} obstacles=${found.obstacles} identity=${found.identity} service=${found.service} onOpen=${setEdit} /><${Reasons} found=${found} />
@@ -108,7 +112,7 @@ function Reach({ values, side, right }) {
   return html`<section class="card"><h2>${title(record?.name || '…')} ${page && html`<span class="faint">${page.total.toLocaleString()}</span>`}</h2><${Problem} error=${error} />
     ${(calm || text || page?.total > LIMIT) && html`<input type="search" aria-label=${t.searchMembers} placeholder=${t.searchMembers} value=${text} onInput=${event => setText(event.target.value)} />`}
     ${page && !page.rows.length && html`<p class="faint">${calm ? texts.list.emptyFiltered : side === 'identity' ? t.nothingReached : t.nobody}</p>`}
-    ${page?.rows.length > 0 && html`<ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${to} id=${row.id} name=${row.name} /><a href=${`#/access/ask?${query({ ...values, [other]: row.id, type: right })}`}>${t.why}</a></li>`)}</ul>`}
+    ${page?.rows.length > 0 && html`<ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${to} id=${row.id} name=${row.name} /><a href=${addressOf({ ...values, [other]: row.id, type: right })}>${t.why}</a></li>`)}</ul>`}
     ${page?.total > LIMIT && html`<div class="pages"><button type="button" class="button" disabled=${!offset} onClick=${() => setOffset(offset - LIMIT)}>${texts.list.previous}</button><span>${texts.list.range(offset + 1, offset + page.rows.length, page.total)}</span>
       <button type="button" class="button" disabled=${offset + LIMIT >= page.total} onClick=${() => setOffset(offset + LIMIT)}>${texts.list.next}</button></div>`}</section>`;
 }
@@ -118,9 +122,9 @@ export function Ask({ values }) {
   const side = values.identity ? 'identity' : values.service ? 'service' : null;
   const change = next => move({ ...values, ...next });
   return html`<div class="card asks">
-      <${Choice} label=${t.identity} of="identities" value=${values.identity} onChange=${identity => change({ identity })} />
+      <${Choice} label=${t.identity} of="identities" value=${values.identity} onChange=${identity => change({ identity, who: '' })} />
       <div class="field"><label for="right">${t.right}</label><select id="right" value=${right} onChange=${event => change({ type: event.target.value })}>${RIGHTS.map(word => html`<option value=${word} selected=${word === right}>${t.rights[word]}</option>`)}</select></div>
-      <${Choice} label=${t.service} of="services" value=${values.service} onChange=${service => change({ service })} /></div>
+      <${Choice} label=${t.service} of="services" value=${values.service} onChange=${service => change({ service, what: '' })} /></div>
     ${!side && html`<p class="faint">${t.askHint}</p>`}
     ${values.identity && values.service ? html`<${Pair} values=${values} />` : side && html`<${Reach} values=${values} side=${side} right=${right} />`}`;
 }

@@ -3,10 +3,11 @@
 // controller's access engine, so the number of records does not matter here.
 
 import { html, useEffect, useMemo, useRef, useState } from './vendor/htm-preact.js';
-import { each, list, literal, query } from './api.js';
+import { each, list } from './api.js';
+import { Group, firstPair, isSingle, members, pairAddress } from './groups.js';
 import { kind as kindBy } from './kinds.js';
 import { texts } from './texts.js';
-import { Dialog, Empty, Icon, Loading, Problem, Reference, useCalm, useLoad } from './parts.js';
+import { Empty, Icon, Loading, Problem, useCalm, useLoad } from './parts.js';
 import { useNews } from './news.js';
 
 const t = texts.access;
@@ -14,14 +15,6 @@ const MAX_POLICIES = 40;
 const MAX_PAGE = 500;
 const MAX_ROUTERS = 6;
 const MAX_PAIRS = 20;
-const ROW = 46;
-const GAP = 10;
-const SPACE = 56; // between columns, as in the style sheet
-const TOP = 34;
-const PAGE = 50;
-
-/** The records of a group, as a filter. */
-const members = role => (role === '#all' ? '' : role.startsWith('@') ? `id = ${literal(role.slice(1))}` : `anyOf(roleAttributes) = ${literal(role.slice(1))}`);
 
 const count = (path, filter, signal) => list(path, { filter, limit: 1 }, { signal }).then(({ total }) => total);
 
@@ -61,8 +54,8 @@ function draw({ policies, who, what, reached, routers, over }) {
     for (const { role, name: text } of [...(policy.identityRolesDisplay || []), ...(policy.serviceRolesDisplay || [])]) name.set(role, text);
   }
   const label = (role, all) => (role === '#all' ? all : (name.get(role) || role).replace(/^@/, ''));
-  const left = [...who].map(([role, count]) => ({ id: `who ${role}`, role, label: label(role, t.everybody), count, kind: 'identities', tone: role.startsWith('@') ? 'one' : 'role' }));
-  const right = [...what].map(([role, count]) => ({ id: `what ${role}`, role, label: label(role, t.everything), count, kind: 'services', tone: role.startsWith('@') ? 'one' : 'role' }));
+  const left = [...who].map(([role, count]) => ({ id: `who ${role}`, role, label: label(role, t.everybody), count, kind: 'identities', tone: isSingle(role) ? 'one' : 'role' }));
+  const right = [...what].map(([role, count]) => ({ id: `what ${role}`, role, label: label(role, t.everything), count, kind: 'services', tone: isSingle(role) ? 'one' : 'role' }));
   const middle = policies.map(policy => ({ reached: reached.get(policy.id), id: `policy ${policy.id}`, policy, label: policy.name, kind: 'service-policies', tone: policy.type }));
   const last = routers.map(router => ({ id: `router ${router.id}`, router, label: router.name, kind: 'edge-routers', tone: router.isOnline ? 'on' : 'off' }));
   const edges = [];
@@ -94,111 +87,118 @@ function connected(id, edges) {
   return found;
 }
 
-function Group({ node, onClose }) {
-  const [offset, setOffset] = useState(0);
-  const [text, setText] = useState('');
-  const calm = useCalm(text.trim(), 200);
-  const kind = kindBy(node.kind);
-  const filter = [members(node.role), calm && `name icontains ${literal(calm)}`].filter(Boolean).join(' and ');
-  const [page, error] = useLoad(signal => list(kind.path, { filter, sort: 'name', limit: PAGE, offset }, { signal }), [filter, offset]);
-  const search = event => {
-    setText(event.target.value);
-    setOffset(0);
-  };
-  const side = node.kind === 'identities' ? 'identity' : 'service';
-  return html`<${Dialog} title=${node.label} onClose=${onClose}>
-    ${!node.role.startsWith('@') && html`<input type="search" aria-label=${t.searchMembers} placeholder=${t.searchMembers} value=${text} onInput=${search} />`}
-    <${Problem} error=${error} />${!page && !error && html`<${Loading} />`}
-    ${page && html`<p class="faint" role="status">${t.members(page.total)}</p><ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${kind.name} id=${row.id} name=${row.name} /><a href=${`#/access/ask?${side}=${encodeURIComponent(row.id)}`}>${t.ofRecord[side]}</a></li>`)}</ul>
-    ${page.total > PAGE && html`<div class="pages"><button type="button" class="button" disabled=${!offset} onClick=${() => setOffset(offset - PAGE)}>${texts.list.previous}</button><span>${texts.list.range(offset + 1, offset + page.rows.length, page.total)}</span>
-      <button type="button" class="button" disabled=${offset + PAGE >= page.total} onClick=${() => setOffset(offset + PAGE)}>${texts.list.next}</button></div>`}`}
-  <//>`;
-}
-
-function Node({ node, dim, onOver, onOpen }) {
+function Node({ node, dim, isSelected, onOver, onSelect }) {
+  const { policy } = node;
+  const notes = policy && [t.policy(policy.type, ...node.reached), policy.semantic === 'AllOf' && (policy.identityRoles.length > 1 || policy.serviceRoles.length > 1) && t.all, policy.postureCheckRoles?.length > 0 && t.withChecks];
   const inner = html`<span class="name">${node.label}</span>
-    ${node.count !== undefined && html`<span class="faint">${node.role?.startsWith('@') ? kindBy(node.kind).one : node.count ? t.members(node.count) : t.nothing}</span>`}
-    ${node.policy && html`<span class="faint">${t.policy(node.policy.type, ...node.reached)}${node.policy.semantic === 'AllOf' && (node.policy.identityRoles.length > 1 || node.policy.serviceRoles.length > 1) ? ` · ${t.all}` : ''}${node.policy.postureCheckRoles?.length ? ` · ${t.withChecks}` : ''}</span>`}
+    ${node.count !== undefined && html`<span class="faint">${isSingle(node.role) ? kindBy(node.kind).one : node.count ? t.members(node.count) : t.nothing}</span>`}
+    ${notes && html`<span class="faint">${notes.filter(Boolean).join(' · ')}</span>`}
     ${node.router && html`<span class="faint">${node.router.isOnline ? t.connected : t.notConnected}</span>`}`;
-  const props = { title: node.label, class: `node ${node.tone} ${dim ? 'dim' : ''}`, onMouseEnter: () => onOver(node.id), onMouseLeave: () => onOver(null), onFocus: () => onOver(node.id), onBlur: () => onOver(null) };
-  if (node.policy || node.router) return html`<a ...${props} href=${`#/${node.kind}/${(node.policy || node.router).id}`}>${inner}</a>`;
-  return html`<button type="button" ...${props} onClick=${() => onOpen(node)}>${inner}</button>`;
+  const props = { 'data-node': node.id, title: node.label, class: `node ${node.tone} ${dim ? 'dim' : ''}`, onMouseEnter: () => onOver(node.id), onMouseLeave: () => onOver(null), onFocus: () => onOver(node.id), onBlur: () => onOver(null) };
+  if (policy || node.router) return html`<a ...${props} href=${`#/${node.kind}/${(policy || node.router).id}`}>${inner}</a>`;
+  return html`<button type="button" ...${props} aria-pressed=${isSelected} onClick=${() => onSelect(node)}>${inner}</button>`;
 }
 
-/** The relations of a policy as a list, for windows that are too narrow for lines. A pair leads to the explanation for the first member of each group, if both have one. */
-function Relations({ policies, name }) {
-  const [error, setError] = useState(null);
-  const [empty, setEmpty] = useState({}); // the policy and the groups of the last pair without a member on some side
-  const explain = async (policy, who, what) => {
-    const first = (side, role) => list(`/service-policies/${policy.id}/${side}`, { filter: members(role), sort: 'name', limit: 1 }).then(({ rows }) => rows[0]?.id);
-    try {
-      const [identity, service] = await Promise.all([first('identities', who), first('services', what)]);
-      const groups = [!identity && name(who, t.everybody), !service && name(what, t.everything)].filter(Boolean);
-      setEmpty({ policy: policy.id, groups });
-      if (!groups.length) location.hash = `#/access/ask?${query({ identity, service, type: policy.type })}`;
-    } catch (problem) {
-      setError(problem);
-    }
-  };
+/** The relations of a policy as a list, for windows that are too narrow for lines. A pair leads to the explanation for the first member of each group. */
+function Relations({ policies, name, onExplain }) {
   const pairs = policy => (policy.identityRoles || []).flatMap(who => (policy.serviceRoles || []).map(what => [who, what]));
-  return html`<section class="relations"><h2>${t.relations}</h2><${Problem} error=${error} />
+  return html`<section class="relations"><h2>${t.relations}</h2>
     ${policies.map(policy => html`<h3 key=${policy.id}><a href=${`#/service-policies/${policy.id}`}>${policy.name}</a></h3><ul class="plain">${pairs(policy).slice(0, MAX_PAIRS).map(([who, what]) => html`
-      <li key=${`${who} ${what}`}><button type="button" class="button" onClick=${() => explain(policy, who, what)}>${t.relation(name(who, t.everybody), policy.type, name(what, t.everything))}</button></li>`)}</ul>
-      <div role="status">${empty.policy === policy.id && empty.groups.length > 0 && html`<p class="warning"><i aria-hidden="true"></i><span>${t.noMember(policy.name, empty.groups)}</span></p>`}</div>
+      <li key=${`${who} ${what}`}><button type="button" class="button" onClick=${() => onExplain({ role: who }, { role: what }, policy)}>${t.relation(name(who, t.everybody), policy.type, name(what, t.everything))}</button></li>`)}</ul>
       ${pairs(policy).length > MAX_PAIRS && html`<p class="faint">${texts.preview.others(pairs(policy).length - MAX_PAIRS)}</p>`}`)}
   </section>`;
 }
 
-/** The width of the map, measured so that the lines meet the nodes at any width. */
-function useWidth(container) {
-  const [width, setWidth] = useState(0);
+/** Where the nodes are, so that the lines meet them at any width and height. */
+function usePlaces(map, drawn) {
+  const [places, setPlaces] = useState(null);
   useEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(entry.contentRect.width));
-    observer.observe(container.current);
+    const observer = new ResizeObserver(() => {
+      const { left, top } = map.current.getBoundingClientRect();
+      const place = element => {
+        const box = element.getBoundingClientRect();
+        return [element.dataset.node, { from: box.right - left, to: box.left - left, y: box.top - top + box.height / 2 }];
+      };
+      setPlaces(new Map([...map.current.querySelectorAll('[data-node]')].map(place)));
+    });
+    observer.observe(map.current);
     return () => observer.disconnect();
-  }, []);
-  return width;
+  }, [drawn]);
+  return places;
 }
 
-function Lines({ columns, edges, width, lit }) {
-  const share = (width - 3 * SPACE) / 4;
-  const at = new Map();
-  columns.forEach((nodes, column) => nodes.forEach((node, row) => at.set(node.id, [column * (share + SPACE), TOP + row * (ROW + GAP) + ROW / 2])));
-  const height = TOP + Math.max(...columns.map(nodes => nodes.length)) * (ROW + GAP);
-  return html`<svg class="lines" width=${width} height=${height} aria-hidden="true">${edges.map(([from, to, type]) => {
-    const [start, end] = [at.get(from), at.get(to)];
-    if (!start || !end) return null;
-    const [x1, x2] = [start[0] + share, end[0]];
-    const middle = (x1 + x2) / 2;
-    const isLit = lit && lit.has(from) && lit.has(to);
-    return html`<path class=${`${type} ${lit ? (isLit ? 'lit' : 'dim') : ''}`} d=${`M${x1} ${start[1]}C${middle} ${start[1]} ${middle} ${end[1]} ${x2} ${end[1]}`} />`;
-  })}</svg>`;
+const Lines = ({ places, edges, lit }) => html`<svg class="lines" aria-hidden="true">${edges.map(([from, to, type]) => {
+  const [start, end] = [places.get(from), places.get(to)];
+  if (!start || !end) return null;
+  const middle = (start.from + end.to) / 2;
+  const tone = !lit ? '' : lit.has(from) && lit.has(to) ? 'lit' : 'dim';
+  return html`<path class=${`${type} ${tone}`} d=${`M${start.from} ${start.y}C${middle} ${start.y} ${middle} ${end.y} ${end.to} ${end.y}`} />`;
+})}</svg>`;
+
+function Drawing({ drawn, selected, onSelect }) {
+  const [over, setOver] = useState(null);
+  const map = useRef();
+  const places = usePlaces(map, drawn);
+  const shown = over || selected?.node;
+  const lit = shown ? connected(shown, drawn.edges) : null;
+  return html`<div class="map" ref=${map}>${places && html`<${Lines} places=${places} edges=${drawn.edges} lit=${lit} />`}
+    ${drawn.columns.map((nodes, column) => html`<section><h2>${t.columns[column]}</h2><ul>${nodes.map(node => html`<li key=${node.id}><${Node} node=${node} dim=${lit && !lit.has(node.id)} isSelected=${selected?.node === node.id} onOver=${setOver} onSelect=${onSelect} /></li>`)}</ul></section>`)}
+  </div>`;
+}
+
+/** Says what is selected and what to select next. */
+function Selection({ selected, note, error, onMembers, onClear }) {
+  return html`<div class="selection"><div role="status">${note ? html`<p class="warning"><i aria-hidden="true"></i><span>${note}</span></p>` : html`<p>${selected ? t.selected[selected.kind](selected.label) : t.selectFirst}</p>`}</div>
+    ${selected && html`<div class="actions">${!selected.id && html`<button type="button" class="button small" onClick=${onMembers}>${t.showMembers}</button>`}<button type="button" class="button small" onClick=${onClear}>${t.clearSelection}</button></div>`}
+    <${Problem} error=${error} /></div>`;
 }
 
 export function AccessMap() {
   const [text, setText] = useState('');
-  const [over, setOver] = useState(null);
+  const [selected, setSelected] = useState(null); // a group, or one of its members: then with the `id` of the member
   const [open, setOpen] = useState(null);
+  const [note, setNote] = useState(null);
+  const [failed, setFailed] = useState(null);
   const calm = useCalm(text.trim(), 200);
   const [found, error, again] = useLoad(signal => load(calm, signal), [calm]);
   useNews(row => ['identity', 'service', 'servicePolicy', 'edgeRouter', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'].includes(row.kind), again, [calm]);
-  const container = useRef();
-  const width = useWidth(container);
   const drawn = useMemo(() => found && draw(found), [found]);
-  const lit = over && drawn ? connected(over, drawn.edges) : null;
+  const choose = next => {
+    setSelected(next);
+    setNote(null);
+    setFailed(null);
+  };
+  /** Explains the first member of each group that the policy selects. Without a policy that names both groups, the first member of each. */
+  const explain = async (who, what, policy) => {
+    try {
+      const [identity, service] = await firstPair(policy, who, what);
+      const empty = [!identity && drawn.label(who.role, t.everybody), !service && drawn.label(what.role, t.everything)].filter(Boolean);
+      setNote(empty.length ? (policy ? t.noMember(policy.name, empty) : t.noMembers(empty)) : null);
+      setFailed(null);
+      if (!empty.length) location.hash = pairAddress(identity, service, policy?.type, who.role, what.role);
+    } catch (problem) {
+      setFailed(problem);
+    }
+  };
+  const select = node => {
+    if (!selected || selected.kind === node.kind) return choose(selected?.node === node.id ? null : { ...node, id: isSingle(node.role) ? node.role.slice(1) : null, node: node.id });
+    const [who, what] = node.kind === 'services' ? [selected, { role: node.role }] : [{ role: node.role }, selected];
+    const both = found.policies.filter(policy => policy.identityRoles?.includes(who.role) && policy.serviceRoles?.includes(what.role));
+    return explain(who, what, both.find(({ type }) => type === 'Dial') || both[0]);
+  };
+  const pressed = event => event.key === 'Escape' && selected && !open && choose(null);
   return html`
     <div class="search"><label class="field-search"><${Icon} name="search" /><span class="hidden">${t.search}</span><input type="search" data-search placeholder=${t.search} value=${text} onInput=${event => setText(event.target.value)} /></label></div>
     <${Problem} error=${error} again=${again} />
-    <div ref=${container}>
+    <div onKeyDown=${pressed}>
     ${!found && !error && html`<${Loading} />`}
     ${found && !found.policies.length && html`<${Empty} title=${calm ? texts.list.emptyFiltered : t.empty}>${!calm && html`<p>${t.emptyHint}</p><a class="button main" href="#/service-policies/_new">${texts.list.create(kindBy('service-policies').one)}</a>`}<//>`}
     ${drawn && found.policies.length > 0 && html`
+      <${Selection} selected=${selected} note=${note} error=${failed} onMembers=${() => setOpen(selected)} onClear=${() => choose(null)} />
       ${found.total > found.policies.length && html`<p class="faint">${t.showing(found.policies.length, found.total)}</p>`}
       ${found.allRouters > found.routers.length && html`<p class="faint">${t.showingRouters(found.routers.length, found.allRouters)} <a href="#/edge-routers">${t.otherRouters}</a></p>`}
-      <${Relations} policies=${found.policies} name=${drawn.label} />
-      <div class="map">${width > 0 && html`<${Lines} columns=${drawn.columns} edges=${drawn.edges} width=${width} lit=${lit} />`}
-        ${drawn.columns.map((nodes, column) => html`<section><h2>${t.columns[column]}</h2><ul>${nodes.map(node => html`<li key=${node.id}><${Node} node=${node} dim=${lit && !lit.has(node.id)} onOver=${setOver} onOpen=${setOpen} /></li>`)}</ul></section>`)}
-      </div>`}
+      <${Relations} policies=${found.policies} name=${drawn.label} onExplain=${explain} />
+      <${Drawing} drawn=${drawn} selected=${selected} onSelect=${select} />`}
     </div>
-    ${open && html`<${Group} node=${open} onClose=${() => setOpen(null)} />`}`;
+    ${open && html`<${Group} node=${open} onClose=${() => setOpen(null)} onSelect=${row => { choose({ ...open, id: row.id, label: row.name }); setOpen(null); }} />`}`;
 }
