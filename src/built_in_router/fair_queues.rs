@@ -142,6 +142,20 @@ impl FairQueues {
         taken
     }
 
+    /// Removes all messages and queues. Returns the bytes of the messages; those that are reserved or taken still count.
+    pub(crate) fn drop_queued(&mut self) -> usize {
+        self.control.clear();
+        self.turns.clear();
+        self.waiting.clear();
+        let mut freed = 0;
+        for queue in std::mem::take(&mut self.queues).into_values() {
+            freed += queue.messages.iter().map(|message| message.len() + OVERHEAD).sum::<usize>();
+            queue.wake();
+        }
+        self.bytes -= freed;
+        freed + std::mem::take(&mut self.control_bytes)
+    }
+
     /// Wakes tasks that wait because the channel was full, once half of it is free.
     pub(crate) fn wake_waiting(&mut self, room: QueueBounds) {
         if self.waiting.is_empty() || self.bytes > room.channel / 2 {

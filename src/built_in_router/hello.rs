@@ -124,11 +124,16 @@ async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, stream: impl AsyncRea
     let writing = tokio::spawn({
         let channel = channel.clone();
         async move {
-            if let Err(error) = writer::run(&channel.outbox, |frame| frame.set_sequence(channel.next_sequence()), write).await {
+            let written = writer::run(&channel.outbox, |frame| frame.set_sequence(channel.next_sequence()), write).await;
+            if let Err(error) = &written {
                 tracing::debug!(channel = channel.number, %error, "writing failed");
             }
-            // Messages read from now on could not be answered.
-            channel.close();
+            // While the router stops, the peer closes the connection when it has read everything. What it sends until then is read: if the
+            // connection were closed before, the system would drop data that is on the way to the peer.
+            if written.is_err() || !channel.outbox.is_draining() {
+                // Messages read from now on could not be answered.
+                channel.close();
+            }
         }
     });
     let reader = Receiver::new(core.clone(), channel.clone(), read);

@@ -15,7 +15,7 @@ const MEASURE: Duration = Duration::from_secs(10);
 const ACTIVE: u32 = 3;
 /// The cost of failed dials is reduced every this many intervals.
 const REDUCE_FAILURES: u32 = 6;
-/// How long channels may take to send what is queued.
+/// How long channels may take to send what is queued, and then to send the messages that were begun.
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// Runs the periodic work as long as the router runs.
@@ -41,7 +41,9 @@ pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
     open.channels.iter().for_each(|channel| core.context.sessions.mark_active(&channel.api_session));
 }
 
-/// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written.
+/// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written and read. What is left is
+/// dropped, except for messages that were begun: libziti 0.29.3 keeps a part of a message when its channel ends, and takes the answer to its
+/// next hello for the rest of it.
 ///
 /// If there are hosts, requests are answered for `refresh` more: libziti 0.29.3 reads its API session again when its channel ends. If that
 /// fails, it forgets the session, and the Bind that it repeats in the meantime fails for good.
@@ -56,7 +58,10 @@ pub(crate) async fn drain(core: &RouterCore) {
     // Hosts get no message about the end of a binding: hosts learn of it from the end of their channel. A host that is told about its
     // binding alone binds again at once, and libziti 0.29 crashes when the channel ends during that.
     open.channels.iter().for_each(|channel| channel.outbox.drain());
-    wait(core, Instant::now() + FLUSH, || core.registry.count_channels() == 0).await;
+    let all_gone = || core.registry.count_channels() == 0;
+    wait(core, Instant::now() + FLUSH, all_gone).await;
+    core.registry.everything().channels.iter().for_each(|channel| channel.outbox.drop_queued());
+    wait(core, Instant::now() + FLUSH, all_gone).await;
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));
     if has_hosts {
         sleep(core.times.refresh).await;

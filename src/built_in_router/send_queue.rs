@@ -175,10 +175,14 @@ impl SendQueue {
         self.budget.give_back(freed);
     }
 
-    /// Sends a message before all data. Returns false if the channel is closed or its peer does not read its control messages.
+    /// Sends a message before all data; drops it if nothing new is accepted any more. Returns false if the channel is closed or its peer does
+    /// not read its control messages.
     pub(crate) fn control(&self, frame: Frame) -> bool {
         let bytes = frame.len() + OVERHEAD;
         let mut inner = self.inner.lock();
+        if inner.state == State::Draining {
+            return true;
+        }
         if inner.state != State::Open || inner.control_bytes + bytes > CONTROL {
             return false;
         }
@@ -292,6 +296,27 @@ impl SendQueue {
         drop(inner);
         self.writer.notify_one();
         self.dialing.notify_one();
+    }
+
+    /// Drops what is queued. The writer ends after the messages that it has begun, so that the peer gets complete messages only.
+    pub(crate) fn drop_queued(&self) {
+        let freed = {
+            let mut inner = self.inner.lock();
+            if inner.state == State::Closed {
+                return;
+            }
+            inner.state = State::Draining;
+            inner.drop_queued()
+        };
+        self.writer.notify_one();
+        self.uncongested.notify_one();
+        self.dialing.notify_one();
+        self.budget.give_back(freed);
+    }
+
+    /// Whether messages that were queued are still written, and no new ones are accepted.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.inner.lock().state == State::Draining
     }
 
     /// Closes the queue and drops all messages.

@@ -96,6 +96,8 @@ struct Inner {
     is_paused: AtomicBool,
     resumed: Notify,
     closed: tokio::sync::watch::Sender<bool>,
+    /// Whether the stream ended within a message.
+    was_cut: AtomicBool,
     reading: Mutex<Option<tokio::task::AbortHandle>>,
 }
 
@@ -160,15 +162,21 @@ impl Sdk {
             is_paused: AtomicBool::new(false),
             resumed: Notify::new(),
             closed: tokio::sync::watch::Sender::new(false),
+            was_cut: AtomicBool::new(false),
             reading: Mutex::default(),
         });
         let reading = Arc::downgrade(&inner);
         let task = tokio::spawn(async move {
-            while let Ok(Some(frame)) = read(&mut reader).await {
+            let last = loop {
+                let frame = match read(&mut reader).await {
+                    Ok(Some(frame)) => frame,
+                    last => break last,
+                };
                 let Some(inner) = reading.upgrade() else { return };
                 inner.dispatch(frame, &other_messages).await;
-            }
+            };
             if let Some(inner) = reading.upgrade() {
+                inner.was_cut.store(last.is_err(), Ordering::Release);
                 let mut state = inner.state.lock().unwrap();
                 (state.is_closed, state.replies, state.receivers) = (true, HashMap::new(), HashMap::new());
                 inner.closed.send_replace(true);
@@ -241,6 +249,11 @@ impl Sdk {
     pub async fn closed(&self) {
         let mut closed = self.inner.closed.subscribe();
         timeout(PATIENCE, closed.wait_for(|closed| *closed)).await.expect("the channel stays open").unwrap();
+    }
+
+    /// Whether the channel was closed within a message.
+    pub fn was_cut(&self) -> bool {
+        self.inner.was_cut.load(Ordering::Acquire)
     }
 
     pub fn is_closed(&self) -> bool {

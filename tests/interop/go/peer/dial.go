@@ -65,7 +65,11 @@ func (p *Peer) carryOne(c Command, seed int64, out *outcome) error {
 	}
 	defer func() { _ = conn.Close() }()
 	out.DialMicros = time.Since(start).Microseconds()
-	_ = conn.SetDeadline(time.Now().Add(carried))
+	within := carried
+	if c.Millis > 0 {
+		within = time.Duration(c.Millis) * time.Millisecond
+	}
+	_ = conn.SetDeadline(time.Now().Add(within))
 	written := make(chan error, 1)
 	go func() { written <- send(conn, c, seed, out) }()
 	received := sha256.New()
