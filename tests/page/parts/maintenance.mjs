@@ -1,8 +1,10 @@
 // Maintenance of the data file and its snapshots.
 
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { check, expect, open, signedIn } from '../browser.mjs';
+import { check, expect, open, origin, signedIn } from '../browser.mjs';
+import { administrator } from '../seed.mjs';
 
 /** Faults of the data file are shown, and repaired once the person agrees. */
 export async function repair(browser) {
@@ -26,6 +28,30 @@ export async function repair(browser) {
   await page.context().close();
 }
 
+/** The versions are those of the controller, and the program knows each command for the case that nobody can log in. */
+async function versionsAndCommands(page, ask) {
+  const version = await ask('GET', '/version');
+  const card = name => page.locator('section.card').filter({ has: page.getByRole('heading', { name, exact: true }) });
+  const shown = await card('Version').innerText();
+  for (const member of ['version', 'revision', 'runtimeVersion']) expect(version[member] && shown.includes(version[member]), `the versions lack ${version[member]}: ${shown}`);
+  const commands = await card('If nobody can log in').locator('li > code').allTextContents();
+  expect(['admin list', 'admin link', 'admin reset-password', 'check', 'restore'].every(name => commands.some(command => command.startsWith(`overkeep ${name}`))), `the commands are ${commands}`);
+  for (const command of commands) execFileSync(process.env.BINARY, [...command.split(' ').slice(1).filter(word => word !== '--help'), '--help']);
+}
+
+/** The session of somebody else is ended from the list. */
+async function endSession(page, ask) {
+  const { id } = await ask('POST', '/identities', { name: 'leaving-admin', type: 'Default', isAdmin: true });
+  await ask('POST', '/authenticators', { identityId: id, method: 'updb', username: 'leaving-admin', password: 'correct horse battery' });
+  const theirs = await administrator(origin, 'leaving-admin', 'correct horse battery');
+  const name = 'End the session of leaving-admin?';
+  await page.getByRole('button', { name }).click();
+  await page.getByRole('dialog', { name }).getByRole('button', { name: 'End', exact: true }).click();
+  await page.getByRole('button', { name }).waitFor({ state: 'detached' });
+  expect(await theirs('GET', '/current-identity').then(() => false, error => /answered 401/.test(error.message)), 'a session that was ended is refused');
+  await ask('DELETE', `/identities/${id}`);
+}
+
 /** Maintenance: a check of the data file, a snapshot that is proven and restored aside, and an event shown as it happens. */
 export async function care(browser, ask) {
   const page = await signedIn(browser, 1280, 'light');
@@ -46,6 +72,8 @@ export async function care(browser, ask) {
   await page.locator('.trial').getByText('log-in: done').waitFor();
   expect(fs.readdirSync(path.dirname(process.env.OVERKEEP_DATA)).every(name => !name.startsWith('overkeep-drill')), 'the drill leaves its copy');
   await check(page, 'a snapshot that was tried', true);
+  await versionsAndCommands(page, ask);
+  await endSession(page, ask);
   await open(page, '#/live');
   await page.waitForFunction(() => document.querySelector('.pulse.on'));
   await ask('POST', '/identities', { name: 'seen-live', type: 'Default', isAdmin: false });

@@ -12,6 +12,7 @@ import { Time } from './times.js';
 const t = texts.live;
 const INTERVAL = 2000;
 const LIMIT = 100;
+const MAX_EVENTS = 50;
 
 /** Circuits, channels, routers and links between them, requested every two seconds while the page is visible. */
 function useTraffic() {
@@ -62,6 +63,9 @@ const who = identity => html`<${Reference} kind="identities" id=${identity.id} n
 const router = ({ id, name }) => html`<${Reference} kind="edge-routers" id=${id} name=${name} />`;
 const latency = nanoseconds => t.milliseconds((nanoseconds / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 }));
 
+/** The routers that a circuit crosses, if it is more than one. */
+const pathOf = ({ routers }) => routers?.length > 1 && html`<p class="path faint">${t.over} ${routers.map((one, index) => html`${index ? ', ' : ''}${router(one)}`)}</p>`;
+
 /** How many are not shown, with a link to all of them if they have a page. */
 function Rest({ page, of }) {
   const count = page.total - page.rows.length;
@@ -70,16 +74,21 @@ function Rest({ page, of }) {
   return html`<p class="faint">${of ? html`<a href=${`#/${of}`}>${text}</a>` : text}</p>`;
 }
 
+/** Redrawn on its own, because events come by the hundred. */
+function Events() {
+  const rows = useRows();
+  return html`<section class="card"><h2>${t.events}</h2>${rows.length ? html`<div role="log"><${Rows} rows=${rows.slice(0, MAX_EVENTS)} /></div>` : html`<p class="faint">${t.noEvents}</p>`}</section>`;
+}
+
 export function Live() {
   const [{ circuits, channels, links, routers, online, error }, refresh] = useTraffic();
   const [ending, setEnding] = useState(null);
-  const rows = useRows();
   return html`<${Heading} title=${t.title} note=${t.note} />
     <${Problem} error=${error} />${!circuits && !error && html`<${Loading} />`}
     <${Hour} />
     ${circuits && html`
       <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total.toLocaleString()}</span></h2>${circuits.rows.length ? html`<div class="table"><table>${heads([t.service, t.from, t.host, t.up, t.down, t.since, t.end])}
-        <tbody>${circuits.rows.map(circuit => html`<tr key=${circuit.id}><td data-label=${t.service}><${Reference} kind="services" id=${circuit.service.id} name=${circuit.service.name} /></td>
+        <tbody>${circuits.rows.map(circuit => html`<tr key=${circuit.id}><td data-label=${t.service}><${Reference} kind="services" id=${circuit.service.id} name=${circuit.service.name} />${pathOf(circuit)}</td>
           <td data-label=${t.from}>${who(circuit.client.identity)}</td><td data-label=${t.host}>${circuit.host && who(circuit.host.identity)}</td>
           <td data-label=${t.up} class="number">${sent(circuit.client)}</td>
           <td data-label=${t.down} class="number">${sent(circuit.host)}</td>
@@ -91,6 +100,6 @@ export function Live() {
       ${links.rows.length > 0 && html`<section class="block"><h2>${t.links} <span class="faint">${links.total.toLocaleString()}</span></h2><div class="table"><table>${heads([t.fromRouter, t.toRouter, t.protocol, t.latency, t.state])}
         <tbody>${links.rows.map(link => html`<tr key=${link.id}><td data-label=${t.fromRouter}>${router(link.sourceRouter)}</td><td data-label=${t.toRouter}>${router(link.destRouter)}</td><td data-label=${t.protocol}>${link.protocol}</td>
           <td data-label=${t.latency} class="number">${latency(Math.max(link.sourceLatency, link.destLatency))}</td><td data-label=${t.state}><${Dot} on=${!link.down} label=${link.down ? t.isDown : link.state} /></td></tr>`)}</tbody></table></div><${Rest} page=${links} /></section>`}`}
-    <section class="card"><h2>${t.events}</h2>${rows.length ? html`<div role="log"><${Rows} rows=${rows.slice(0, 50)} /></div>` : html`<p class="faint">${t.noEvents}</p>`}</section>
+    <${Events} />
     ${ending && html`<${End} circuit=${ending} onClose=${() => setEnding(null)} onDone=${() => refresh(new AbortController().signal)} />`}`;
 }

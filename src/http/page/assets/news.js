@@ -6,6 +6,7 @@ import { onSession } from './api.js';
 const MAX_ROWS = 200;
 // Milliseconds from a row to the call that it causes, and between two calls.
 const [SOON, INTERVAL] = [300, 1000];
+const REDRAW = 200; // milliseconds
 const readers = new Set();
 const rows = [];
 
@@ -23,13 +24,21 @@ export function onHistoryRow(row, event) {
   for (const reader of readers) reader(isGone ? null : row);
 }
 
-/** The rows since the page was opened, newest first. */
+/** The rows since the page was opened, newest first. However many there are, they are drawn a few times a second. */
 export function useRows() {
   const [, setCount] = useState(0);
   useEffect(() => {
-    const reader = () => setCount(count => count + 1);
+    let timer;
+    const show = () => {
+      timer = undefined;
+      setCount(count => count + 1);
+    };
+    const reader = () => { timer ??= setTimeout(show, REDRAW); };
     readers.add(reader);
-    return () => readers.delete(reader);
+    return () => {
+      clearTimeout(timer);
+      readers.delete(reader);
+    };
   }, []);
   return rows;
 }

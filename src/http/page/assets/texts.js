@@ -338,6 +338,7 @@ export const texts = {
     service: 'Service',
     from: 'From',
     host: 'Host',
+    over: 'over',
     up: 'Sent by the client',
     down: 'Sent by the host',
     since: 'Since',
