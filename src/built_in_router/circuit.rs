@@ -136,6 +136,11 @@ impl Circuit {
         }
     }
 
+    /// Whether it has a host, and goes over no other router.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.basis.get().is_some() && self.host.get().is_some_and(|host| host.binding.is_some())
+    }
+
     /// The circuit as administrators see it, at this router; `None` until the host has answered, and if it goes over other routers.
     pub(crate) fn info(&self, router: &str) -> Option<CircuitInfo> {
         let (host, basis) = self.host.get().zip(self.basis.get())?;

@@ -246,6 +246,11 @@ impl Router {
         circuits
     }
 
+    /// The number of open circuits that go over no other router.
+    pub(crate) fn circuit_count(&self) -> u64 {
+        self.core().map_or(0, |core| core.registry.count_circuits_inside() as u64)
+    }
+
     /// Passes the open circuits to `each`, in no particular order.
     ///
     /// # Errors

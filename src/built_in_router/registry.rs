@@ -185,6 +185,11 @@ impl CircuitRegistry {
         self.open.lock().circuits.len()
     }
 
+    /// The number of circuits that have a host and go over no other router.
+    pub(crate) fn count_circuits_inside(&self) -> usize {
+        self.open.lock().circuits.values().filter(|circuit| circuit.is_inside()).count()
+    }
+
     /// How many channels, circuits and bindings there are.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let open = self.open.lock();

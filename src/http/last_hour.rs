@@ -102,7 +102,8 @@ impl LastHour {
             host_bytes_per_second: now.host_bytes.saturating_sub(before.host_bytes) / seconds,
             remote_routers_client_bytes_per_second: remote.from_clients,
             remote_routers_host_bytes_per_second: remote.from_hosts,
-            circuits: traffic.circuits + self.control.circuit_count(),
+            // A circuit over the built-in router and others is one of the control channel.
+            circuits: self.router.circuit_count() + self.control.circuit_count(),
             channels: traffic.channels,
             logins: now.logins.saturating_sub(before.logins),
             refusals: now.refusals.saturating_sub(before.refusals),

@@ -97,8 +97,8 @@ export async function check(page, what, withAxe) {
   expect(!unfinished, `${what}: shows ${unfinished}`);
   expect(!(await page.locator('.problem').count()), `${what}: ${await page.locator('.problem').allTextContents()}`);
   if (withAxe) {
-    // Runs through the debugger, which the content security policy does not restrict.
-    await page.evaluate(axe.source);
+    // Runs through the debugger, which the content security policy does not restrict. It stays in the window until that is loaded anew.
+    if (!await page.evaluate(() => 'axe' in window)) await page.evaluate(axe.source);
     const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
     for (const { id, help, nodes } of violations) expect(false, `${what}: ${id}: ${help}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`);
   }

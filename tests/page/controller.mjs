@@ -9,7 +9,7 @@ import path from 'node:path';
 const PASSWORD = 'the first administrator';
 const PATIENCE = 30000;
 
-const freePort = () => new Promise(done => {
+export const freePort = () => new Promise(done => {
   const server = net.createServer().listen(0, '127.0.0.1', () => {
     const { port } = server.address();
     server.close(() => done(port));

@@ -1,6 +1,6 @@
 // Uses the page as an administrator does, against an empty controller that a script started and this script fills.
 //
-//     node walk.mjs [PART...]         all parts, or those named, with OVERKEEP_URL, OVERKEEP_USER, OVERKEEP_PASSWORD, CHROMIUM and PEER in the environment
+//     node walk.mjs [PART...]         all parts, or those named, with OVERKEEP_URL, OVERKEEP_USER, OVERKEEP_PASSWORD, CHROMIUM, PEER and ROUTER in the environment
 //     node walk.mjs --pictures        writes the pictures of docs/page.md to PICTURES, with the program OPTIPNG
 //
 // A part is a function that a file in parts/ exports. In every window (browser.mjs) no request leaves the origin and the console has no

@@ -8,6 +8,7 @@ import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { expect, origin, password, user } from '../browser.mjs';
+import { enroll } from '../client.mjs';
 
 const KINDS = ['identities', 'services', 'edge-routers', 'transit-routers', 'service-policies', 'edge-router-policies', 'service-edge-router-policies', 'configs',
   'config-types', 'posture-checks', 'auth-policies', 'external-jwt-signers', 'cas', 'api-sessions', 'sessions', 'terminators', 'authenticators', 'enrollments', 'routers'];
@@ -121,7 +122,17 @@ async function forms(send, base) {
   await send('POST', `${base}/identities/${who}/enable`);
   const enrollment = (await send('GET', `${base}/identities/${who}/enrollments`)).data[0].id;
   await send('POST', `${base}/enrollments/${enrollment}/refresh`, { expiresAt: new Date(Date.now() + 3600000).toISOString() });
+  await resetEnrollment(send, base, who);
   return made;
+}
+
+/** The console lets an enrolled identity enroll anew. */
+async function resetEnrollment(send, base, who) {
+  const shown = async () => (await send('GET', `${base}/identities/${who}/`)).data;
+  await enroll((await shown()).enrollment.ott.jwt);
+  const { id } = (await shown()).authenticators.cert;
+  await send('POST', `${base}/authenticators/${id}/re-enroll`, { expiresAt: new Date(Date.now() + 3600000).toISOString() });
+  expect((await shown()).enrollment.ott?.jwt && !(await shown()).authenticators.cert, 'the console lets an identity enroll anew');
 }
 
 /** A certificate authority, and the certificate with which it proves that it has the key. */

@@ -1,7 +1,7 @@
 // Every page, light and dark, from 360 to 3840 px, with traffic.
 
 import { check, everyPage, expect, open, provoke, signedIn } from '../browser.mjs';
-import { CIRCUITS, carry } from '../network.mjs';
+import { CIRCUITS, REMOTE, carry } from '../network.mjs';
 
 const WINDOWS = [[1280, 'light'], [360, 'dark'], [1280, 'dark'], [360, 'light'], [3840, 'light'], [3840, 'dark']];
 const HOSTS = [...new Set(CIRCUITS.map(([, , host]) => host))];
@@ -11,8 +11,12 @@ const TRAFFIC = {
   '#/live': [...CIRCUITS.map(circuit => [names => [...document.querySelectorAll('tr')].some(row =>
     names.every(name => row.textContent.includes(name)) && (row.textContent.match(/[\d.]+ [KM]?i?B\/s/g) || []).filter(rate => !rate.startsWith('0 ')).length === 2), circuit]),
   ...HOSTS.map(host => [name => [...document.querySelectorAll('tr')].some(row => row.textContent.includes(name) && /127\.0\.0\.1:\d+/.test(row.textContent)), host]),
-  [() => /^[1-9]/.test(document.querySelector('.legend .up strong')?.textContent), null]],
-  '#/overview': HOSTS.map(host => [name => [...document.querySelectorAll('.columns .state.on')].some(({ textContent }) => textContent === name), host]),
+  [() => /^[1-9]/.test(document.querySelector('.legend .up strong')?.textContent), null],
+  // The link to the remote router, and the circuit over it, which is counted once.
+  [count => [...document.querySelectorAll('.legend .up')].some(({ textContent }) => textContent.trim() === `Circuits ${count}`), CIRCUITS.length],
+  [name => [...document.querySelectorAll('tr')].some(row => row.textContent.includes(name) && row.querySelector('.state.on')?.textContent === 'Connected'), REMOTE],
+  [name => [...document.querySelectorAll('.path')].some(path => path.textContent.includes(` ${name}, `)), REMOTE]],
+  '#/overview': [REMOTE, ...HOSTS].map(host => [name => [...document.querySelectorAll('.columns .state.on')].some(({ textContent }) => textContent === name), host]),
   '#/access': [[() => document.querySelector('.node.on'), null]],
   '#/terminators': CIRCUITS.map(([service]) => [name => document.querySelector('#content table')?.innerText.includes(name), service]),
   '#/sessions': [[name => document.querySelector('#content table')?.innerText.includes(name), CIRCUITS[0][1]]],

@@ -34,7 +34,8 @@ function Chart({ title, show, series, times, seconds }) {
   const [zone] = useZone();
   const { length } = times;
   const at = Math.min(chosen ?? length - 1, length - 1);
-  const top = Math.max(1, ...series.flatMap(({ values }) => values));
+  const most = Math.max(0, ...series.flatMap(({ values }) => values));
+  const top = Math.max(1, most);
   const line = values => values.map((value, index) => `${index ? 'L' : 'M'}${place(index, length)} ${HEIGHT - 4 - (value / top) * (HEIGHT - 12)}`).join('');
   const point = event => {
     const { left, width } = event.currentTarget.getBoundingClientRect();
@@ -50,7 +51,7 @@ function Chart({ title, show, series, times, seconds }) {
   const release = () => setChosen(null);
   const said = `${timeText(new Date(times[at]), zone)}: ${series.map(({ label, values }) => `${label} ${show(values[at])}`).join(', ')}`;
   return html`<section class="card"><h2>${title}</h2>
-    <p class="legend">${series.map(({ label, values }, index) => html`<span class=${index ? 'down' : 'up'}>${label} <strong>${show(values[at])}</strong></span>`)}<span class="faint most">${t.most(show(top))}</span></p>
+    <p class="legend">${series.map(({ label, values }, index) => html`<span class=${index ? 'down' : 'up'}>${label} <strong>${show(values[at])}</strong></span>`)}<span class="faint most">${t.most(show(most))}</span></p>
     <svg class="chart" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" tabindex="0" role="slider" aria-label=${title} aria-valuemin="0" aria-valuemax=${length - 1} aria-valuenow=${at} aria-valuetext=${said}
       onPointerMove=${point} onPointerDown=${point} onPointerLeave=${release} onBlur=${release} onKeyDown=${pressed}>
       ${chosen !== null && html`<path class="at" d=${`M${place(at, length)} 0V${HEIGHT}`} />`}

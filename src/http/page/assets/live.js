@@ -61,7 +61,12 @@ const sent = end => end && 'sentBytes' in end && html`${bytes(end.sentBytes)} <s
 const who = identity => html`<${Reference} kind="identities" id=${identity.id} name=${identity.name} />`;
 
 const router = ({ id, name }) => html`<${Reference} kind="edge-routers" id=${id} name=${name} />`;
-const latency = nanoseconds => t.milliseconds((nanoseconds / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 }));
+const UNMEASURED = 65e9; // nanoseconds: what stands for a latency until a router has reported it
+/** The larger of the latencies that the ends of a link have measured. */
+function latency({ sourceLatency, destLatency }) {
+  const known = [sourceLatency, destLatency].filter(nanoseconds => nanoseconds < UNMEASURED);
+  return known.length ? t.milliseconds((Math.max(...known) / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })) : html`<span class="faint">${t.unmeasured}</span>`;
+}
 
 /** The routers that a circuit crosses, if it is more than one. */
 const pathOf = ({ routers }) => routers?.length > 1 && html`<p class="path faint">${t.over} ${routers.map((one, index) => html`${index ? ', ' : ''}${router(one)}`)}</p>`;
@@ -99,7 +104,7 @@ export function Live() {
       ${routers.rows.length > 0 && html`<section class="block"><h2>${t.routers} <span class="faint">${texts.overview.members(online, routers.total)}</span></h2><ul class="routers">${routers.rows.map(({ id, name, isOnline }) => html`<li key=${id}><${Dot} on=${isOnline} label=${router({ id, name })} /></li>`)}</ul><${Rest} page=${routers} of="edge-routers" /></section>`}
       ${links.rows.length > 0 && html`<section class="block"><h2>${t.links} <span class="faint">${links.total.toLocaleString()}</span></h2><div class="table"><table>${heads([t.fromRouter, t.toRouter, t.protocol, t.latency, t.state])}
         <tbody>${links.rows.map(link => html`<tr key=${link.id}><td data-label=${t.fromRouter}>${router(link.sourceRouter)}</td><td data-label=${t.toRouter}>${router(link.destRouter)}</td><td data-label=${t.protocol}>${link.protocol}</td>
-          <td data-label=${t.latency} class="number">${latency(Math.max(link.sourceLatency, link.destLatency))}</td><td data-label=${t.state}><${Dot} on=${!link.down} label=${link.down ? t.isDown : link.state} /></td></tr>`)}</tbody></table></div><${Rest} page=${links} /></section>`}`}
+          <td data-label=${t.latency} class="number">${latency(link)}</td><td data-label=${t.state}><${Dot} on=${!link.down} label=${link.down ? t.isDown : link.state} /></td></tr>`)}</tbody></table></div><${Rest} page=${links} /></section>`}`}
     <${Events} />
     ${ending && html`<${End} circuit=${ending} onClose=${() => setEnding(null)} onDone=${() => refresh(new AbortController().signal)} />`}`;
 }

@@ -366,6 +366,7 @@ export const texts = {
     latency: 'Latency',
     state: 'State',
     isDown: 'down',
+    unmeasured: 'not measured yet',
     milliseconds: number => `${number} ms`,
     rate: rate => `${rate}/s`,
   },
