@@ -115,7 +115,10 @@ export async function signer(browser, ask) {
   page.on('request', request => request.url().includes('/page/signed-in') && back.push(request.url()));
   await page.goto(`${origin}/`);
   await page.getByRole('button', { name: 'Log in with the company' }).waitFor();
-  await check(page, 'the log-in page', true);
+  for (const width of [360, 1280]) {
+    await page.setViewportSize({ width, height: 780 });
+    await check(page, `the log-in page at ${width} px`, true);
+  }
   await page.getByRole('button', { name: 'Log in with the company' }).click();
   await page.waitForFunction(SETTLED);
   await page.getByText('admin at an issuer').first().waitFor();

@@ -49,7 +49,7 @@ export async function endedSession(browser, ask, ids) {
   await page.getByRole('button', { name: 'Log out' }).click();
   await asked;
   await page.locator('#username').waitFor();
-  expect(!(await page.getByText('is kept').count()) && await page.getByLabel('Name', { exact: true }).count() === 0, 'a form is not kept after a log-out');
+  expect(!(await page.getByText('Your session ended').count()) && await page.getByLabel('Name', { exact: true }).count() === 0, 'a form is not kept after a log-out');
   await page.context().close();
   await ask('PATCH', `/identities/${ids.emre}`, { name: 'emre' });
 }

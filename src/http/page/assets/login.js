@@ -36,8 +36,8 @@ function Code({ onError }) {
   </form>`;
 }
 
-/** `kept` says what happened to the changes of the session before: `kept`, `dropped` or nothing. */
-export function Login({ ended, kept, link, returned }) {
+/** `end` says how the session before was lost and what happened to its changes: `kept`, `dropped`, or `lost` without changes. */
+export function Login({ end, link, returned }) {
   const [asked, setAsked] = useState(null);
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
@@ -91,7 +91,7 @@ export function Login({ ended, kept, link, returned }) {
     <div class="card">
       <p class="brand"><img src="/page/icon.svg" alt="" width="40" height="40" />${texts.product}</p>
       <h1>${t.title}</h1>
-      ${ended && !error && !asked && html`<p class="hint">${t.ended}${kept ? ` ${t[kept]}` : ''}</p>`}
+      ${end && !error && !asked && html`<p class="hint">${t.ended}${end === 'lost' ? '' : ` ${t[end]}`}</p>`}
       <${Problem} error=${error} />
       ${asked ? html`<${Code} onError=${reason => { setError(shownError(reason)); if (reason instanceof NotAdministrator) setAsked(null); }} />` : html`<form onSubmit=${submit}>
         <label for="username">${t.username}</label>

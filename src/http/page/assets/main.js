@@ -216,7 +216,8 @@ const MAX_KEPT = 15 * 60 * 1000; // milliseconds that unsaved changes outlive th
 function Page() {
   const [session, setSession] = useState(currentSession);
   const [last, setLast] = useState(session?.complete ? session : null); // the last session that was open
-  const [kept, setKept] = useState(null); // `kept`: the page of that session stays, because it has unsaved changes; `dropped`: it stayed, for too long
+  // How the controller ended that session: `kept`: its page stays, because it has unsaved changes; `dropped`: it stayed, for too long; `lost`: nothing stays.
+  const [end, setEnd] = useState(null);
   const owner = useRef(session?.identityId);
   useEffect(() => onSession((value, isLost) => {
     setSession(value);
@@ -224,25 +225,25 @@ function Page() {
       // Changes of one person are not kept for another one.
       owner.current = value.identityId;
       forgetUnsaved();
-      setKept(null);
+      setEnd(last => (last === 'kept' ? 'lost' : last));
     }
     if (value?.complete) setLast(value);
     // A password that was typed does not stay in the page.
-    if (isLost) setKept(hasUnsaved() && !root.querySelector('input[type=password]') ? 'kept' : null);
-    else if (value?.complete) setKept(null);
+    if (isLost) setEnd(hasUnsaved() && !root.querySelector('input[type=password]') ? 'kept' : 'lost');
+    else if (value?.complete) setEnd(null);
   }), []);
   const isIn = Boolean(session?.complete);
   useEffect(() => {
-    if (isIn || kept !== 'kept') return undefined;
+    if (isIn || end !== 'kept') return undefined;
     const timer = setTimeout(() => {
       forgetUnsaved();
-      setKept('dropped');
+      setEnd('dropped');
     }, MAX_KEPT);
     return () => clearTimeout(timer);
-  }, [isIn, kept]);
-  const shown = isIn ? session : kept === 'kept' ? last : null;
+  }, [isIn, end]);
+  const shown = isIn ? session : end === 'kept' ? last : null;
   return html`
-    ${!isIn && html`<${Login} ended=${Boolean(last)} kept=${kept} link=${last ? null : link} returned=${last ? null : returned} />`}
+    ${!isIn && html`<${Login} end=${end} link=${last ? null : link} returned=${last ? null : returned} />`}
     ${shown && html`<div key=${shown.identityId} hidden=${!isIn}><${Shell} session=${shown} isShown=${isIn} /></div>`}`;
 }
 
