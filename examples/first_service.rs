@@ -17,7 +17,7 @@ use std::sync::Arc;
 use overkeep::testing::{clock::Clock, config::Config, controller};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject};
-use sdk::{Options, Sdk, encryption::Keys};
+use sdk::{Host, Options, Sdk, encryption::Keys};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -130,16 +130,33 @@ fn policies(admin: &Caller) {
     }
 }
 
-/// Sends a message from Alice to the host and the answer back, encrypted end to end.
+/// Sends messages from Alice to the host and answers back, encrypted end to end. The ids of accepted connections are assigned by the router
+/// for newer libraries, and by the library itself for older ones: both are done.
 async fn carry(admin: &Caller, alice: (&Caller, &Value), host: (&Caller, &Value)) {
     step("Both connect to the router that their sessions name. The host hosts the service there: a terminator appears.");
-    let (at_host, keys) = (channel(host).await, Keys::new());
-    let mut hosted = at_host.host_sealed(&text(host.1, "/data/token"), &keys).await.expect("a bind");
+    let (at_host, keys) = (channel(host, Options::GO).await, Keys::new());
+    let hosted = at_host.host_sealed(&text(host.1, "/data/token"), &keys).await.expect("a bind");
     admin.get(&format!("{MANAGEMENT}/terminators"), &["/data/0/service/name", "/data/0/router/name", "/data/0/binding"]);
 
     step("Alice dials. Each end has shown the other a public key: the router carries what it cannot read.");
-    let (at_alice, token) = (channel(alice).await, text(alice.1, "/data/token"));
-    let (dialed, accepted) = tokio::join!(at_alice.dial_sealed(&token), hosted.accept_sealed(&keys));
+    let (at_alice, token) = (channel(alice, Options::GO).await, text(alice.1, "/data/token"));
+    let mut hosted = ask_and_answer(&at_alice, &token, hosted, &keys).await;
+
+    step("The administrator sees the circuit while it lasts.");
+    let (dialed, _accepted) = tokio::join!(at_alice.dial_sealed(&token), hosted.accept_sealed(&keys));
+    admin.get("/overkeep/v1/circuits", &["/data/0/client/identity/name", "/data/0/service/name", "/data/0/host/identity/name"]);
+    dialed.expect("a connection").conn.close().await;
+
+    step("The same with older client libraries, which assign the ids of accepted connections themselves.");
+    hosted.unbind().await;
+    let (at_host, at_alice) = (channel(host, Options::C).await, channel(alice, Options::C).await);
+    let hosted = at_host.host_sealed(&text(host.1, "/data/token"), &keys).await.expect("a bind");
+    ask_and_answer(&at_alice, &token, hosted, &keys).await;
+}
+
+/// Alice dials, asks and gets an answer. Returns the host for further connections.
+async fn ask_and_answer(at_alice: &Sdk, token: &str, mut hosted: Host, keys: &Keys) -> Host {
+    let (dialed, accepted) = tokio::join!(at_alice.dial_sealed(token), hosted.accept_sealed(keys));
     let (mut alice, mut host) = (dialed.expect("a connection"), accepted);
     alice.send(b"select 6 * 7").await;
     let question = String::from_utf8(host.next().await.expect("a message")).expect("text");
@@ -147,14 +164,13 @@ async fn carry(admin: &Caller, alice: (&Caller, &Value), host: (&Caller, &Value)
     host.send(b"42").await;
     let answer = String::from_utf8(alice.next().await.expect("an answer")).expect("text");
     println!("  alice received {answer:?}");
-
-    step("The administrator sees the circuit while it lasts.");
-    admin.get("/overkeep/v1/circuits", &["/data/0/client/identity/name", "/data/0/service/name", "/data/0/host/identity/name"]);
+    assert_eq!((question.as_str(), answer.as_str()), ("select 6 * 7", "42"));
     alice.conn.close().await;
+    hosted
 }
 
 /// A channel to the router that a session names.
-async fn channel((caller, session): (&Caller, &Value)) -> Sdk {
+async fn channel((caller, session): (&Caller, &Value), options: Options) -> Sdk {
     let url = text(session, "/data/edgeRouters/0/urls/tls");
     let at: std::net::SocketAddr = url.trim_start_matches("tls://").parse().expect("an address");
     let stream = TcpStream::connect(at).await.expect("a connection");
@@ -162,7 +178,7 @@ async fn channel((caller, session): (&Caller, &Value)) -> Sdk {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(caller.key.clone()));
     let tls = tls::trusting().with_client_auth_cert(chain, key).expect("a certificate and its key");
     let stream = TlsConnector::from(Arc::new(tls)).connect(ServerName::from(at.ip()), stream).await.expect("a handshake");
-    Sdk::connect(stream, &caller.token, Options::GO).await.expect("a channel")
+    Sdk::connect(stream, &caller.token, options).await.expect("a channel")
 }
 
 /// A client with a connection, and optionally a certificate and a session.

@@ -180,6 +180,15 @@ fn hosts_update_cost_and_precedence() {
             .unwrap();
         host.sdk.ask(Builder::new(content::PING).empty()).await.unwrap();
         assert_eq!(shown()["cost"], 77);
+        // Some SDKs send four bytes for each; what is too short or unknown changes nothing.
+        let update = Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).bytes(key::COST, &[5]);
+        host.sdk.send(update.u32(key::PRECEDENCE, 1).body(host.token.as_bytes())).await.unwrap();
+        assert!(soon(|| shown()["precedence"] == "required"));
+        assert_eq!(shown()["cost"], 77);
+        let update = Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).u32(key::COST, 78);
+        host.sdk.send(update.bytes(key::PRECEDENCE, &[9]).body(host.token.as_bytes())).await.unwrap();
+        assert!(soon(|| shown()["cost"] == 78));
+        assert_eq!(shown()["precedence"], "required");
     });
 }
 

@@ -1,11 +1,11 @@
 //! From a Connect message to a connection, or to a refusal with its reason.
 
-use overkeep::testing::frame::{Builder, key as common};
+use overkeep::testing::frame::{Builder, content, key as common};
 use serde_json::json;
 
 use super::{
     scene::{Member, Scene, run},
-    sdk::{Event, Host, Options, Refused, Sdk, key, kind},
+    sdk::{Event, Host, Options, Refused, Sdk, encryption::Keys, key, kind},
 };
 use crate::harness::{TestServer, fresh};
 
@@ -138,6 +138,30 @@ fn encryption_keys_are_relayed_and_required() {
 }
 
 #[test]
+fn sealed_messages_pass_in_both_forms() {
+    let scene = Scene::on(TestServer::with_router(), true);
+    run(async {
+        for (hosting, dialing) in [(Options::GO, Options::C), (Options::C, Options::GO)] {
+            let keys = Keys::new();
+            let sdk = scene.host.connect(&scene.server, hosting).await;
+            let mut host = sdk.host_sealed(&scene.host.session(&scene.service, "Bind"), &keys).await.unwrap();
+            let (client, token) = scene.dialler(dialing).await;
+            let (client, mut accepted) = tokio::join!(client.dial_sealed(&token), host.accept_sealed(&keys));
+            let mut client = client.unwrap();
+            for _ in 0..3 {
+                client.send(b"question").await;
+                assert_eq!(accepted.next().await.unwrap(), b"question");
+                accepted.send(&[7; 40_000]).await;
+                assert!(client.next().await.unwrap() == [7; 40_000]);
+            }
+            client.conn.finish().await;
+            assert_eq!(accepted.next().await, None);
+            host.unbind().await;
+        }
+    });
+}
+
+#[test]
 fn early_data_waits_for_the_client() {
     let scene = Scene::new();
     for options in [Options::GO, Options::C] {
@@ -207,13 +231,28 @@ fn next_host_follows_a_refusal() {
 #[test]
 fn next_host_follows_a_timeout() {
     let scene = Scene::new();
+    // Without another host.
+    let service = scene.server.service(&fresh("silent"), json!({ "encryptionRequired": false }));
+    for (member, right) in [(&scene.host, "Bind"), (&scene.client, "Dial")] {
+        scene.server.service_policy(right, &[&format!("@{}", member.id)], &[&format!("@{service}")]);
+    }
     run(async {
         for options in [Options::GO, Options::C] {
             let mut silent = scene.hosted(options).await;
+            let mut alone = silent.sdk.host(&scene.host.session(&service, "Bind")).await.unwrap();
             let mut other = second(&scene).await;
             let (sdk, token) = scene.dialler(Options::GO).await;
-            let (connected, (dial, accepted)) = tokio::join!(sdk.dial(&token), async { (silent.dialed().await, other.accept().await) });
+            let unanswered = scene.client.session(&service, "Dial");
+            let (connected, (dial, accepted), failed, ()) =
+                tokio::join!(sdk.dial(&token), async { (silent.dialed().await, other.accept().await) }, sdk.dial(&unanswered), async {
+                    alone.dialed().await;
+                    // The channel is served meanwhile.
+                    sdk.ask(Builder::new(content::PING).empty()).await.unwrap();
+                    assert!(scene.server.router().circuits().is_empty());
+                });
             let (_client, _accepted) = (connected.unwrap(), accepted);
+            assert_eq!(failed.err().unwrap().text, "the host did not answer in time");
+            alone.unbind().await;
             let id = dial.u32(key::ROUTER_CONNECTION).unwrap_or(99);
             let late = Builder::reply(kind::DIAL_SUCCESS, &dial).u32(key::CONNECTION, silent.id).body(&id.to_le_bytes());
             silent.sdk.send(late).await.unwrap();
@@ -251,7 +290,7 @@ fn abandoned_dials_leave_nothing() {
         sdk.send(Builder::new(kind::CONNECT).u32(key::CONNECTION, id).body(token.as_bytes())).await.unwrap();
         let dial = host.dialed().await;
         sdk.send(Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, id).empty()).await.unwrap();
-        sdk.ask(Builder::new(overkeep::testing::frame::content::PING).empty()).await.unwrap();
+        sdk.ask(Builder::new(content::PING).empty()).await.unwrap();
         let mut accepted = host.answer(dial, |answer| answer).await;
         assert!(matches!(accepted.next().await, Event::Closed(_)));
         assert!(scene.server.router().circuits().is_empty());

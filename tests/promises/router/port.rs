@@ -2,18 +2,27 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use overkeep::testing::{clock::Clock, config::Span};
+use rustls::{SignatureScheme, client::ResolvesClientCert, pki_types::ServerName, sign::CertifiedKey};
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
 
 use super::{
     scene::{Member, Scene, run, soon},
     sdk::{Event, Options, Sdk},
 };
-use crate::harness::{PASSWORD, TestServer, fresh};
+use crate::harness::{Base, PASSWORD, TestServer, fresh, speaking};
 
 const REQUEST: &[u8] = b"GET /edge/client/v1/version HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n";
 
@@ -39,6 +48,14 @@ fn sdks_reach_the_shared_port() {
         let shown = scene.server.router().channels();
         assert!(shown.iter().any(|channel| channel.identity_id == scene.host.id), "{shown:?}");
         assert!(shown.iter().all(|channel| channel.address.is_some_and(|address| address.ip().is_loopback())), "{shown:?}");
+        let log_in = json!({ "sdkInfo": { "type": "ziti-sdk-golang", "version": "1.9.0" } });
+        scene.host.caller.post("/authenticate?method=cert", log_in).expect(200);
+        let of_host = format!("identity.id = \"{}\"", scene.host.id);
+        let listed = scene.server.admin.at(Base::Overkeep).list("/channels", &of_host, "").expect(200);
+        let one = &listed.data()[0];
+        let of = ["sdk", "sdkVersion", "hello"].map(|name| one[name].as_str().unwrap());
+        assert_eq!((listed.total(), &one["identity"]["name"], of), (1, &json!(scene.host.name), ["ziti-sdk-golang", "1.9.0", "test-sdk"]));
+        assert!(one["address"].as_str().unwrap().parse::<SocketAddr>().is_ok() && one["since"].is_string(), "{one}");
     });
 }
 
@@ -78,6 +95,36 @@ fn proven_certificate_counts() {
         let chain = vec![stranger.leaf.clone(), scene.client.leaf.clone()];
         let refused = Sdk::connect(stranger.tls(at, &[], chain, false).await, scene.client.token(), Options::GO).await.err().unwrap();
         assert_eq!(refused.text, "the client certificate does not belong to the API session");
+    });
+}
+
+/// Counts the authorities that a server names when it asks for a client certificate.
+#[derive(Debug)]
+struct NamedAuthorities(AtomicUsize);
+
+impl ResolvesClientCert for NamedAuthorities {
+    fn resolve(&self, authorities: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.store(authorities.len(), Ordering::Relaxed);
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn certificates_of_any_authority_are_requested() {
+    let scene = Scene::new();
+    run(async {
+        for versions in [&[&rustls::version::TLS12][..], &[&rustls::version::TLS13]] {
+            let named = Arc::new(NamedAuthorities(AtomicUsize::new(usize::MAX)));
+            let config = Arc::new(speaking(versions).with_client_cert_resolver(named.clone()));
+            let socket = TcpStream::connect(scene.server.bound()).await.unwrap();
+            TlsConnector::from(config).connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
+            // A client whose certificate is of none of the named authorities would send none.
+            assert_eq!(named.0.load(Ordering::Relaxed), 0);
+        }
     });
 }
 
@@ -245,6 +292,41 @@ fn stop_ends_circuits_in_time() {
         client.sdk.closed().await;
         assert_eq!(client.next().await, Event::Lost);
     });
+    stopping.join().unwrap();
+}
+
+#[test]
+fn stop_waits_for_open_circuits() {
+    let server = TestServer::with(Clock::system(), |config| {
+        config.router.enabled = true;
+        config.router.drain_timeout = Span::minutes(1);
+    });
+    let scene = Scene::on(server, false);
+    let (mut client, token) = run(async {
+        tokio::spawn(scene.hosted(Options::GO).await.echo());
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        (sdk.dial(&token).await.unwrap(), token)
+    });
+    let server = scene.server;
+    let stopping = std::thread::spawn(move || drop(server.closed()));
+    run(async {
+        let refused = loop {
+            match client.sdk.dial(&token).await {
+                Ok(earlier) => earlier.close().await,
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(refused.text, "the router is stopping");
+        assert!(refused.structured.unwrap().contains("\"retryHint\":1"));
+        for _ in 0..20 {
+            client.send(&[7; 50_000]).await;
+            assert_eq!(client.data().await, [7; 50_000]);
+        }
+        assert!(!stopping.is_finished());
+        client.close().await;
+    });
+    // Every wait of the tests is shorter than the limit of the stop.
+    assert!(soon(|| stopping.is_finished()), "the stop waits although the circuit has ended");
     stopping.join().unwrap();
 }
 

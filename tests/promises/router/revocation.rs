@@ -252,6 +252,31 @@ fn with_time_alone_and_no_sweep() {
 }
 
 #[test]
+fn with_a_demanded_second_factor() {
+    let policy = |scene: &Scene, is_demanded: bool| {
+        let body = json!({
+            "name": fresh("policy"),
+            "primary": {
+                "cert": { "allowed": true, "allowExpiredCerts": false },
+                "updb": { "allowed": true, "lockoutDurationMinutes": 0, "maxAttempts": 5, "minPasswordLength": 5,
+                    "requireMixedCase": false, "requireNumberChar": false, "requireSpecialChar": false },
+                "extJwt": { "allowed": false, "allowedSigners": [] },
+            },
+            "secondary": { "requireTotp": is_demanded },
+        });
+        let policy = scene.server.admin.post("/auth-policies", body).expect(201).id();
+        scene.server.admin.patch(&format!("/identities/{}", scene.client.id), json!({ "authPolicyId": policy })).expect(200);
+        policy
+    };
+    ends(Ends::Circuit, |scene, _| drop(policy(scene, true)));
+    ends(Ends::Circuit, |scene, _| {
+        let policy = policy(scene, false);
+        assert_eq!(scene.server.router().circuits().len(), 2, "no second factor is demanded");
+        scene.server.admin.patch(&format!("/auth-policies/{policy}"), json!({ "secondary": { "requireTotp": true } })).expect(200);
+    });
+}
+
+#[test]
 fn disabled_router_serves_nobody() {
     let scene = Scene::new();
     let set = |is_disabled: bool| drop(scene.server.admin.patch("/edge-routers/built-in", json!({ "disabled": is_disabled })).expect(200));

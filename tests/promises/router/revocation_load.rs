@@ -1,4 +1,4 @@
-//! Loss of access while a thousand circuits depend on it and a thousand others carry traffic.
+//! Loss of access while a thousand circuits and some binds depend on it and a thousand other circuits carry traffic.
 
 use std::time::Instant;
 
@@ -10,7 +10,9 @@ use super::{
 };
 use crate::harness::{TestServer, fresh};
 
-const MANY: usize = 1000;
+pub const MANY: usize = 1000;
+/// Terminators of the service, whose host loses its right to bind in some cases.
+const BINDS: usize = 50;
 /// Circuits of another client to the same service, which stay open if only the client loses access.
 const OTHER_CIRCUITS: usize = 20;
 
@@ -36,13 +38,35 @@ fn delete(scene: &Scene, path: &str) {
 
 fn nothing(_: &Scene) {}
 
-fn roles(scene: &Scene, roles: &[&str]) {
-    scene.server.admin.patch(&format!("/identities/{}", scene.client.id), json!({ "roleAttributes": roles })).expect(200);
+fn roles(scene: &Scene, who: &Member, roles: &[&str]) {
+    scene.server.admin.patch(&format!("/identities/{}", who.id), json!({ "roleAttributes": roles })).expect(200);
 }
 
-fn respond(scene: &Scene, domain: &str) {
+/// Grants a right by a role of the identity alone.
+fn by_role(scene: &Scene, who: &Member, right: &str, policy: &str) {
+    roles(scene, who, &["routed", &who.name]);
+    scene.server.service_policy(right, &[&format!("#{}", who.name)], &[&format!("@{}", scene.service)]);
+    delete(scene, &format!("/service-policies/{policy}"));
+}
+
+fn respond(scene: &Scene, who: &Member, domain: &str) {
     let check = scene.server.admin.get("/posture-checks").expect(200).each("id")[0].to_owned();
-    scene.client.caller.post("/posture-response", json!({ "id": check, "typeId": "DOMAIN", "domain": domain })).expect(201);
+    who.caller.post("/posture-response", json!({ "id": check, "typeId": "DOMAIN", "domain": domain })).expect(201);
+}
+
+/// Demands a posture check, which the identity passes.
+fn demand(scene: &Scene, who: &Member, policy: &str) {
+    respond(scene, who, "good.example");
+    scene.server.admin.patch(&format!("/service-policies/{policy}"), json!({ "postureCheckRoles": ["#office"] })).expect(200);
+}
+
+fn delete_session(scene: &Scene, who: &Member) {
+    let session = who.caller.get("/sessions").expect(200).each("id")[0].to_owned();
+    delete(scene, &format!("/sessions/{session}"));
+}
+
+fn disable(scene: &Scene, who: &Member) {
+    scene.server.admin.post(&format!("/identities/{}/disable", who.id), json!({ "durationMinutes": 0 })).expect(200);
 }
 
 fn api_session_of(scene: &Scene, who: &Member) -> String {
@@ -56,40 +80,43 @@ pub fn causes() -> Vec<Cause> {
         cause("policy to dial deleted", Whose::Client, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.dial))),
         cause("policy to bind deleted", Whose::Host, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.bind))),
         cause(
-            "role taken away",
+            "role of the client taken away",
             Whose::Client,
-            |scene| {
-                roles(scene, &["routed", "staff"]);
-                scene.server.service_policy("Dial", &["#staff"], &[&format!("@{}", scene.service)]);
-                delete(scene, &format!("/service-policies/{}", scene.dial));
-            },
-            |scene| roles(scene, &["routed"]),
+            |scene| by_role(scene, &scene.client, "Dial", &scene.dial),
+            |scene| roles(scene, &scene.client, &["routed"]),
         ),
-        cause("session deleted", Whose::Client, nothing, |scene| {
-            let session = scene.client.caller.get("/sessions").expect(200).each("id")[0].to_owned();
-            delete(scene, &format!("/sessions/{session}"));
-        }),
+        cause(
+            "role of the host taken away",
+            Whose::Host,
+            |scene| by_role(scene, &scene.host, "Bind", &scene.bind),
+            |scene| roles(scene, &scene.host, &["routed"]),
+        ),
+        cause("session of the client deleted", Whose::Client, nothing, |scene| delete_session(scene, &scene.client)),
+        cause("session of the host deleted", Whose::Host, nothing, |scene| delete_session(scene, &scene.host)),
         cause("API session of the client deleted", Whose::Client, nothing, |scene| {
             delete(scene, &format!("/api-sessions/{}", api_session_of(scene, &scene.client)));
         }),
         cause("API session of the host deleted", Whose::Host, nothing, |scene| {
             delete(scene, &format!("/api-sessions/{}", api_session_of(scene, &scene.host)));
         }),
-        cause("identity disabled", Whose::Client, nothing, |scene| {
-            scene.server.admin.post(&format!("/identities/{}/disable", scene.client.id), json!({ "durationMinutes": 0 })).expect(200);
-        }),
-        cause("identity deleted", Whose::Client, nothing, |scene| delete(scene, &format!("/identities/{}", scene.client.id))),
+        cause("client disabled", Whose::Client, nothing, |scene| disable(scene, &scene.client)),
+        cause("host disabled", Whose::Host, nothing, |scene| disable(scene, &scene.host)),
+        cause("client deleted", Whose::Client, nothing, |scene| delete(scene, &format!("/identities/{}", scene.client.id))),
+        cause("host deleted", Whose::Host, nothing, |scene| delete(scene, &format!("/identities/{}", scene.host.id))),
         cause(
-            "posture lost",
+            "posture of the client lost",
             Whose::Client,
-            |scene| {
-                respond(scene, "good.example");
-                let path = format!("/service-policies/{}", scene.dial);
-                scene.server.admin.patch(&path, json!({ "postureCheckRoles": ["#office"] })).expect(200);
-            },
-            |scene| respond(scene, "bad.example"),
+            |scene| demand(scene, &scene.client, &scene.dial),
+            |scene| respond(scene, &scene.client, "bad.example"),
         ),
-        cause("access to the router lost", Whose::Client, nothing, |scene| roles(scene, &["elsewhere"])),
+        cause(
+            "posture of the host lost",
+            Whose::Host,
+            |scene| demand(scene, &scene.host, &scene.bind),
+            |scene| respond(scene, &scene.host, "bad.example"),
+        ),
+        cause("router lost for the client", Whose::Client, nothing, |scene| roles(scene, &scene.client, &["elsewhere"])),
+        cause("router lost for the host", Whose::Host, nothing, |scene| roles(scene, &scene.host, &["elsewhere"])),
         cause("service deleted", Whose::Host, nothing, |scene| delete(scene, &format!("/services/{}", scene.service))),
     ]
 }
@@ -110,7 +137,18 @@ pub fn scene_on(server: TestServer) -> Scene {
     Scene { server, service, host, client, bind, dial }
 }
 
-async fn dial(sdk: &Sdk, token: &str, count: usize) -> Vec<Conn> {
+/// Hosts the service some times on one channel.
+async fn host(scene: &Scene) -> Sdk {
+    let sdk = scene.host.connect(&scene.server, Options::GO).await;
+    let token = scene.host.session(&scene.service, "Bind");
+    for host in futures_util::future::join_all((0..BINDS).map(|_| sdk.host(&token))).await {
+        tokio::spawn(host.unwrap().echo());
+    }
+    sdk
+}
+
+/// Opens some circuits.
+pub async fn dial(sdk: &Sdk, token: &str, count: usize) -> Vec<Conn> {
     let mut open = Vec::with_capacity(count);
     while open.len() < count {
         let dials = (0..100.min(count - open.len())).map(|_| sdk.dial(token));
@@ -157,9 +195,7 @@ pub fn prepared() -> TestServer {
 fn causes_end_a_thousand_circuits_each() {
     let mut scene = scene_on(prepared());
     let (mut standing, _host, _client) = run(async {
-        let host = scene.hosted(Options::GO).await;
-        let listening = host.sdk.clone();
-        tokio::spawn(host.echo());
+        let listening = host(&scene).await;
         let (sdk, token) = scene.dialler(Options::GO).await;
         (dial(&sdk, &token, MANY).await, listening, sdk)
     });
@@ -169,9 +205,7 @@ fn causes_end_a_thousand_circuits_each() {
         let other = member(&scene.server, "other");
         scene.server.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
         run(async {
-            let host = scene.hosted(Options::GO).await;
-            let hosting = host.sdk.clone();
-            tokio::spawn(host.echo());
+            let hosting = host(&scene).await;
             let (sdk, token) = scene.dialler(Options::GO).await;
             let mut ending = dial(&sdk, &token, MANY).await;
             let others = other.connect(&scene.server, Options::GO).await;
@@ -187,14 +221,15 @@ fn causes_end_a_thousand_circuits_each() {
             let left = match cause.whose {
                 Whose::Client => {
                     all_stand(&mut other_circuits).await;
-                    MANY + OTHER_CIRCUITS
+                    (MANY + OTHER_CIRCUITS, 2 * BINDS as u64)
                 }
                 Whose::Host => {
                     all_end(&mut other_circuits).await;
-                    MANY
+                    (MANY, BINDS as u64)
                 }
             };
-            assert!(soon(|| scene.server.router().circuits().len() == left), "{}: {}", cause.name, scene.server.router().circuits().len());
+            let open = || (scene.server.router().circuits().len(), scene.server.router().traffic().binds);
+            assert!(soon(|| open() == left), "{}: {:?}", cause.name, open());
             all_stand(&mut standing).await;
             for sdk in [sdk, others, hosting] {
                 sdk.leave().await;
