@@ -31,11 +31,13 @@ pub(crate) fn disabled(identity: &Record<Identity>) -> Obstacle {
 /// The identity has no credential.
 pub(crate) fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<Enrollment>>, now: Timestamp) -> Obstacle {
     let name = &identity.spec.name;
-    let (text, edit) = match outstanding {
+    match outstanding {
         Some(enrollment) => not_enrolled(identity, enrollment, now),
         // No new enrollment is proposed: another client would then act as the router's tunneler.
         None if identity.state.kind == IdentityKind::Router => {
-            (format!("{name} has no credential, because it is the tunneler of the edge router {name}"), None)
+            let text = format!("{name} has no credential, because it is the tunneler of the edge router {name}");
+            let remedy = "ask about another identity, because only the edge router uses this one";
+            Obstacle::new(ObstacleKind::NoCredential, text, Vec::new()).with_remedy(remedy.into())
         }
         None => {
             let edit = SuggestedEdit {
@@ -44,19 +46,22 @@ pub(crate) fn no_credential(identity: &Record<Identity>, outstanding: Option<&Re
                 body: json!({ "identityId": identity.id, "method": "ott", "expiresAt": tomorrow(now) }),
                 text: format!("give {name} an enrollment token, and have it enroll"),
             };
-            (format!("{name} has no credential and no enrollment token"), Some(edit))
+            Obstacle::new(ObstacleKind::NoCredential, format!("{name} has no credential and no enrollment token"), vec![edit])
         }
-    };
-    Obstacle::new(ObstacleKind::NoCredential, text, edit.into_iter().collect())
+    }
 }
 
 /// The identity, or the edge router whose tunneler it is, has an unused enrollment token. Only the client can then enroll; no request to
 /// the management interface can do that.
-fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, now: Timestamp) -> (String, Option<SuggestedEdit>) {
+fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, now: Timestamp) -> Obstacle {
     let (name, end) = (&identity.spec.name, enrollment.spec.expires_at);
-    let who = if enrollment.spec.edge_router_id.is_some() { format!("the edge router {name}") } else { name.clone() };
+    let of_router = enrollment.spec.edge_router_id.is_some();
+    let who = if of_router { format!("the edge router {name}") } else { name.clone() };
+    let obstacle = |text, edits| Obstacle::new(ObstacleKind::NoCredential, text, edits);
     if end > now {
-        return (format!("{who} has not enrolled yet; its token is valid until {end}"), None);
+        let client = if of_router { "the edge router" } else { "a client" };
+        let text = format!("{who} has not enrolled yet; its token is valid until {end}");
+        return obstacle(text, Vec::new()).with_remedy(format!("give the token to {client}, and have it enroll"));
     }
     let edit = SuggestedEdit {
         method: "POST",
@@ -64,7 +69,7 @@ fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, no
         body: json!({ "expiresAt": tomorrow(now) }),
         text: format!("give {who} a new token, and have it enroll"),
     };
-    (format!("{who} has not enrolled, and its token expired at {end}"), Some(edit))
+    obstacle(format!("{who} has not enrolled, and its token expired at {end}"), vec![edit])
 }
 
 fn tomorrow(now: Timestamp) -> Timestamp {
@@ -90,7 +95,10 @@ pub(crate) fn not_allowed(identity: &Record<Identity>, credentials: &[ExplainedC
     {
         return means.lacking.iter().map(|lack| obstacle(format!("{name} cannot log in: {}", lack.text), lack.edits.clone())).collect();
     }
-    vec![obstacle(format!("{name} cannot log in: {}", lacks(credentials)), edits)]
+    let has_none = edits.is_empty();
+    let found = obstacle(format!("{name} cannot log in: {}", lacks(credentials)), edits);
+    let remedy = || format!("give {name} a credential that is allowed: issue an enrollment token, and have it enroll");
+    vec![if has_none { found.with_remedy(remedy()) } else { found }]
 }
 
 /// The reasons why credentials are not allowed, without duplicates.

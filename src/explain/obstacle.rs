@@ -14,9 +14,9 @@ pub(crate) struct Obstacle {
     pub concerns: Concern,
     /// The obstacle in plain English.
     pub text: String,
-    /// Requests of which any one removes it, smallest first.
+    /// Requests of which any one removes it, smallest first. With `remedy`, that is necessary as well.
     pub edits: Vec<SuggestedEdit>,
-    /// What to do if no request removes it.
+    /// What to do, if no request alone removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

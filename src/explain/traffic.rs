@@ -8,10 +8,11 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::{
     case::{Case, MAX_LISTED, NamedRecord},
-    obstacle::{Obstacle, ObstacleKind},
+    obstacle::{Obstacle, ObstacleKind, SuggestedEdit},
     routers::CommonRouter,
 };
 use crate::{
@@ -110,13 +111,23 @@ fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[CommonRouter]) -> Re
     let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
     let text = format!("no edge router that {identity} and {service} have in common is connected: {names}");
     let mut remedy = "start one of them".to_owned();
-    for CommonRouter { router, .. } in routers.iter().take(MAX_LISTED) {
+    let mut edits = Vec::new();
+    for CommonRouter { router, is_disabled, .. } in routers.iter().take(MAX_LISTED) {
+        if *is_disabled {
+            write!(remedy, "; {} is disabled and cannot connect", router.name).ok();
+            edits.push(SuggestedEdit {
+                method: "PATCH",
+                path: format!("/edge-routers/{}", router.id),
+                body: json!({ "disabled": false }),
+                text: format!("enable the edge router {}", router.name),
+            });
+        }
         let enrolled = tx.find(&Id::<EdgeRouter>::from_text(router.id.as_str()))?.is_some_and(|found| found.state.is_verified);
         if !enrolled {
             write!(remedy, "; {} has not enrolled yet", router.name).ok();
         }
     }
-    Ok(Obstacle::new(ObstacleKind::RouterNotConnected, text, Vec::new()).with_remedy(remedy))
+    Ok(Obstacle::new(ObstacleKind::RouterNotConnected, text, edits).with_remedy(remedy))
 }
 
 /// The obstacle if an identity dials and no host can be reached.

@@ -26,7 +26,7 @@ import { pictures } from './pictures.mjs';
 import { administrator, seed } from './seed.mjs';
 
 // In this order: the last parts fill the controller with more than a person reads.
-const parts = Object.assign({}, ...[pages, keyboard, times, enrollment, records, maintenance, live, logIn, hostile, openZitiConsole, texts, access, budgets]);
+const parts = Object.assign({}, ...[pages, keyboard, times, enrollment, records, maintenance, live, logIn, hostile, openZitiConsole, texts, budgets, access]);
 
 async function run(browser, wanted) {
   const ask = await administrator(origin, user, password);

@@ -44,8 +44,14 @@ impl Asked {
         self.server.admin.at(Base::Overkeep).get(&path)
     }
 
+    /// The answer about dialing. Each of its obstacles has a request that removes it, or says what to do.
+    #[track_caller]
     pub fn dial(&self, identity: &str, service: &str) -> Json {
-        self.ask("Dial", identity, service).expect(200).data().clone()
+        let why = self.ask("Dial", identity, service).expect(200).data().clone();
+        for obstacle in why["obstacles"].as_array().unwrap() {
+            assert!(obstacle["edits"] != json!([]) || obstacle["remedy"].is_string(), "{obstacle:#}");
+        }
+        why
     }
 
     /// The answer for the owner of the host.
@@ -480,6 +486,10 @@ fn disabled_router_is_said_disabled() {
     let why = asked.dial(&identity, &service);
     assert_eq!((is_yes(&why), opens(&user, &service), &why["routers"][0]["isDisabled"]), (true, true, &json!(true)));
     assert!(asked.told(&identity, &service, false).unwrap().contains("(not connected, disabled)"));
+    let obstacles = why["obstacles"].as_array().unwrap();
+    let edit = &obstacles.iter().find(|obstacle| obstacle["what"] == "routerNotConnected").unwrap()["edits"][0];
+    drop(asked.make(edit));
+    assert_eq!(asked.dial(&identity, &service)["routers"][0]["isDisabled"], false, "{edit:#}");
 }
 
 #[test]

@@ -18,7 +18,11 @@ export async function explain(browser, ask, ids) {
   // The seeded identity has a token, whose end is told in the zone of the viewer, with UTC on hover.
   const ends = page.locator('.obstacles time').first();
   expect(/ UTC$/.test(await ends.getAttribute('title')) && !/Z/.test(await ends.textContent()), `a time in an obstacle: ${await ends.textContent()}`);
-  expect(await page.getByRole('link', { name: 'Open alice: its token and credentials' }).getAttribute('href') === `#/identities/${ids.alice}`, 'an obstacle without an edit leads to its record');
+  await page.getByText('Give the token to a client, and have it enroll.').waitFor();
+  await page.getByRole('button', { name: 'Show the enrollment token of alice' }).click();
+  await page.getByRole('dialog').getByRole('img', { name: 'QR code with the enrollment token of alice' }).waitFor();
+  await check(page, 'the token of an obstacle', true);
+  await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Add a policy that lets alice dial builds' }).click();
   await page.getByRole('dialog').locator('.gained').filter({ hasText: 'alice' }).waitFor();
   expect(!(await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'a preview changes nothing');
@@ -26,11 +30,22 @@ export async function explain(browser, ask, ids) {
   await page.getByRole('link', { name: 'alice-dial-builds' }).waitFor();
   await page.getByText('Changed. The answer was updated.').waitFor();
   expect((await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'the edit gives the right');
+  // An identity without a token: the edit issues one, says what that means, and shows it. Its name keeps its letters.
+  const { id } = await ask('POST', '/identities', { name: 'Nadia-PC', type: 'Default', isAdmin: false });
+  await open(page, `#/access/ask?identity=${id}&service=${ids.builds}`);
+  await page.getByRole('button', { name: 'Give Nadia-PC an enrollment token, and have it enroll' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Give Nadia-PC an enrollment token, and have it enroll' });
+  await dialog.getByText('A client that enrolls with it').waitFor();
+  await dialog.getByText('Nobody gains or loses access.').waitFor();
+  expect(!(await ask('GET', `/enrollments?${new URLSearchParams({ filter: `identity = "${id}"` })}`)).length, 'a preview issues nothing');
+  await page.getByRole('button', { name: 'Make this change' }).click();
+  await page.getByRole('dialog').getByRole('img', { name: 'QR code with the enrollment token of Nadia-PC' }).waitFor();
   await page.context().close();
+  await ask('DELETE', `/identities/${id}`);
 }
 
 /** Two clicks on the map, or the Enter key twice, lead to the explanation of a pair, from either side and for a member of a group. */
-export async function pairs(browser, ask, ids) {
+export async function explainPairs(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light');
   const node = name => page.locator('.map').getByRole('button', { name });
   const explained = async (who, what) => {

@@ -3,16 +3,17 @@
 import { SETTLED, expect, open, origin, signedIn } from '../browser.mjs';
 
 /** The most of each ratio. They are about twice what docs/performance.md has, because other programs run beside the gate. */
-const MOST = { load: 4, list: 5, explain: 7, overview: 3 };
+const MOST = { load: 4, list: 5, explain: 7, overview: 3, map: 3, live: 4 };
 const ROUNDS = 7;
+const FEW_ROUNDS = 3; // of pages that take long
 const ROWS = 1000;
 
 const median = values => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
 /** The median times of two actions, which take turns so that both meet the same load of the machine. */
-async function compare(floor, action) {
+async function compare(floor, action, rounds = ROUNDS) {
   const times = [[], []];
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     for (const [index, measured] of [floor, action].entries()) {
       const start = performance.now();
       const own = await measured();
@@ -48,7 +49,7 @@ const show = async (page, hash, shown) => {
   }), [hash, shown]);
 };
 
-/** What the page takes beside a plain download of what it asks for: the first load, a list of a thousand records, an explanation, the overview. */
+/** What the page takes beside a plain download of what it asks for: the first load, a list of a thousand records, an explanation, the overview, the map, the live page. */
 export async function budgets(browser, ask, ids) {
   for (let from = 0; from < ROWS; from += 100) {
     await Promise.all(Array.from({ length: 100 }, (_, index) => ask('POST', '/services', { name: `budget-${from + index}`, encryptionRequired: true, roleAttributes: ['budget'] })));
@@ -75,9 +76,9 @@ export async function budgets(browser, ask, ids) {
     await show(page, hash, shown);
     return [...new Set(paths)].filter(path => !path.includes('/cas'));
   };
-  for (const [name, hash, shown] of [['list', '#/services?filter=budget', '#content tbody tr'], ['explain', `#/access/ask?identity=${ids.alice}&service=${ids.builds}`, '.verdict'], ['overview', '#/overview', '.tiles']]) {
+  for (const [name, hash, shown] of [['list', '#/services?filter=budget', '#content tbody tr'], ['explain', `#/access/ask?identity=${ids.alice}&service=${ids.builds}`, '.verdict'], ['overview', '#/overview', '.tiles'], ['map', '#/access/map', '.map .lines path'], ['live', '#/live', '#content .charts']]) {
     const asked = await answers(hash, shown);
-    measured[name] = await compare(() => fetchAll(page, asked), () => show(page, hash, shown));
+    measured[name] = await compare(() => fetchAll(page, asked), () => show(page, hash, shown), ['map', 'live'].includes(name) ? FEW_ROUNDS : ROUNDS);
   }
   await page.context().close();
   for (const [name, [floor, time]] of Object.entries(measured)) {

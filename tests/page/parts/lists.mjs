@@ -55,6 +55,28 @@ export async function listSearch(browser, ask) {
   await Promise.all(made.map(({ id }) => ask('DELETE', `/services/${id}`)));
 }
 
+/** The example in the search field of a kind is a filter of this kind, and words are searched in what the kind has. */
+export async function searchHints(browser, ask, ids) {
+  const page = await signedIn(browser, 1280, 'light');
+  const kinds = await page.locator('#navigation details a, #navigation h2 + ul a').evaluateAll(all => all.map(link => link.getAttribute('href')));
+  const examples = new Map();
+  for (const hash of kinds) {
+    await open(page, `${hash}?filter=alice`);
+    expect(!(await page.locator('.problem').count()), `${hash} cannot search a word: ${await page.locator('.problem').allTextContents()}`);
+    examples.set(hash.slice(1), /such as (.+)$/.exec(await page.locator('[data-search]').getAttribute('placeholder'))?.[1]);
+  }
+  await Promise.all([...examples].map(async ([path, example]) => {
+    const query = new URLSearchParams({ filter: example || 'no example', limit: '1' });
+    await ask('GET', `${path}?${query}`).catch(() => ask('GET', `/overkeep/v1${path}?${query}`)).catch(error => expect(false, `the hint of ${path} is ${example}: ${error.message}`));
+  }));
+  expect(examples.size > 15, `${examples.size} kinds`);
+  // A record without a name is found by that of the identity that it belongs to.
+  await open(page, '#/enrollments?filter=alice');
+  await page.getByRole('cell', { name: 'alice' }).waitFor();
+  expect(await page.locator('tbody tr').count() === 1, 'an enrollment is found by the name of its identity');
+  await page.context().close();
+}
+
 /** Saves the form. Returns the method and the body of its request. */
 async function save(page, heading) {
   const [request] = await Promise.all([page.waitForRequest(sent => ['PATCH', 'PUT'].includes(sent.method()) && !sent.url().includes('preview')), page.getByRole('button', { name: 'Save' }).click()]);

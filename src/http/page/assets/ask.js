@@ -2,8 +2,9 @@
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, get, list, literal, query } from './api.js';
+import { Enrollment } from './enrollment.js';
 import { Others } from './groups.js';
-import { kind, sentence } from './kinds.js';
+import { kind } from './kinds.js';
 import { texts } from './texts.js';
 import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useCalm, useLoad, useName } from './parts.js';
 import { Picker, named } from './picker.js';
@@ -14,8 +15,7 @@ import { Dated } from './times.js';
 const t = texts.access;
 const RIGHTS = ['Dial', 'Bind'];
 const LIMIT = 100;
-// Obstacles that are removed on the page of the identity, with its enrollment token or its credentials.
-const OF_IDENTITY = ['noCredential', 'credentialNotAllowed', 'secondFactor'];
+const ENROLLS = /^\/enrollments(\/|$)/; // edits after which a client has to enroll with a token
 
 const addressOf = values => `#/access/ask?${query(values)}`;
 const move = values => location.replace(addressOf(values));
@@ -41,7 +41,8 @@ function Change({ edit, onClose, onDone }) {
       setError(reason);
     }
   };
-  return html`<${Dialog} title=${sentence(edit.text)} onClose=${onClose}>
+  return html`<${Dialog} title=${capital(edit.text)} onClose=${onClose}>
+    ${ENROLLS.test(edit.path) && html`<p>${t.tokenMeans}</p>`}
     ${!hasNone && html`<${Preview} value=${preview} error=${wrong} busy=${!preview && !wrong} />`}
     <${Problem} error=${error} />
     <details><summary>${t.request}</summary><pre class="long" tabindex="0">${edit.method} ${edit.path}${'\n'}${edit.body ? JSON.stringify(edit.body, null, 2) : ''}</pre></details>
@@ -49,27 +50,43 @@ function Change({ edit, onClose, onDone }) {
   <//>`;
 }
 
-function Obstacles({ obstacles, identity, service, onOpen }) {
-  const names = [identity.name, service.name];
+/** The unused enrollment token of an identity. The tunneler of an edge router has that of its router. */
+function Token({ identity, onClose }) {
+  const [record, error, again] = useLoad(signal => get(`/identities/${encodeURIComponent(identity.id)}`, { signal }).then(({ data }) => data), [identity.id]);
+  useNews(row => row.after?.identityId === identity.id || row.before?.identityId === identity.id, again, [identity.id]);
+  return html`<${Dialog} title=${identity.name} onClose=${onClose}><${Problem} error=${error} />${!record && !error && html`<${Loading} />`}
+    ${record && (record.typeId === 'Router' ? html`<p>${t.tokenOfRouter} <${Reference} kind="edge-routers" id=${identity.id} name=${identity.name} /></p>` : html`<${Enrollment} identity=${record} onChange=${again} />`)}
+  <//>`;
+}
+
+function Obstacles({ found, onOpen, onToken }) {
+  const { obstacles, identity, service, authentication } = found;
   if (!obstacles.length) return null;
+  const names = [identity.name, service.name];
+  const hasToken = obstacle => obstacle.what === 'noCredential' && authentication.state === 'neverEnrolled';
   return html`<section class="card"><h2>${t.obstacles}</h2><ul class="obstacles">${obstacles.map(obstacle => html`<li>
       <p><${Icon} name="warning" /><span><${Dated} text=${`${capital(obstacle.text, names)}.`} /></span></p>
       ${obstacle.remedy && html`<p class="hint"><${Dated} text=${`${capital(obstacle.remedy)}.`} /></p>`}
-      ${!obstacle.edits.length && OF_IDENTITY.includes(obstacle.what) && html`<p class="hint"><a href=${`#/identities/${encodeURIComponent(identity.id)}`}>${t.openIdentity(identity.name)}</a></p>`}
-      ${obstacle.edits.length > 0 && html`<p class="hint">${t.edits}:</p><div class="edits">${obstacle.edits.map(edit => html`<button type="button" class="button small" onClick=${() => onOpen(edit)}>${capital(edit.text)}</button>`)}</div>`}
+      ${obstacle.edits.length > 1 && html`<p class="hint">${t.edits}</p>`}
+      <div class="edits">${obstacle.edits.map(edit => html`<button type="button" class="button small" onClick=${() => onOpen(edit)}>${capital(edit.text)}</button>`)}
+        ${hasToken(obstacle) && html`<button type="button" class="button small" onClick=${onToken}>${t.showToken(identity.name)}</button>`}
+        ${obstacle.what === 'noTerminator' && html`<a class="button small" href=${`#/service-policies/_new?${query({ type: 'Bind', serviceRoles: `@${service.id}` })}`}>${t.letHost(service.name)}</a>`}</div>
     </li>`)}</ul></section>`;
 }
 
 /** A sentence begins with a capital letter, except with a name. */
 const capital = (text, names = []) => (names.some(name => text.startsWith(name)) ? text : text.charAt(0).toUpperCase() + text.slice(1));
 
+/** What a policy misses to grant the right: sets of roles of which any one would do, or that it names the record. */
+const lacks = (found, { missing, lacking }) => (lacking.length ? t.lacks(found[missing].name, lacking.map(set => set.map(role => `#${role}`).join(' + ')).join(' / ')) : t.notNamed(found[missing].name));
+
 function Reasons({ found }) {
   const { policies, nearPolicies, routers, hosts, hostCount, authentication } = found;
   const chips = (roles, of) => html`<span class="chips">${roles.map(role => html`<${Chip} tone=${role.startsWith('#') ? 'role' : 'one'}>${role.startsWith('@') ? of.name : role}<//>`)}</span>`;
   return html`<section class="card"><h2>${t.reasons}</h2><dl class="members whole">
     ${policies.map(grant => html`<div><dt>${capital(kind('service-policies').one)}</dt><dd><${Reference} kind="service-policies" id=${grant.policy.id} name=${grant.policy.name} /> ${chips(grant.identityBy, found.identity)} <span aria-hidden="true">→</span><span class="hidden">${texts.preview.to}</span> ${chips(grant.serviceBy, found.service)}
-      ${grant.postureChecks.length > 0 && html`<p class="hint">${t.checks}: ${grant.postureChecks.map(({ name }) => name).join(', ')}${grant.failedChecks.length ? '' : ` (${t.allPass})`}</p>`}</dd></div>`)}
-    ${!policies.length && nearPolicies.length > 0 && html`<div><dt>${t.near}</dt><dd><ul>${nearPolicies.map(near => html`<li><${Reference} kind="service-policies" id=${near.policy.id} name=${near.policy.name} /> <span class="faint">${near.missing === 'identity' ? found.identity.name : found.service.name} ${t.lacks(near.lacking.map(set => set.map(role => `#${role}`).join(' + ')).join(' / ') || '@')}</span></li>`)}</ul></dd></div>`}
+      ${grant.postureChecks.length > 0 && html`<p class="hint">${t.checks(grant.postureChecks.map(({ name }) => name).join(', '), !grant.failedChecks.length)}</p>`}</dd></div>`)}
+    ${!policies.length && nearPolicies.length > 0 && html`<div><dt>${t.near}</dt><dd><ul>${nearPolicies.map(near => html`<li><${Reference} kind="service-policies" id=${near.policy.id} name=${near.policy.name} /> <span class="faint">${lacks(found, near)}</span></li>`)}</ul></dd></div>`}
     <div><dt>${t.credentials}</dt><dd>${t.states[authentication.state] || authentication.state}${authentication.credentials.length > 0 && html` <span class="faint">${authentication.credentials.map(({ method }) => method).join(', ')}</span>`}</dd></div>
     ${authentication.secondFactors.length > 0 && html`<div><dt>${t.secondFactors}</dt><dd>${authentication.secondFactors.map(factor => html`<p>${factor.text}</p>`)}</dd></div>`}
     <div><dt>${t.routers}</dt><dd><ul>${routers.map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} />${router.isDisabled && html` <span class="faint">${t.disabled}</span>`}</li>`)}</ul>${!routers.length && texts.none}</dd></div>
@@ -78,8 +95,9 @@ function Reasons({ found }) {
 }
 
 function Pair({ values }) {
-  const [found, error, again] = useLoad(signal => get(`/overkeep/v1/explain?${query({ ...values, type: values.type || 'Dial' })}`, { signal }).then(({ data }) => data), [values.identity, values.service, values.type]);
+  const [found, error, again] = useLoad(signal => get(`/overkeep/v1/explain?${query({ identity: values.identity, service: values.service, type: values.type || 'Dial' })}`, { signal }).then(({ data }) => data), [values.identity, values.service, values.type]);
   const [edit, setEdit] = useState(null);
+  const [token, setToken] = useState(false);
   const [isChanged, setChanged] = useState(false);
   useEffect(() => setChanged(false), [values.identity, values.service, values.type]);
   useNews(() => true, again, [values.identity, values.service, values.type]);
@@ -91,8 +109,9 @@ function Pair({ values }) {
       ${values.what && html`<${Others} of="services" role=${values.what} record=${found.service} address=${service => addressOf({ ...values, service })} />`}</section>
     <div role="status">${isChanged && html`<p class="quiet"><${Icon} name="check" />${t.applied}</p>`}</div>
     <${Problem} error=${error} />
-    <${Obstacles} obstacles=${found.obstacles} identity=${found.identity} service=${found.service} onOpen=${setEdit} /><${Reasons} found=${found} />
-    ${edit && html`<${Change} edit=${edit} onClose=${() => setEdit(null)} onDone=${() => { setChanged(true); again(); }} />`}`;
+    <${Obstacles} found=${found} onOpen=${setEdit} onToken=${() => setToken(true)} /><${Reasons} found=${found} />
+    ${edit && html`<${Change} edit=${edit} onClose=${() => setEdit(null)} onDone=${() => { setChanged(true); setToken(ENROLLS.test(edit.path)); again(); }} />`}
+    ${token && html`<${Token} identity=${found.identity} onClose=${() => setToken(false)} />`}`;
 }
 
 /** The services of an identity, or the identities of a service, by one right. */

@@ -1,21 +1,27 @@
 // One record: what it consists of, what is related to it, what happened to it, and what can be done with it.
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
-import { ask, get, list, literal } from './api.js';
+import { ask, currentSession, get, list, literal } from './api.js';
 import { kind as kindBy, nameOf, referred, sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useLoad } from './parts.js';
 import { Member } from './member.js';
 import { Enrollment, RouterEnrollment, Steps, clientState, routerState } from './enrollment.js';
 import { Preview } from './preview.js';
+import { useIsIn } from './secret.js';
 import { Rows } from './changes.js';
 import { ObjectFields, clean } from './fields.js';
+import { forgetUnsaved, mayLeave, useUnsaved } from './unsaved.js';
 import { useNews } from './news.js';
 import { Time } from './times.js';
 
 const t = texts.detail;
 const RELATED = 10;
 const HIDDEN = /^(_links|id|name|createdAt|updatedAt|.*Display|enrollment|enrollmentJwt|enrollmentToken)$/;
+
+/** Whether an action changes anything: what is disabled is enabled, and what is enabled is disabled. */
+const applies = ({ verb, method }, record) => (verb === 'enable' ? record.disabled !== false : verb === 'disable' ? record.disabled !== true
+  : method === 'DELETE' && verb === 'mfa' ? record.isMfaEnabled !== false : true);
 
 function Delete({ kind, record, onClose }) {
   const [error, setError] = useState(null);
@@ -46,26 +52,32 @@ function Action({ kind, record, action, onClose, onDone }) {
   const body = isText ? draft.text || '' : action.isList ? form.list || [] : form;
   const isWaiting = (action.body?.required || []).some(member => form[member] === undefined || form[member] === '');
   const now = JSON.stringify({ body });
+  const isIn = useIsIn();
+  useUnsaved(Object.keys(draft).length ? texts.form.unsaved : '');
+  const close = () => mayLeave() && onClose();
   const calm = useCalm(now, 350);
-  const [preview, wrong] = useLoad(async signal => (action.preview && !isWaiting
-    ? { of: calm, value: (await ask(action.method, `${path}?preview=true`, { body: JSON.parse(calm).body, signal })).data } : null), [calm]);
+  const [preview, wrong] = useLoad(async signal => (action.preview && !isWaiting && isIn
+    ? { of: calm, value: (await ask(action.method, `${path}?preview=true`, { body: JSON.parse(calm).body, signal })).data } : null), [calm, isIn]);
   const answered = preview?.of === now;
   const submit = async event => {
     event.preventDefault();
     try {
       await ask(action.method, path, { body, media: action.media });
+      forgetUnsaved();
       onDone();
       onClose();
     } catch (reason) {
-      setError(reason);
+      if (reason.status !== 401 || currentSession()) setError(reason); // else the person logs in again and finds the dialog as it was
     }
   };
-  return html`<${Dialog} title=${`${action.label}: ${nameOf(record)}`} onClose=${onClose}>
+  // What was typed stays while nobody is logged in; a dialog would cover the log-in page.
+  if (!isIn) return null;
+  return html`<${Dialog} title=${`${action.label}: ${nameOf(record)}`} onClose=${close}>
     <form onSubmit=${submit}><p>${action.summary}</p><${Problem} error=${error} />
       ${isText ? html`<label>${texts.form.value}<textarea rows="8" onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
         : action.body?.properties && html`<${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} />`}
       ${action.preview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered && !wrong} waiting=${isWaiting} />`}
-      <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`}>${action.label}</button></div>
+      <div class="actions"><button type="button" class="button" onClick=${close}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`}>${action.label}</button></div>
     </form>
   <//>`;
 }
@@ -118,7 +130,7 @@ export function Detail({ kind, id }) {
     <p class="crumbs"><a href=${`#/${kind.name}`}>${kind.label}</a></p>
     <${Heading} title=${nameOf(record)}>
       ${isAsked && html`<a class="button" href=${`#/access/ask?${isAsked}=${encodeURIComponent(id)}`}>${texts.access.ofRecord[isAsked]}</a>`}
-      ${kind.actions.map(action => html`<button type="button" class="button" onClick=${() => setOpen(action)}>${action.label}</button>`)}
+      ${kind.actions.filter(action => applies(action, record)).map(action => html`<button type="button" class="button" onClick=${() => setOpen(action)}>${action.label}</button>`)}
       ${kind.replace && html`<a class="button" href=${`#/${kind.name}/${encodeURIComponent(id)}/edit`}>${texts.edit}</a>`}
       ${kind.canDelete && html`<button type="button" class="button danger" onClick=${() => setOpen('delete')}>${texts.delete}</button>`}
     <//>

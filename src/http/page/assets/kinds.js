@@ -54,7 +54,7 @@ function kindOf(name, item, paths, base) {
     name,
     path: `${base}/${name}`,
     label: texts.kinds[name]?.many || sentence(name),
-    one: texts.kinds[name]?.one || singular(sentence(name)),
+    one: texts.kinds[name]?.one || inText(singular(sentence(name))),
     note: texts.kinds[name]?.note,
     shown: resolve(shown),
     create,
@@ -98,6 +98,9 @@ export const typeOf = schema => (Array.isArray(schema?.type) ? schema.type.find(
 export const singular = word => word.replace(/ies$/, 'y').replace(/(?<!s)s$/, '');
 const plural = word => (/[^aeiou]y$/.test(word) ? word.replace(/y$/, 'ies') : word.endsWith('s') ? word : `${word}s`);
 const words = member => member.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase().split('-');
+
+/** A label within a sentence. Abbreviations keep their capital letters. */
+export const inText = label => (/^\p{Lu}\p{Ll}/u.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label);
 
 /** `service-policies` as `Service policies`, `configTypeId` as `Config type`. */
 export function sentence(member) {

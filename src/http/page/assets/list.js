@@ -2,7 +2,7 @@
 
 import { html } from './vendor/htm-preact.js';
 import { list, literal } from './api.js';
-import { resolve, sentence, typeOf } from './kinds.js';
+import { inText, referred, resolve, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
 import { FilterField, useFilterText } from './filter.js';
 import { Empty, Heading, Icon, Loading, Problem, useLoad } from './parts.js';
@@ -11,11 +11,25 @@ import { pathOf, useNews } from './news.js';
 
 const PAGE = 25;
 const MAX_COLUMNS = 5;
+const MAX_REFERRED = 50;
+const SEARCHED = /(^|\.)name$|Username$|address$|^(id|method|binding|protocol)$/i; // members that a search by words looks through, of records without a name
 const EXPRESSION = /[=<>"]|\b(contains|icontains|anyOf|allOf|count|isEmpty|not|in \[)/;
 const t = texts.list;
 
-/** The filter for a search text: an expression as it is, any other text as a part of the name. */
-export const filterOf = text => (!text ? '' : EXPRESSION.test(text) ? text : `name icontains ${literal(text)}`);
+const isNamed = kind => Boolean(kind.shown?.properties?.name);
+const fieldsOf = async (kind, signal) => (kind.fields ??= (await list(kind.path, { limit: 1 }, { signal })).fields);
+
+/** The filter for a search text: an expression as it is. Any other text is a part of the name, or, of a record without a name, a part of another text or of the name of a record that it refers to. */
+async function filterOf(kind, text, signal) {
+  if (!text || EXPRESSION.test(text)) return text;
+  const part = member => `${member} icontains ${literal(text)}`;
+  if (isNamed(kind)) return part('name');
+  const fields = await fieldsOf(kind, signal);
+  const references = fields.map(field => [field, !fields.includes(`${field}.name`) && referred(field)]).filter(([, of]) => of && isNamed(of));
+  const found = await Promise.all(references.map(([, of]) => list(of.path, { filter: part('name'), limit: MAX_REFERRED }, { signal }).then(({ rows }) => rows)));
+  const among = references.map(([field], index) => found[index].length && `${field} in [${found[index].map(({ id }) => literal(id)).join(', ')}]`);
+  return [...fields.filter(field => SEARCHED.test(field)).map(part), ...among.filter(Boolean)].join(' or ');
+}
 
 /** Members that a table shows, from the schema of the kind. */
 export function columnsOf(kind) {
@@ -40,8 +54,9 @@ function move(kind, values) {
 }
 
 function Search({ kind, values, fields }) {
+  const example = t.examples.find(([member]) => fields.includes(member))?.[1];
   const [text, setText] = useFilterText(values.filter, filter => move(kind, { ...values, filter, offset: '' }));
-  return html`<${FilterField} label=${t.search(kind.label.toLowerCase())} placeholder=${`${t.filter} ${t.example}`} fields=${fields} value=${text} onInput=${setText} />`;
+  return html`<${FilterField} label=${t.search(inText(kind.label))} placeholder=${example && t.filter[isNamed(kind) ? 'named' : 'unnamed'](example)} fields=${fields} value=${text} onInput=${setText} />`;
 }
 
 function Header({ kind, member, values, fields }) {
@@ -74,7 +89,7 @@ function Pages({ kind, values, offset, shown, total }) {
 export function List({ kind, values }) {
   const offset = Number(values.offset) || 0;
   const [page, error, again] = useLoad(
-    signal => list(kind.path, { filter: filterOf(values.filter), sort: values.sort || (kind.shown?.properties?.name ? 'name' : ''), limit: PAGE, offset: offset || undefined }, { signal }),
+    async signal => list(kind.path, { filter: await filterOf(kind, values.filter, signal), sort: values.sort || (isNamed(kind) ? 'name' : ''), limit: PAGE, offset: offset || undefined }, { signal }),
     [kind.name, values.filter, values.sort, offset],
   );
   useNews(row => pathOf(row.kind) === kind.name, again, [kind.name]);
@@ -87,9 +102,9 @@ export function List({ kind, values }) {
     ${!page && !error && html`<${Loading} />`}
     ${page && !page.rows.length && (values.filter
       ? html`<${Empty} title=${t.emptyFiltered}><button type="button" class="button" onClick=${() => move(kind, {})}>${t.clear}</button><//>`
-      : html`<${Empty} title=${t.empty(kind.label.toLowerCase())}><p>${kind.note}</p>${create || html`<p>${t.readOnly}</p>`}<//>`)}
+      : html`<${Empty} title=${t.empty(inText(kind.label))}><p>${kind.note}</p>${create || html`<p>${t.readOnly}</p>`}<//>`)}
     ${page?.rows.length > 0 && html`
-      <p class="faint count" role="status">${t.count(page.total, { one: kind.one, many: kind.label })}</p>
+      <p class="faint count" role="status">${t.count(page.total, kind.one, inText(kind.label))}</p>
       <${Table} kind=${kind} rows=${page.rows} columns=${columns} header=${member => html`<${Header} kind=${kind} member=${member} values=${values} fields=${page.fields} />`} />
       <${Pages} kind=${kind} values=${values} offset=${offset} shown=${page.rows.length} total=${page.total} />`}`;
 }

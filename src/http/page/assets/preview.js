@@ -10,13 +10,12 @@ const MAX_NAMES = 6;
 
 function Side({ counted }) {
   const names = counted.first.slice(0, MAX_NAMES).map(({ name, id }) => name || id);
-  const rest = counted.count - names.length;
-  return html`<span class="names">${names.join(', ')}${rest > 0 && html` <span class="faint">${t.others(rest)}</span>`}</span>`;
+  return html`<span class="names">${t.names(names, Math.max(0, counted.count - names.length))}</span>`;
 }
 
 function Tally({ what, turn, tally }) {
   return html`<li class=${turn}>
-    <p><strong>${t[what]}</strong> <span class="faint">${t.pairs(tally.pairs)} ${t[turn]}</span></p>
+    <p><strong>${t[what]}</strong> <span class="faint">${t[turn](tally.pairs)}</span></p>
     <p><${Side} counted=${tally.who} /> <span class="faint" aria-hidden="true">→</span><span class="hidden">${t.to}</span> <${Side} counted=${tally.what} /></p>
   </li>`;
 }
@@ -38,7 +37,7 @@ export function Tallies({ value }) {
 export const Preview = ({ value, error, busy, waiting }) => html`<section class="preview" aria-live="polite" aria-busy=${Boolean(busy && !waiting && !error)}>
   <h2>${t.title}</h2>
   ${waiting ? html`<p class="faint">${t.waiting}</p>` : error ? (error.status === 400 || error.status === 409
-    ? html`<p class="faint"><strong>${t.invalid}</strong>: ${error.message}</p>` : html`<${Problem} error=${error} />`)
+    ? html`<p class="faint">${t.invalid(error.message)}</p>` : html`<${Problem} error=${error} />`)
     : value ? html`<${Tallies} value=${value} />` : html`<p class="faint">${t.checking}…</p>`}
   <p class="hint">${t.checks}</p>
 </section>`;

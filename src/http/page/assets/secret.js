@@ -9,7 +9,7 @@ import { Copy, Dialog } from './parts.js';
 const t = texts.secret;
 
 /** Whether a session is open. */
-function useIsIn() {
+export function useIsIn() {
   const [isIn, setIn] = useState(Boolean(currentSession()?.complete));
   useEffect(() => onSession(session => setIn(Boolean(session?.complete))), []);
   return isIn;
