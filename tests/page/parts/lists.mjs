@@ -40,24 +40,23 @@ export async function listSearch(browser, ask) {
   await page.locator('.problem').waitFor();
   await search.fill('paged nowhere');
   await page.getByRole('heading', { name: 'No match.' }).waitFor();
-  await check(page, 'a search without a match', true);
+  await page.locator('details.help summary').click();
+  const help = await page.locator('details.help p').textContent();
+  expect(['name', 'roleAttributes', 'anyOf(…)', 'contains'].every(word => help.includes(word)), `the help of the filter says ${help}`);
+  await check(page, 'a search without a match, with the help of the filter', true);
+  await page.keyboard.press('Escape');
+  expect(!(await page.locator('details.help p').isVisible()), 'Escape closes the help');
   await page.getByRole('button', { name: 'Clear the search' }).click();
   await page.getByRole('row').filter({ hasText: 'artifacts' }).waitFor();
   await page.waitForFunction(() => document.querySelector('[data-search]').value === '');
   expect(await page.evaluate(() => location.hash) === '#/services', 'the address is that of all services');
-  await page.locator('details.help summary').click();
-  const help = await page.locator('details.help p').textContent();
-  expect(['name', 'roleAttributes', 'anyOf(…)', 'contains'].every(word => help.includes(word)), `the help of the filter says ${help}`);
-  await check(page, 'the help of the filter', true);
-  await page.keyboard.press('Escape');
-  expect(!(await page.locator('details.help p').isVisible()), 'Escape closes the help');
-  await page.context().close();
   await Promise.all(made.map(({ id }) => ask('DELETE', `/services/${id}`)));
+  await searchHints(page, ask);
+  await page.context().close();
 }
 
 /** The example in the search field of a kind is a filter of this kind, and words are searched in what the kind has. */
-export async function searchHints(browser, ask, ids) {
-  const page = await signedIn(browser, 1280, 'light');
+async function searchHints(page, ask) {
   const kinds = await page.locator('#navigation details a, #navigation h2 + ul a').evaluateAll(all => all.map(link => link.getAttribute('href')));
   const examples = new Map();
   for (const hash of kinds) {
@@ -74,7 +73,6 @@ export async function searchHints(browser, ask, ids) {
   await open(page, '#/enrollments?filter=alice');
   await page.getByRole('cell', { name: 'alice' }).waitFor();
   expect(await page.locator('tbody tr').count() === 1, 'an enrollment is found by the name of its identity');
-  await page.context().close();
 }
 
 /** Saves the form. Returns the method and the body of its request. */

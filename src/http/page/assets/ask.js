@@ -131,7 +131,7 @@ function Reach({ values, side, right }) {
   return html`<section class="card"><h2>${title(record?.name || '…')} ${page && html`<span class="faint">${page.total.toLocaleString()}</span>`}</h2><${Problem} error=${error} />
     ${(calm || text || page?.total > LIMIT) && html`<input type="search" aria-label=${t.searchMembers} placeholder=${t.searchMembers} value=${text} onInput=${event => setText(event.target.value)} />`}
     ${page && !page.rows.length && html`<p class="faint">${calm ? texts.list.emptyFiltered : side === 'identity' ? t.nothingReached : t.nobody}</p>`}
-    ${page?.rows.length > 0 && html`<ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${to} id=${row.id} name=${row.name} /><a href=${addressOf({ ...values, [other]: row.id, type: right })}>${t.why}</a></li>`)}</ul>`}
+    ${page?.rows.length > 0 && html`<ul class="plain reach">${page.rows.map(row => html`<li><${Reference} kind=${to} id=${row.id} name=${row.name} /><a href=${addressOf({ ...values, [other]: row.id, type: right })} aria-label=${t.whyOf(row.name)}>${t.why}</a></li>`)}</ul>`}
     ${page?.total > LIMIT && html`<div class="pages"><button type="button" class="button" disabled=${!offset} onClick=${() => setOffset(offset - LIMIT)}>${texts.list.previous}</button><span>${texts.list.range(offset + 1, offset + page.rows.length, page.total)}</span>
       <button type="button" class="button" disabled=${offset + LIMIT >= page.total} onClick=${() => setOffset(offset + LIMIT)}>${texts.list.next}</button></div>`}</section>`;
 }

@@ -238,6 +238,7 @@ export const texts = {
     views: { map: 'Map', ask: 'Ask', changes: 'What changed' },
     columns: ['Identities', 'Service policies', 'Services', 'Edge routers'],
     why: 'Why?',
+    whyOf: name => `Why? ${name}`,
     withChecks: 'with posture checks',
     request: 'The request',
     states: { ready: 'can log in', disabled: 'disabled', locked: 'temporarily locked', neverEnrolled: 'has not enrolled yet', noCredential: 'has no credential', notAllowed: 'has credentials, but its auth policy allows none of them' },
