@@ -55,7 +55,7 @@ function Token({ identity, onClose }) {
   const [record, error, again] = useLoad(signal => get(`/identities/${encodeURIComponent(identity.id)}`, { signal }).then(({ data }) => data), [identity.id]);
   useNews(row => row.after?.identityId === identity.id || row.before?.identityId === identity.id, again, [identity.id]);
   return html`<${Dialog} title=${identity.name} onClose=${onClose}><${Problem} error=${error} />${!record && !error && html`<${Loading} />`}
-    ${record && (record.typeId === 'Router' ? html`<p>${t.tokenOfRouter} <${Reference} kind="edge-routers" id=${identity.id} name=${identity.name} /></p>` : html`<${Enrollment} identity=${record} onChange=${again} />`)}
+    ${record && (/^router$/i.test(record.typeId) ? html`<p>${t.tokenOfRouter} <${Reference} kind="edge-routers" id=${identity.id} name=${identity.name} /></p>` : html`<${Enrollment} identity=${record} onChange=${again} />`)}
   <//>`;
 }
 
