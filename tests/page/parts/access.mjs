@@ -174,7 +174,7 @@ export async function large(browser, ask) {
   await page.getByRole('button', { name: 'Next' }).click();
   await page.getByText(/101–200 of 5,00\d/).waitFor();
   await page.getByRole('searchbox', { name: 'Search by a part of the name' }).fill('sales-4321');
-  await page.locator('#content ul.plain').getByRole('link', { name: 'sales-4321' }).waitFor();
+  await page.locator('#content ul.plain').getByRole('link', { name: 'sales-4321', exact: true }).waitFor();
   expect(await page.locator('#content ul.plain > li').count() === 1, 'a search among those who may reach a service finds one');
   for (let index = 0; index < 7; index++) await ask('POST', '/edge-routers', { name: `another router ${index}` });
   await open(page, '#/access/map');
