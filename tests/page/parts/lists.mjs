@@ -55,20 +55,21 @@ export async function listSearch(browser, ask) {
   await page.context().close();
 }
 
+/** Kinds without roles of their own, or without a name. */
+const UNLIKE = ['service-policies', 'configs', 'auth-policies', 'api-tokens', 'enrollments', 'authenticators', 'terminators', 'api-sessions', 'sessions', 'circuits', 'links'];
+
 /** The example in the search field of a kind is a filter of this kind, and words are searched in what the kind has. */
 async function searchHints(page, ask) {
-  const kinds = await page.locator('#navigation details a, #navigation h2 + ul a').evaluateAll(all => all.map(link => link.getAttribute('href')));
-  const examples = new Map();
-  for (const hash of kinds) {
-    await open(page, `${hash}?filter=alice`);
-    expect(!(await page.locator('.problem').count()), `${hash} cannot search a word: ${await page.locator('.problem').allTextContents()}`);
-    examples.set(hash.slice(1), /such as (.+)$/.exec(await page.locator('[data-search]').getAttribute('placeholder'))?.[1]);
+  const examples = [];
+  for (const kind of UNLIKE) {
+    await open(page, `#/${kind}?filter=alice`);
+    expect(!(await page.locator('.problem').count()), `${kind} cannot search a word: ${await page.locator('.problem').allTextContents()}`);
+    examples.push([kind, /such as (.+)$/.exec(await page.locator('[data-search]').getAttribute('placeholder'))?.[1]]);
   }
-  await Promise.all([...examples].map(async ([path, example]) => {
-    const query = new URLSearchParams({ filter: example || 'no example', limit: '1' });
-    await ask('GET', `${path}?${query}`).catch(() => ask('GET', `/overkeep/v1${path}?${query}`)).catch(error => expect(false, `the hint of ${path} is ${example}: ${error.message}`));
+  await Promise.all(examples.map(async ([kind, example]) => {
+    const path = `/${kind}?${new URLSearchParams({ filter: example || 'no example', limit: '1' })}`;
+    await ask('GET', path).catch(() => ask('GET', `/overkeep/v1${path}`)).catch(error => expect(false, `the hint of ${kind} is ${example}: ${error.message}`));
   }));
-  expect(examples.size > 15, `${examples.size} kinds`);
   // A record without a name is found by that of the identity that it belongs to.
   await open(page, '#/enrollments?filter=alice');
   await page.getByRole('cell', { name: 'alice' }).waitFor();
