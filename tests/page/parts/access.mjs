@@ -23,7 +23,13 @@ export async function explain(browser, ask, ids) {
   await page.getByRole('dialog').getByRole('img', { name: 'QR code with the enrollment token of alice' }).waitFor();
   await check(page, 'the token of an obstacle', true);
   await page.keyboard.press('Escape');
+  // The change cannot be made before its preview is there.
+  let release;
+  const held = new Promise(done => { release = done; });
+  await page.route(/preview=true/, route => held.then(() => route.continue()));
   await page.getByRole('button', { name: 'Add a policy that lets alice dial builds' }).click();
+  expect(await page.getByRole('button', { name: 'Make this change' }).isDisabled(), 'a change waits for its preview');
+  release();
   await page.getByRole('dialog').locator('.gained').filter({ hasText: 'alice' }).waitFor();
   expect(!(await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'a preview changes nothing');
   await page.getByRole('button', { name: 'Make this change' }).click();

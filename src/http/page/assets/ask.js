@@ -46,7 +46,7 @@ function Change({ edit, onClose, onDone }) {
     ${!hasNone && html`<${Preview} value=${preview} error=${wrong} busy=${!preview && !wrong} />`}
     <${Problem} error=${error} />
     <details><summary>${t.request}</summary><pre class="long" tabindex="0">${edit.method} ${edit.path}${'\n'}${edit.body ? JSON.stringify(edit.body, null, 2) : ''}</pre></details>
-    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button main" onClick=${go}>${t.apply}</button></div>
+    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button main" disabled=${!preview && !wrong} onClick=${go}>${t.apply}</button></div>
   <//>`;
 }
 

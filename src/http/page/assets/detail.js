@@ -39,7 +39,7 @@ function Delete({ kind, record, onClose }) {
     ${kind.previews.delete && html`<${Preview} value=${preview} error=${refused} busy=${!preview && !refused} />`}
     <p>${t.deleteNote}</p><${Problem} error=${error} />
     <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button>
-      <button type="button" class="button danger" onClick=${go}>${texts.delete}</button></div>
+      <button type="button" class="button danger" disabled=${!preview && !refused} onClick=${go}>${texts.delete}</button></div>
   <//>`;
 }
 
@@ -77,7 +77,7 @@ function Action({ kind, record, action, onClose, onDone }) {
       ${isText ? html`<label>${texts.form.value}<textarea rows="8" onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
         : action.body?.properties && html`<${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} />`}
       ${action.preview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered && !wrong} waiting=${isWaiting} />`}
-      <div class="actions"><button type="button" class="button" onClick=${close}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`}>${action.label}</button></div>
+      <div class="actions"><button type="button" class="button" onClick=${close}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`} disabled=${action.preview && !isWaiting && !answered && !wrong}>${action.label}</button></div>
     </form>
   <//>`;
 }
