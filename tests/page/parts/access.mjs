@@ -2,7 +2,7 @@
 
 import { check, expect, open, signedIn } from '../browser.mjs';
 
-const MAX_RATIO = 6; // of the times that the map takes with many and with few identities
+const MAX_RATIO = 4; // of the times that the map takes with many and with few identities
 
 /** From a refusal with its reasons, by a previewed edit, to a policy that grants the right. */
 export async function explain(browser, ask, ids) {
