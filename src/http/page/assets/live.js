@@ -92,7 +92,7 @@ export function Live() {
     <${Problem} error=${error} />${!circuits && !error && html`<${Loading} />`}
     <${Hour} />
     ${circuits && html`
-      <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total.toLocaleString()}</span></h2>${circuits.rows.length ? html`<div class="table"><table>${heads([t.service, t.from, t.host, t.up, t.down, t.since, t.end])}
+      <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total.toLocaleString()}</span></h2>${circuits.rows.length ? html`<div class="table"><table class="traffic">${heads([t.service, t.from, t.host, t.up, t.down, t.since, t.end])}
         <tbody>${circuits.rows.map(circuit => html`<tr key=${circuit.id}><td data-label=${t.service}><${Reference} kind="services" id=${circuit.service.id} name=${circuit.service.name} />${pathOf(circuit)}</td>
           <td data-label=${t.from}>${who(circuit.client.identity)}</td><td data-label=${t.host}>${circuit.host && who(circuit.host.identity)}</td>
           <td data-label=${t.up} class="number">${sent(circuit.client)}</td>
