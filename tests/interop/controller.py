@@ -106,10 +106,18 @@ class Controller:
         return subprocess.run(["openssl", "pkcs7", "-inform", "DER", "-print_certs"], input=store, capture_output=True, check=True).stdout
 
 
+GIVEN = set()               # ports
+
+
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that nobody listens on, and that was not returned before: several tests may start programs at the same time."""
+    while True:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
 
 
 @contextlib.contextmanager

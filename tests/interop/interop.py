@@ -12,6 +12,7 @@ The others judge the answers themselves and print {"name": ..., "failure": ... o
 credential operation with the generated Go packages and the Go library, browzer/client.mjs the library for browsers.
 """
 import argparse
+import concurrent.futures
 import functools
 import hashlib
 import json
@@ -23,6 +24,8 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import urllib.parse
 
 import moving
@@ -213,6 +216,12 @@ TESTS = {
 class Report:
     def __init__(self, required, binary):
         self.required, self.binary, self.passed, self.failures, self.skipped = required, binary, 0, [], 0
+        self.lock = threading.Lock()
+
+    def add(self, part):
+        """Adds the results of a part, which another thread may have made."""
+        with self.lock:
+            self.passed, self.failures, self.skipped = self.passed + part.passed, self.failures + part.failures, self.skipped + part.skipped
 
     def ok(self, name): self.passed += 1; print(f"ok {name}", flush=True)
     def fail(self, name, reason): self.failures.append(name); print(f"FAIL {name}: {reason}", flush=True)
@@ -238,18 +247,31 @@ class Report:
                 self.ok(name)
 
 
+def run_test(report, admin, directory, name, again):
+    """Runs a test, and again from its start as long as something in it failed, `again` times at most. Adds the results of the last run."""
+    for run in range(again + 1):
+        work = directory / (f"{name}-{run + 1}" if run else name)
+        work.mkdir()
+        part, start = Report(report.required, report.binary), time.monotonic()
+        part.judge(name, functools.partial(TESTS[name], part, admin, name, work), quiet=True)
+        print(f"   {name}: {time.monotonic() - start:.0f} s", flush=True)
+        if not part.failures or run == again:
+            return report.add(part)
+        print(f"again {name}: {'; '.join(part.failures)}", flush=True)
+
+
 def main():
     arguments = argparse.ArgumentParser(prog="run", description="client libraries that nobody here wrote, against a controller")
     arguments.add_argument("--require", action="store_true", default=bool(os.environ.get("CI")), help="fail where a library cannot be prepared")
     arguments.add_argument("--keep", type=pathlib.Path, help="a directory for the logs of controllers and clients")
     arguments.add_argument("binary", type=pathlib.Path, help="the controller's program")
-    arguments.add_argument("test", nargs="*", default=[], help=f"only these: {' '.join(TESTS)}")
+    arguments.add_argument("test", nargs="*", default=[], help=f"only these; those in one argument, with + between them, run at the same time: {' '.join(TESTS)}")
     arguments.add_argument("--again", type=int, default=0, metavar="N",
                            help="a test in which something failed is run again from its start, N times at most; the last run counts")
     options = arguments.parse_args()
     if not os.access(options.binary, os.X_OK):
         arguments.error(f"{options.binary} is not an executable file")
-    unknown = [name for name in options.test if name not in TESTS]
+    unknown = [name for group in options.test for name in group.split("+") if name not in TESTS]
     if unknown:
         arguments.error(f"there is no test {unknown[0]}")
     report = Report(options.require, options.binary.resolve())
@@ -258,16 +280,11 @@ def main():
         try:
             with controller(options.binary.resolve(), pathlib.Path(directory)) as admin:
                 add_router_and_policies(admin)
-                for name in options.test or TESTS:
-                    for run in range(options.again + 1):
-                        work = pathlib.Path(directory) / (f"{name}-{run + 1}" if run else name)
-                        work.mkdir()
-                        before = report.failures.copy()
-                        report.judge(name, functools.partial(TESTS[name], report, admin, name, work), quiet=True)
-                        if report.failures == before or run == options.again:
-                            break
-                        print(f"again {name}: {'; '.join(report.failures[len(before):])}", flush=True)
-                        report.failures = before
+                for group in options.test or TESTS:
+                    names = group.split("+")
+                    with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
+                        for done in [threads.submit(run_test, report, admin, pathlib.Path(directory), name, options.again) for name in names]:
+                            done.result()
         except Failed as wrong:
             report.fail("controller", wrong)
         if options.keep:

@@ -6,12 +6,27 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 
 from controller import Failed, Missing, tail
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = HERE.parent.parent / "target" / "interop"
 PREPARE = 600               # seconds for one command
+
+
+LOCK = threading.RLock()
+
+
+def once(prepare):
+    """Prepares once, also if several threads ask at the same time."""
+    cached = functools.cache(prepare)
+
+    @functools.wraps(prepare)
+    def prepared(*arguments):
+        with LOCK:
+            return cached(*arguments)
+    return prepared
 
 
 def command(*line, cwd=None, env=None):
@@ -36,7 +51,7 @@ def home(name, install, *pins):
     return directory
 
 
-@functools.cache
+@once
 def python(program="client.py"):
     requirements, version = HERE / "python" / "requirements.txt", f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -47,7 +62,7 @@ def python(program="client.py"):
     return [home("python", install, requirements.read_bytes(), version.encode()) / "bin" / "python3", HERE / "python" / program]
 
 
-@functools.cache
+@once
 def go(program, modules="go.mod"):
     """Builds a program in go/, named by its directory, with the versions of a module file; the name of that file is a build tag as well."""
     if not shutil.which("go"):
@@ -65,7 +80,7 @@ def go(program, modules="go.mod"):
     return [built]
 
 
-@functools.cache
+@once
 def ziti(version="1.1.15"):
     """The command line of a release, which contains the router and the tunneler; the same build as in ../programs."""
     sys.path.append(str(HERE.parent / "programs"))
@@ -73,7 +88,7 @@ def ziti(version="1.1.15"):
     return programs.ziti(version)
 
 
-@functools.cache
+@once
 def node():
     for tool in ("node", "npm"):
         if not shutil.which(tool):

@@ -6,12 +6,16 @@ import time
 from controller import expect, until
 from fault_proxy import DOWN, UP, FaultProxy
 from network import SOON, network
-from routers import CLOSED, ONLINE, GoRouter, carried, links, with_routers
+from router_libziti import proxied
+from routers import CLOSED, ONLINE, GoRouter, carried, joins, links, with_routers
 
 # Seconds until a router that does not answer is shown offline: 30 without an answer to a heartbeat, one heartbeat every 10.
 OFFLINE = 30 + 10 + SOON
 FORGET = 10         # seconds: routers.forget-after of a test, the shortest
 SLOW = 16 << 10     # bytes per second
+LINK_LOST = 30 + 10 + SOON      # seconds until both ends have ended a link without answers to heartbeats
+REROUTE = 10        # seconds: routers.reroute-timeout
+SETTLED = 3         # seconds in which a second link would appear
 METRICS = "metrics:\n  reportInterval: 2s\n  intervalAgeThreshold: 3s\n"
 
 
@@ -195,10 +199,79 @@ def measured(report, running, routers, name):
     report.judge(f"{name} bytes of the last hour", charted)
 
 
+def resilient(router):
+    """The link of the router goes through a proxy, and ends when no heartbeat was answered for 30 seconds instead of 60."""
+    proxied(router)
+    written = router.folder / "router.yml"
+    written.write_text(written.read_text().replace("link:\n", "link:\n  heartbeats: {}\n", 1) + METRICS)
+
+
+def link_lost(report, running, routers, name):
+    """The link of two routers is partitioned until both end it. Another path leads through the built-in router."""
+    near, far = routers
+    running.service("service")
+    dialer, host = (joins(running, who, router.id) for who, router in zip(("dialer", "host"), routers))
+    running.host(host, "service")
+
+    def between():
+        return [link for link in running.see("links") if {link[end]["id"] for end in ("source", "destination")} == {near.id, far.id}]
+
+    def path():
+        return [router["name"] for circuit in running.see("circuits") for router in circuit["routers"]]
+
+    def partitioned(then):
+        """Holds back what the link carries until it is gone, and lets it pass afterwards."""
+        for router in routers:
+            router.link_proxy.partition(UP, DOWN)
+        try:
+            echo = dialer.begin("echo", name="open", bytes=100_000)
+            until(lambda: not between(), LINK_LOST, f"the link stays: {running.see('links')}")
+            then(echo)
+        finally:
+            for router in routers:
+                router.link_proxy.heal()
+        until(between, ONLINE, f"the link does not come back: {running.see('links')}")
+        time.sleep(SETTLED)
+        expect(len(between()) == 1 and len(running.see("links")) == 3, f"links: {running.see('links')}")
+
+    def opened():
+        # Without measured latencies the paths cost about the same.
+        until(lambda: len(links(running)) == 3 and all("sourceLatencyMillis" in link and "destinationLatencyMillis" in link for link in between()),
+              ONLINE, f"links: {running.see('links')}")
+        dialer.ask("open", name="open", service="service")
+        dialer.ask("echo", name="open", bytes=100_000)
+        expect(path() == [near.name, far.name], f"circuits: {running.see('circuits')}")
+
+    def rerouted(echo):
+        echo()
+        expect(path() == [near.name, "built-in", far.name], f"circuits: {running.see('circuits')}")
+
+    def ends(echo):
+        dialer.ask("ended", name="open", millis=REROUTE * 1000 + SOON * 1000)
+        until(lambda: not running.see("circuits"), SOON, f"circuits: {running.see('circuits')}")
+
+    def alternative():
+        opened()
+        partitioned(rerouted)
+        dialer.ask("echo", name="open", bytes=100_000)
+        dialer.ask("close", name="open")
+        until(lambda: not running.see("circuits"), SOON, f"circuits: {running.see('circuits')}")
+
+    def alone():
+        running.admin.raw("PATCH", "/edge-routers/built-in", b'{"noTraversal": true}')
+        opened()
+        partitioned(ends)
+        until(lambda: carried(dialer), ONLINE, "nothing is carried")
+        until(lambda: not running.see("circuits"), SOON, f"circuits: {running.see('circuits')}")
+    report.judge(f"{name} with another path", alternative)
+    report.judge(f"{name} with no other path", alone)
+
+
 TESTS = {
     "router-partitions": disturbed(partitions),
     "router-slow": disturbed(slow),
     "router-cuts": disturbed(cuts),
     "router-forgotten": disturbed(forgotten, OVERKEEP_ROUTERS_FORGET_AFTER=f"{FORGET}s"),
+    "router-link-lost": with_routers(link_lost, "1.1.15", "1.7.2", is_inside=True, accepts_links=True, prepared=resilient),
     "router-measured": with_routers(measured, "1.1.15", "1.7.2"),
 }

@@ -330,13 +330,13 @@ def only_services(running):
     running.admin.create("/service-edge-router-policies", name="services", serviceRoles=["#all"], semantic="AnyOf", edgeRouterRoles=["#all"])
 
 
-def with_routers(function, *versions, is_inside=False, prepared=lambda router: None):
-    """A test with two Go routers: the client may use the first one, the host the second one. They link to each other; with `is_inside` only to
-    the built-in router. `prepared` may change the configuration of a router before it begins."""
+def with_routers(function, *versions, is_inside=False, accepts_links=None, prepared=lambda router: None):
+    """A test with two Go routers: the client may use the first one, the host the second one. They link to each other; with `is_inside` to
+    the built-in router, and to each other only with `accepts_links`. `prepared` may change the configuration of a router before it begins."""
     def test(report, _, name, work):
         with network(report.binary, work, OVERKEEP_ROUTER_ENABLED=str(is_inside).lower()) as running:
             only_services(running)
-            routers = [GoRouter(running, where, version, accepts_links=not is_inside, closes_soon=True) for where, version in zip(("near", "far"), versions)]
+            routers = [GoRouter(running, where, version, accepts_links=not is_inside if accepts_links is None else accepts_links, closes_soon=True) for where, version in zip(("near", "far"), versions)]
             try:
                 for router in routers:
                     prepared(router)
