@@ -178,7 +178,6 @@ fn unroutes_are_repeated_until_confirmed() {
         }
         second.ask(Builder::new(common::PING).empty(), common::RESULT).await;
         let mut third = scene.router.reconnect(&scene.server).await;
-        third.introduce().await;
         assert!(third.rest().await.iter().all(|frame| frame.content_type() != content::UNROUTE), "it was confirmed");
     });
 }
@@ -200,7 +199,6 @@ fn living_circuits_are_not_removed_again() {
         assert_eq!(first.accept_route().await.circuit_id, circuit);
         first.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
         let mut second = scene.router.reconnect(&scene.server).await;
-        second.introduce().await;
         assert!(second.rest().await.iter().all(|frame| frame.content_type() != content::UNROUTE), "the circuit is open");
         scene.server.admin.at(Base::Overkeep).get(&format!("/circuits/{circuit}")).expect(200);
     });
