@@ -53,12 +53,22 @@ impl PendingReviews {
     /// Waits for something to review and takes it.
     pub(crate) async fn take(&self) -> PendingSet {
         loop {
-            let pending = std::mem::take(&mut *self.pending.lock());
-            if pending.everything || !pending.some.is_empty() {
+            if let Some(pending) = self.try_take() {
                 return pending;
             }
-            self.added.notified().await;
+            self.added().await;
         }
+    }
+
+    /// Waits until something was recorded since the last call.
+    pub(crate) async fn added(&self) {
+        self.added.notified().await;
+    }
+
+    /// Takes what there is to review; `None` if that is nothing.
+    pub(crate) fn try_take(&self) -> Option<PendingSet> {
+        let pending = std::mem::take(&mut *self.pending.lock());
+        (pending.everything || !pending.some.is_empty()).then_some(pending)
     }
 }
 

@@ -104,8 +104,8 @@ pub(crate) struct ControlCore {
     pub hosted: HostedTerminators,
     pub circuits: Circuits,
     pub earlier: EarlierCircuits,
-    /// Held by tasks that will end circuits soon.
-    pub ending: RwLock<()>,
+    /// Held for reading by a review, until what it found has ended.
+    pub reviewing: Arc<RwLock<()>>,
     pub removals: Arc<Removals>,
     pub links: ReportedLinks,
     pub paths: Paths,
@@ -130,7 +130,7 @@ impl ControlCore {
             noted: Mutex::default(),
             sync: Sync::default(),
             hosted: HostedTerminators::default(),
-            ending: RwLock::default(),
+            reviewing: Arc::default(),
             removals: Arc::default(),
             links: ReportedLinks::new(context.authorizer.store.online().clone()),
             paths: Paths::default(),

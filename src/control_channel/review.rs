@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::{OwnedRwLockReadGuard, RwLock},
+    time::sleep,
+};
 
 use super::{
     circuit::Circuit, core::ControlCore, data_model, hosted_terminator::HostedTerminator, revoked_routers::RevokedRouter, sync, termination,
@@ -74,17 +77,29 @@ fn set_weight(core: &ControlCore, router: &str, weight: Option<(u16, bool)>) {
 /// Reviews what was recorded. Never ends.
 pub(crate) async fn run(core: Arc<ControlCore>, reviews: Arc<PendingReviews>) {
     loop {
-        let pending = reviews.take().await;
+        let (turn, pending) = next(&core.reviewing, &reviews).await;
         let reviewing = core.clone();
         let outcome = tokio::task::spawn_blocking(move || review(&reviewing, pending)).await;
         match outcome {
             Ok(Ok(ended)) if ended.is_empty() => {}
-            Ok(Ok(ended)) => drop(tokio::spawn(end_soon(core.clone(), ended))),
+            Ok(Ok(ended)) => drop(tokio::spawn(end_soon(core.clone(), ended, turn))),
             failed => {
                 tracing::warn!(?failed, "a review of access failed and is repeated");
-                sleep(RETRY).await;
                 reviews.record(ReviewTrigger::Everything);
+                drop(turn);
+                sleep(RETRY).await;
             }
+        }
+    }
+}
+
+/// Waits for something to review. It is taken under the lock, so that it is either pending or under review when the controller stops.
+async fn next(reviewing: &Arc<RwLock<()>>, reviews: &PendingReviews) -> (OwnedRwLockReadGuard<()>, PendingSet) {
+    loop {
+        reviews.added().await;
+        let turn = reviewing.clone().read_owned().await;
+        if let Some(pending) = reviews.try_take() {
+            return (turn, pending);
         }
     }
 }
@@ -96,25 +111,25 @@ impl std::fmt::Debug for Circuit {
 }
 
 /// Ends circuits whose session is gone. Their routers were told that the session has ended, and close both ends at once; a router of
-/// version 1.1 that is told earlier to remove a circuit leaves both ends open for half a minute.
-async fn end_soon(core: Arc<ControlCore>, circuits: Vec<Arc<Circuit>>) {
-    let _ending = core.ending.read().await;
+/// version 1.1 that is told earlier to remove a circuit leaves both ends open for half a minute. Holds `turn` until then.
+async fn end_soon<T>(core: Arc<ControlCore>, circuits: Vec<Arc<Circuit>>, turn: T) {
     sleep(core.times.ending).await;
     circuits.iter().for_each(|circuit| core.end_circuit(circuit, true, "its session has ended"));
+    drop(turn);
 }
 
 /// Ends what has lost its access up to now, before the controller stops. A later run would not know of it.
 pub(crate) async fn finish(core: &Arc<ControlCore>, reviews: &PendingReviews) {
-    // Without a wait: polled once.
-    if let Ok(pending) = timeout(Duration::ZERO, reviews.take()).await {
+    // Reviews in progress end first.
+    let turn = core.reviewing.write().await;
+    if let Some(pending) = reviews.try_take() {
         let reviewing = core.clone();
         if let Ok(Ok(ended)) = tokio::task::spawn_blocking(move || review(&reviewing, pending)).await
             && !ended.is_empty()
         {
-            end_soon(core.clone(), ended).await;
+            end_soon(core.clone(), ended, turn).await;
         }
     }
-    drop(core.ending.write().await);
     core.flush().await;
 }
 
@@ -190,5 +205,28 @@ impl Review<'_> {
         };
         self.known.insert(key, problem.clone());
         Ok(problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn stops_wait_for_running_reviews() {
+        let (reviewing, reviews) = (Arc::<RwLock<()>>::default(), PendingReviews::default());
+        reviews.record(ReviewTrigger::Everything);
+        let (turn, pending) = next(&reviewing, &reviews).now_or_never().unwrap();
+        assert!(pending.everything && reviewing.write().now_or_never().is_none());
+        drop(turn);
+        // A stop that comes first reviews what is pending.
+        let stop = reviewing.write().now_or_never().unwrap();
+        reviews.record(ReviewTrigger::Everything);
+        let mut waiting = Box::pin(next(&reviewing, &reviews));
+        assert!(waiting.as_mut().now_or_never().is_none() && reviews.try_take().is_some());
+        drop(stop);
+        assert!(waiting.now_or_never().is_none());
     }
 }
