@@ -1,12 +1,13 @@
 //! What connected routers are told of each other: which ones are connected, and where they accept links.
 //!
-//! A router that connects is told of all others at once. Later changes are collected: a router gets everything that it was not told yet in one
+//! A router that connects is told of all others at once, and of those that were deleted: if it was connected before, it may still have links to
+//! them, which it closes. Later changes are collected: a router gets everything that it was not told yet in one
 //! message, when its queue has room. So the number of messages does not grow with the square of the number of routers when many of them connect
 //! at the same time. A change after a quiet time is sent at once.
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -25,6 +26,8 @@ use crate::frame::{Builder, Frame};
 
 /// A message that is longer, in bytes, gets no more changes.
 const MAX_BYTES: usize = 256 << 10;
+/// Maximum deleted routers that are remembered. The oldest ones are forgotten first.
+const MAX_DELETED: usize = 1000;
 
 /// The routers that are connected, and the changes that were not yet announced to all of them.
 #[derive(Default)]
@@ -40,6 +43,8 @@ struct Routers {
     /// The latest change of each router, by its position.
     changes: BTreeMap<u64, Change>,
     positions: HashMap<String, u64>,
+    /// The routers that were deleted since the start.
+    deleted: VecDeque<String>,
 }
 
 /// The latest change of a router. Routers that were told of an earlier state learn first that the router was lost, and then that it is
@@ -56,6 +61,9 @@ impl Announcements {
     /// Tells a router that has just connected of the others, and records for the others that it is connected.
     pub(crate) fn connected(&self, connection: &RouterConnection) {
         let mut routers = self.routers.lock();
+        routers.deleted.retain(|deleted| *deleted != connection.router);
+        let deleted = routers.deleted.iter().map(|router| encoded(lost(router, PeerState::Removed)));
+        messages(deleted).into_iter().for_each(|message| connection.send(message));
         let others = routers.changes.values().filter(|change| change.router != connection.router);
         messages(others.filter_map(|change| change.connected.as_deref())).into_iter().for_each(|message| connection.send(message));
         routers.record(&connection.router, None, Some(encoded(connection.as_peer())));
@@ -66,7 +74,15 @@ impl Announcements {
 
     /// Records that a router was lost: it has disconnected, or was deleted.
     pub(crate) fn lost(&self, router: &str, state: PeerState) {
-        self.routers.lock().record(router, Some(state), None);
+        let mut routers = self.routers.lock();
+        if state == PeerState::Removed && !routers.deleted.iter().any(|deleted| deleted == router) {
+            if routers.deleted.len() >= MAX_DELETED {
+                routers.deleted.pop_front();
+            }
+            routers.deleted.push_back(router.to_owned());
+        }
+        routers.record(router, Some(state), None);
+        drop(routers);
         self.changed.notify_one();
     }
 
@@ -124,9 +140,7 @@ impl Routers {
     fn since(&self, position: u64, except: &str) -> Vec<Frame> {
         let changes = self.changes.range(position.saturating_add(1)..).map(|(_, change)| change);
         messages(changes.filter(|change| change.router != except).flat_map(|change| {
-            let lost = change
-                .lost
-                .map(|state| encoded(PeerStateChange { id: change.router.clone(), state: state.into(), ..PeerStateChange::default() }));
+            let lost = change.lost.map(|state| encoded(lost(&change.router, state)));
             lost.map(Cow::Owned).into_iter().chain(change.connected.as_deref().map(Cow::Borrowed))
         }))
     }
@@ -139,6 +153,15 @@ impl Routers {
             positions.remove(&change.router);
         }
     }
+}
+
+/// The message that a router was deleted.
+pub(crate) fn removed(router: &str) -> Frame {
+    Builder::new(content::PEER_STATE_CHANGES).body(&encoded(lost(router, PeerState::Removed)))
+}
+
+fn lost(router: &str, state: PeerState) -> PeerStateChange {
+    PeerStateChange { id: router.to_owned(), state: state.into(), ..PeerStateChange::default() }
 }
 
 /// A message with this one change. The bodies of several such messages one after the other are a message with all their changes.
@@ -208,7 +231,9 @@ mod tests {
         assert_eq!(told(&b_again), [vec![healthy("a"), healthy("c")], vec![removed]]);
         let later = connection("later");
         announcements.connected(&later);
-        assert_eq!(told(&later), [[healthy("a"), healthy("b")]]);
+        // One that was away while another was deleted may still know it.
+        let deleted = ("c".to_owned(), PeerState::Removed);
+        assert_eq!(told(&later), [vec![deleted], vec![healthy("a"), healthy("b")]]);
         assert_eq!(announcements.routers.lock().positions.len(), 3, "a router that is gone is forgotten");
     }
 

@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use prost::Message;
 
 use super::{
+    announcements,
     connection::RouterConnection,
     core::ControlCore,
     links::{MOVED, Reported, ReportedLink},
@@ -16,6 +17,7 @@ use crate::{
     entity::{EdgeRouter, Id, TransitRouter, TypedLookup, edge_router::State},
     error::Result,
     frame::{Builder, Frame},
+    store::Read,
 };
 
 /// Maximum links in one report.
@@ -34,6 +36,11 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
     }
     for link in links {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
+        if is_deleted(core, &destination) {
+            tracing::info!(link = id, source = %connection.router, destination, "a link to a router that does not exist is ignored");
+            connection.send(announcements::removed(&destination));
+            continue;
+        }
         match core.links.report(&connection.router, link, core.context.authorizer.clock.now()) {
             Reported::Added => {
                 tracing::info!(link = id, source = %connection.router, destination, "link added");
@@ -48,6 +55,12 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
             Reported::Refused => tracing::warn!(router = %connection.router, "a link that a router reports is ignored"),
         }
     }
+}
+
+/// Whether there is no router with this id.
+fn is_deleted(core: &ControlCore, id: &str) -> bool {
+    let found = || core.context.authorizer.store.read(|tx| record_of(tx, id));
+    !core.is_connected(id) && found().is_ok_and(|found| found.is_none())
 }
 
 /// Handles the report of a router that a link is lost or is a duplicate. The router must be at an end of the link.
@@ -96,12 +109,14 @@ pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, fra
 
 /// The certificates of a router; `None` if it may not connect.
 pub(crate) fn enrolled(core: &ControlCore, id: &str) -> Result<Option<State>> {
-    core.context.authorizer.store.read(|tx| {
-        let edge = tx.find(&Id::<EdgeRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state));
-        let found: Option<(bool, State)> = match edge {
-            Some(edge) => Some(edge),
-            None => tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state)),
-        };
-        Ok(found.filter(|(is_disabled, state)| !is_disabled && state.is_verified).map(|(_, state)| state))
-    })
+    let found = core.context.authorizer.store.read(|tx| record_of(tx, id))?;
+    Ok(found.filter(|(is_disabled, state)| !is_disabled && state.is_verified).map(|(_, state)| state))
+}
+
+/// Whether a router is disabled, and its certificates.
+fn record_of(tx: &Read<'_>, id: &str) -> Result<Option<(bool, State)>> {
+    if let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(id))? {
+        return Ok(Some((router.spec.disabled, router.state)));
+    }
+    Ok(tx.find(&Id::<TransitRouter>::from_text(id))?.map(|router| (router.spec.disabled, router.state)))
 }

@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     circuits::Scene,
-    mock::{Enrolled, MockRouter, run, soon},
+    mock::{Enrolled, MockRouter, run, server, soon},
 };
 use crate::harness::Base;
 
@@ -373,5 +373,37 @@ fn phantom_links_carry_nothing() {
         // The absent router turns up: its link counts from now on.
         let _far = far_scene.far.online(&scene.server).await;
         assert_eq!(usable(), 1);
+    });
+}
+
+/// The routers that were reported as deleted in these messages.
+fn deleted_in(frames: &[Frame]) -> Vec<String> {
+    let of_type = frames.iter().filter(|frame| frame.content_type() == content::PEER_STATE_CHANGES);
+    let changes = of_type.flat_map(|frame| fabric::PeerStateChanges::decode(frame.body()).unwrap().changes);
+    changes.filter(|change| change.state() == PeerState::Removed).map(|change| change.id).collect()
+}
+
+#[test]
+fn absent_routers_hear_of_deletions() {
+    let server = server();
+    let [router, deleted] = [(); 2].map(|()| Enrolled::new(&server));
+    run(async {
+        drop(router.online(&server).await);
+        assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
+        server.admin.delete(&format!("/edge-routers/{}", deleted.id)).expect(200);
+        let mut connected = router.reconnect(&server).await;
+        assert_eq!(deleted_in(&connected.rest().await), [deleted.id.as_str()]);
+    });
+}
+
+#[test]
+fn links_to_unknown_routers_are_ignored() {
+    let server = server();
+    let router = Enrolled::new(&server);
+    run(async {
+        let mut connected = router.online(&server).await;
+        report(&mut connected, &["link"], "unknown").await;
+        assert_eq!(deleted_in(&connected.rest().await), ["unknown"], "the router closes its link");
+        assert_eq!(server.admin.at(Base::Overkeep).get("/links").expect(200).total(), 0);
     });
 }
