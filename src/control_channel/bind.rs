@@ -127,83 +127,111 @@ pub(crate) async fn host_for(
     binding: &'static str,
 ) -> Result<(), BindRefusal> {
     let weight = check(request_body)?;
+    let request = BindRequest { request_body, found, binding, weight };
+    request.authorize(core, connection)?;
     let spec = &found.session.spec;
-    let named = |refusal: BindRefusal| BindRefusal {
-        service: Some(spec.service_id.clone()),
-        identity: Some(spec.identity_id.to_string()),
-        ..refusal
-    };
-    let authorize = || -> Result<Grant, BindRefusal> {
-        let presented = PresentedSession { api_session: &found.api_session.id, token: &found.api_session.spec.token };
-        let authorized = core.context.authorizer.authorize(presented, &found.session, Right::Bind, &connection.router);
-        authorized.map_err(unreadable).flatten().map_err(|failure| named(BindRefusal::of(failure)))
-    };
-    let grant = authorize()?;
-    let id = Id::<Terminator>::from_text(request_body.address.as_str());
-    if let Some(known) = core.hosted.find(&request_body.address) {
-        let is_same = known.router == connection.router && known.service == spec.service_id && known.identity == spec.identity_id;
-        if is_same && known.session == found.session.id && known.is_listed() {
-            core.records.update(id, weight).await;
-            return Ok(());
+    let Some(known) = core.hosted.find(&request_body.address) else { return request.create(core, connection).await };
+    let is_same = known.router == connection.router && known.service == spec.service_id && known.identity == spec.identity_id;
+    if !is_same {
+        return Err(request.refusal(Outcome::FailedIdConflict, "another terminator has this id"));
+    }
+    if known.session == found.session.id && known.is_listed() {
+        core.records.update(known.id.clone(), weight).await;
+        return Ok(());
+    }
+    core.hosted.remove(&known);
+    request.create(core, connection).await.inspect_err(|_| {
+        // The record of the terminator that is not replaced, unless another request is creating it again.
+        if core.hosted.find(known.id.as_str()).is_none() {
+            core.records.remove([known.id.clone()]);
         }
-        if !is_same {
-            return Err(named(BindRefusal { outcome: Outcome::FailedIdConflict, ..BindRefusal::other("another terminator has this id") }));
+    })
+}
+
+/// A request for a terminator within its limits.
+struct BindRequest<'r> {
+    request_body: &'r edge::CreateTerminator,
+    found: &'r FoundSession,
+    binding: &'static str,
+    weight: Weight,
+}
+
+impl BindRequest<'_> {
+    /// The refusal with the service and the identity of the session.
+    fn named(&self, refusal: BindRefusal) -> BindRefusal {
+        let spec = &self.found.session.spec;
+        BindRefusal { service: Some(spec.service_id.clone()), identity: Some(spec.identity_id.to_string()), ..refusal }
+    }
+
+    fn refusal(&self, outcome: Outcome, text: &str) -> BindRefusal {
+        self.named(BindRefusal { outcome, ..BindRefusal::other(text) })
+    }
+
+    /// Checks that the session may host at the router.
+    fn authorize(&self, core: &ControlCore, connection: &RouterConnection) -> Result<Grant, BindRefusal> {
+        let api_session = &self.found.api_session;
+        let presented = PresentedSession { api_session: &api_session.id, token: &api_session.spec.token };
+        let authorized = core.context.authorizer.authorize(presented, &self.found.session, Right::Bind, &connection.router);
+        authorized.map_err(unreadable).flatten().map_err(|failure| self.named(BindRefusal::of(failure)))
+    }
+
+    /// Creates the terminator and writes its record.
+    async fn create(&self, core: &ControlCore, connection: &RouterConnection) -> Result<(), BindRefusal> {
+        let Self { request_body, found, binding, weight } = *self;
+        let (id, spec) = (Id::<Terminator>::from_text(request_body.address.as_str()), &found.session.spec);
+        if core.hosted.count(&connection.router) >= core.context.routers.max_terminators {
+            return Err(self.refusal(Outcome::FailedBusy, "too many terminators at this router"));
         }
-        core.hosted.remove(&known);
+        let hosted = Arc::new(HostedTerminator {
+            id: id.clone(),
+            router: connection.router.clone(),
+            binding,
+            service: spec.service_id.clone(),
+            identity: spec.identity_id.clone(),
+            session: found.session.id.clone(),
+            api_session: found.api_session.id.clone(),
+            token: found.api_session.spec.token.clone(),
+            peer_data: request_body.peer_data.clone(),
+            load: DynamicCost::default(),
+            weight: Mutex::new(weight),
+            is_listed: AtomicBool::new(false),
+        });
+        if !core.hosted.add(&hosted) {
+            return Err(self.refusal(Outcome::FailedBusy, "a terminator with this id is being created"));
+        }
+        // The router may have been restarted meanwhile, and its terminators removed before this one was added.
+        if connection.is_closed() {
+            core.hosted.remove(&hosted);
+            return Err(self.refusal(Outcome::FailedOther, "the connection of the router has ended"));
+        }
+        // From here on a change that removes the right finds the terminator; the second check covers changes before.
+        let written = match self.authorize(core, connection) {
+            Ok(grant) => {
+                let new = NewTerminator {
+                    id,
+                    router: connection.router.clone(),
+                    service: spec.service_id.clone(),
+                    weight,
+                    instance: request_body.instance_id.clone(),
+                    secret: if request_body.instance_id.is_empty() { Vec::new() } else { request_body.instance_secret.clone() },
+                    host: grant.identity.id.clone(),
+                    binding,
+                };
+                core.records.add(new).await.map_err(|failure| self.named(BindRefusal::of(failure)))
+            }
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = written {
+            core.hosted.remove(&hosted);
+            return Err(refusal);
+        }
+        if core.hosted.find(hosted.id.as_str()).is_none() {
+            core.records.remove([hosted.id.clone()]);
+            return Err(self.named(BindRefusal::of(RequestFailure::invalid_session())));
+        }
+        tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");
+        Ok(())
     }
-    if core.hosted.count(&connection.router) >= core.context.routers.max_terminators {
-        return Err(named(BindRefusal { outcome: Outcome::FailedBusy, ..BindRefusal::other("too many terminators at this router") }));
-    }
-    let hosted = Arc::new(HostedTerminator {
-        id: id.clone(),
-        router: connection.router.clone(),
-        binding,
-        service: spec.service_id.clone(),
-        identity: spec.identity_id.clone(),
-        session: found.session.id.clone(),
-        api_session: found.api_session.id.clone(),
-        token: found.api_session.spec.token.clone(),
-        peer_data: request_body.peer_data.clone(),
-        load: DynamicCost::default(),
-        weight: Mutex::new(weight),
-        is_listed: AtomicBool::new(false),
-    });
-    if !core.hosted.add(&hosted) {
-        return Err(named(BindRefusal {
-            outcome: Outcome::FailedBusy,
-            ..BindRefusal::other("a terminator with this id is being created")
-        }));
-    }
-    // The router may have been restarted meanwhile, and its terminators removed before this one was added.
-    if connection.is_closed() {
-        core.hosted.remove(&hosted);
-        return Err(named(BindRefusal::other("the connection of the router has ended")));
-    }
-    // From here on a change that removes the right finds the terminator; the second check covers changes before.
-    let new = NewTerminator {
-        id,
-        router: connection.router.clone(),
-        service: spec.service_id.clone(),
-        weight,
-        instance: request_body.instance_id.clone(),
-        secret: if request_body.instance_id.is_empty() { Vec::new() } else { request_body.instance_secret.clone() },
-        host: grant.identity.id.clone(),
-        binding,
-    };
-    let written = match authorize() {
-        Ok(_) => core.records.add(new).await.map_err(|failure| named(BindRefusal::of(failure))),
-        Err(refusal) => Err(refusal),
-    };
-    if let Err(refusal) = written {
-        core.hosted.remove(&hosted);
-        return Err(refusal);
-    }
-    if core.hosted.find(hosted.id.as_str()).is_none() {
-        core.records.remove([hosted.id.clone()]);
-        return Err(named(BindRefusal::of(RequestFailure::invalid_session())));
-    }
-    tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");
-    Ok(())
 }
 
 /// Checks the limits of a request.

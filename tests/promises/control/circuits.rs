@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::mock::{Enrolled, MockRouter, bind_request, run, server, soon};
 use crate::{
-    harness::{Base, TestServer, fresh},
+    harness::{Base, Caller, TestServer, fresh},
     router::scene::Member,
 };
 
@@ -243,6 +243,34 @@ fn bind_storms_leave_others_alone() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
         panic!("the router is not heard again");
+    });
+}
+
+#[test]
+fn refused_rebinds_leave_no_record() {
+    let scene = Scene::new();
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        let session = |caller: &Caller| {
+            let answer = caller.post("/sessions", json!({ "serviceId": scene.service, "type": "Bind" })).expect(201);
+            answer.data()["token"].as_str().unwrap().to_owned()
+        };
+        let sessions = [session(&scene.host.caller), session(&scene.host.caller.log_in_by_certificate())];
+        let request = |id: &str, instance: &str, secret: &str, is_hosted: bool| edge::CreateTerminator {
+            address: id.into(),
+            session_token: sessions[usize::from(!is_hosted)].clone(),
+            fingerprints: vec![scene.host.fingerprint()],
+            instance_id: instance.into(),
+            instance_secret: secret.into(),
+            ..Default::default()
+        };
+        for (id, instance, secret, is_hosted) in [("one", "a", "x", true), ("other", "", "", true), ("other", "a", "y", false)] {
+            let frame = Builder::new(content::CREATE_TERMINATOR).body(&request(id, instance, secret, is_hosted).encode_to_vec());
+            let answer = router.ask(frame, content::CREATE_TERMINATOR_RESPONSE).await;
+            let answer = edge::CreateTerminatorResponse::decode(answer.body()).unwrap();
+            assert_eq!(answer.result() == CreateTerminatorResult::Success, is_hosted, "{answer:?}");
+        }
+        assert!(soon(|| scene.terminators() == ["one"]).await, "{:?}", scene.terminators());
     });
 }
 
