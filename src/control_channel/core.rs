@@ -165,9 +165,20 @@ impl ControlCore {
         })
     }
 
+    /// The costs of the links of a path; `None` for a link that is lost, or leads to another router than that of the path.
+    fn link_costs(&self, path: &Path) -> impl Iterator<Item = Option<u32>> {
+        let ends = path.routers.iter().zip(path.routers.iter().skip(1));
+        path.links.iter().zip(ends).map(|(link, (one, other))| self.links.cost_between(link, [one, other]))
+    }
+
+    /// Whether all links of a path still connect its routers.
+    pub(crate) fn has_links_of(&self, path: &Path) -> bool {
+        self.link_costs(path).all(|cost| cost.is_some())
+    }
+
     /// The present cost of a path; `None` if one of its links or routers is gone.
     pub(crate) fn cost_of(&self, path: &Path) -> Option<u32> {
-        let links = path.links.iter().map(|link| self.links.cost(link));
+        let links = self.link_costs(path);
         let routers = path.routers.iter().skip(1).map(|router| Some(self.registry.find(router)?.as_node().entry_cost()));
         links.chain(routers).try_fold(0_u32, |total, cost| Some(total.saturating_add(cost?)))
     }

@@ -261,7 +261,7 @@ fn accept(
     if !core.circuits.establish(circuit, end, || (request.answer)(circuit, &opened)) {
         return Err(RequestFailure::access_denied("the circuit has ended in the meantime"));
     }
-    if candidate.path.links.iter().any(|link| core.links.cost(link).is_none()) {
+    if !core.has_links_of(&candidate.path) {
         reroute::begin(core, vec![circuit.clone()], "its link was lost");
     }
     if let Some(host) = host {

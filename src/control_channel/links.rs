@@ -181,9 +181,10 @@ impl ReportedLinks {
         *(if link.source == router { source } else { destination }) = sent_and_received;
     }
 
-    /// The cost of a link; `None` if it does not exist.
-    pub(crate) fn cost(&self, id: &str) -> Option<u32> {
-        self.links.lock().get(id).map(ReportedLink::cost)
+    /// The cost of a link between two routers; `None` if it does not exist or leads to another router.
+    pub(crate) fn cost_between(&self, id: &str, ends: [&str; 2]) -> Option<u32> {
+        let links = self.links.lock();
+        links.get(id).filter(|link| ends.into_iter().all(|router| link.has_end(router))).map(ReportedLink::cost)
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<ReportedLink> {
@@ -223,6 +224,15 @@ mod tests {
             assert_eq!(report(&links, "a", &number.to_string(), "b", 1), Reported::Added);
         }
         assert_eq!(report(&links, "a", "one more", "b", 1), Reported::Refused);
+    }
+
+    #[test]
+    fn moved_links_leave_their_path() {
+        let links = ReportedLinks::new(Online::default());
+        report(&links, "a", "l", "b", 1);
+        assert_eq!(links.cost_between("l", ["b", "a"]), Some(130_001));
+        assert!(matches!(report(&links, "a", "l", "c", 2), Reported::Moved(_)));
+        assert_eq!((links.cost_between("l", ["a", "b"]), links.cost_between("l", ["a", "c"])), (None, Some(130_001)));
     }
 
     #[test]

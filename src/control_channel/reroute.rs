@@ -45,7 +45,7 @@ async fn reroute(core: Arc<ControlCore>, circuit: Arc<Circuit>, reason: String) 
                 Ok(_) => {
                     circuit.end_reroute();
                     // A link may have been lost meanwhile.
-                    if path.links.iter().all(|link| core.links.cost(link).is_some()) {
+                    if core.has_links_of(&path) {
                         tracing::debug!(circuit = %circuit.id, path = ?path.routers, reason, "circuit rerouted");
                         return;
                     }
