@@ -29,8 +29,6 @@ use crate::{
     store::{Event, Read},
 };
 
-/// How long a router may take to take a part of a full state that is read for several routers.
-const PART_TIMEOUT: Duration = Duration::from_secs(10);
 const PART_PAUSE: Duration = Duration::from_millis(5);
 /// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
 const MAX_WAITING: usize = 65_536;
@@ -228,38 +226,42 @@ async fn run_follower(core: Arc<ControlCore>, connection: Arc<RouterConnection>,
     }
 }
 
-/// Sends a full state. One reader encodes it for all routers that wait for one, so that the work does not grow with their number.
+/// Sends a full state. One reader encodes it for all routers that wait for one, so that the work does not grow with their number. A router
+/// that is too slow for the others gets another one, together with those that are slow, too.
 async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, number: u64) -> Result<()> {
     let is_current = || connection.full_states.load(Ordering::Acquire) == number && !connection.is_closed();
-    let (sender, mut parts) = mpsc::channel(4);
-    core.sync.waiting.lock().push(sender);
-    tokio::spawn(read_for_waiting(core.clone()));
-    let (mut is_begun, mut is_complete) = (false, false);
-    while let Some((part, is_last)) = parts.recv().await {
-        if !is_begun && is_current() {
-            core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
+    for (kind, readers) in core.sync.readers.iter().enumerate() {
+        let (sender, mut parts) = mpsc::channel(4);
+        readers.waiting.lock().push(sender);
+        tokio::spawn(read_for_waiting(core.clone(), kind));
+        let (mut is_begun, mut is_complete) = (false, false);
+        while let Some((part, is_last)) = parts.recv().await {
+            if !is_begun && is_current() {
+                core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
+            }
+            (is_begun, is_complete) = (true, is_last);
+            if !is_current() || connection.outbox.push_when_low(part).await.is_none() {
+                return Ok(());
+            }
         }
-        (is_begun, is_complete) = (true, is_last);
-        if !is_current() || connection.outbox.push_when_low(part).await.is_none() {
+        if is_complete {
+            core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
             return Ok(());
         }
     }
-    if !is_complete {
-        return Err(crate::error::Error::Internal("API sessions cannot be read".into()));
-    }
-    core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
-    Ok(())
+    Err(crate::error::Error::Internal("API sessions cannot be read, or the router does not take them in time".into()))
 }
 
-/// Reads a full state for all routers that wait when its turn comes.
-async fn read_for_waiting(core: Arc<ControlCore>) {
-    let _permit = core.sync.full_states.acquire().await;
-    let waiting = std::mem::take(&mut *core.sync.waiting.lock());
-    if waiting.is_empty() {
+/// Reads a full state for all routers that wait for a reader of this kind when its turn comes.
+async fn read_for_waiting(core: Arc<ControlCore>, kind: usize) {
+    let Some(readers) = core.sync.readers.get(kind) else { return };
+    let _turn = readers.turns.acquire().await;
+    let receivers = Receivers { all: std::mem::take(&mut *readers.waiting.lock()), patience: readers.patience };
+    if receivers.all.is_empty() {
         return;
     }
     let reader = core.clone();
-    let read = tokio::task::spawn_blocking(move || read_full_state(&reader, Receivers { all: waiting, patience: PART_TIMEOUT })).await;
+    let read = tokio::task::spawn_blocking(move || read_full_state(&reader, receivers)).await;
     if !matches!(read, Ok(Ok(()))) {
         tracing::warn!(failed = ?read, "API sessions cannot be read");
     }
@@ -268,22 +270,25 @@ async fn read_for_waiting(core: Arc<ControlCore>) {
 /// The routers that a full state is read for.
 struct Receivers {
     all: Vec<mpsc::Sender<(Frame, bool)>>,
-    /// How long one of them may take to take a part.
+    /// How long the reader still waits for those that do not take a part.
     patience: Duration,
 }
 
 impl Receivers {
-    /// Sends a part to all of them. A router that does not take it in time gets no more parts, so that it does not delay the others.
+    /// Sends a part to all of them. A router for which there is no more time to wait gets no more parts, so that it does not delay the others.
     fn send(&mut self, part: &Frame, is_last: bool) {
-        self.all.retain(|receiver| {
-            let (mut sent, end) = (receiver.try_send((part.clone(), is_last)), Instant::now() + self.patience);
+        let Self { all, patience } = self;
+        all.retain(|receiver| {
+            let (mut sent, began) = (receiver.try_send((part.clone(), is_last)), Instant::now());
             while let Err(mpsc::error::TrySendError::Full(part)) = sent {
-                if Instant::now() >= end {
+                if began.elapsed() >= *patience {
+                    *patience = Duration::ZERO;
                     return false;
                 }
                 std::thread::sleep(PART_PAUSE);
                 sent = receiver.try_send(part);
             }
+            *patience = patience.saturating_sub(began.elapsed());
             sent.is_ok()
         });
     }
@@ -372,5 +377,26 @@ mod tests {
         };
         assert_eq!(types(&mut of_quick), [(0, false), (1, false), (2, true)]);
         assert_eq!(types(&mut of_slow), [(0, false)], "it gets no more parts, and no last one");
+    }
+
+    #[test]
+    fn delays_by_slow_routers_add_up() {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let (sender, mut parts) = mpsc::channel(1);
+        let mut receivers = Receivers { all: vec![sender], patience: PATIENCE };
+        std::thread::scope(|scope| {
+            // Each part is taken just in time.
+            let taking = scope.spawn(move || {
+                let mut last = None;
+                while let Some((frame, _)) = parts.blocking_recv() {
+                    last = Some(frame.content_type());
+                    std::thread::sleep(PATIENCE / 4);
+                }
+                last
+            });
+            (0..20).for_each(|number| receivers.send(&Builder::new(number).empty(), number == 19));
+            drop(receivers);
+            assert!(taking.join().unwrap().unwrap() < 19, "it got all parts");
+        });
     }
 }
