@@ -99,6 +99,14 @@ impl FollowingRouter {
         }
     }
 
+    /// Handles everything that the controller sends until it closes the connection.
+    pub async fn drain_to_end(&mut self) {
+        while let Some(frame) = self.connection().next().await {
+            self.take(frame).await;
+        }
+        self.connection = None;
+    }
+
     async fn take(&mut self, frame: Frame) {
         let Self { connection, told, hosted, .. } = self;
         let connection = connection.as_mut().unwrap();
@@ -133,7 +141,9 @@ impl FollowingRouter {
                 let route = fabric::Route::decode(frame.body()).unwrap();
                 let result = Builder::reply(content::ROUTE_RESULT, &frame).u32(key::ROUTE_ATTEMPT, route.attempt);
                 connection.send(result.flag(key::ROUTE_SUCCESS, true).body(route.circuit_id.as_bytes())).await;
-                told.circuits.insert(route.circuit_id, route.egress.map(|egress| egress.destination));
+                // The route of another path names no terminator.
+                let terminator = told.circuits.entry(route.circuit_id).or_default();
+                *terminator = route.egress.map(|egress| egress.destination).or(terminator.take());
             }
             content::UNROUTE => {
                 let unroute = fabric::Unroute::decode(frame.body()).unwrap();

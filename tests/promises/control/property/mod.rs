@@ -5,6 +5,8 @@ mod records;
 use std::{collections::BTreeSet, time::Instant};
 
 use overkeep::testing::{
+    clock::Clock,
+    config::Span,
     control_channel::message::{
         content,
         edge::{self, CreateTerminatorResult},
@@ -18,8 +20,7 @@ use serde_json::{Value as Json, json};
 
 use self::records::{BIND, DIAL, End, FAR, NEAR, PEOPLE, Records, SERVICES};
 use super::{
-    links::report,
-    mock::{Enrolled, PATIENCE, bind_request, run, server, soon},
+    mock::{Enrolled, PATIENCE, bind_request, run, soon},
     told::FollowingRouter,
 };
 use crate::{
@@ -28,6 +29,8 @@ use crate::{
 };
 
 const STEPS: usize = 60;
+/// From the near router to the far one.
+const LINKS: [&str; 2] = ["link-1", "link-2"];
 
 struct Circuit {
     id: String,
@@ -43,6 +46,9 @@ struct World {
     records: Records,
     terminators: Vec<(String, End)>,
     circuits: Vec<Circuit>,
+    /// The links that the near router has dialed, and how often it has dialed one.
+    links: BTreeSet<&'static str>,
+    dialed: u32,
     /// Logs in by password, and to mark a moment.
     other: Member,
     /// The API sessions of its log-ins by password.
@@ -58,14 +64,15 @@ fn api_session_of(caller: &Caller) -> Option<String> {
 
 impl World {
     async fn new() -> Self {
-        let server = server();
+        let server = TestServer::with(Clock::system(), |config| config.routers.reroute_timeout = Span::seconds(1));
         let routers = [(); 2].map(|()| FollowingRouter::new(Enrolled::new(&server)));
         let witness = FollowingRouter::new(Enrolled::new(&server));
         let records = Records::new(&server, [NEAR, FAR].map(|router| routers[router].enrolled.id.clone()));
         let other = Member::new(&server, "other");
         server.give_password(&other.id, &other.name);
         let (terminators, circuits, by_password) = (Vec::new(), Vec::new(), Vec::new());
-        let mut world = Self { server, routers, witness, records, terminators, circuits, other, by_password, opened: 0 };
+        let links = LINKS.into();
+        let mut world = Self { server, routers, witness, records, terminators, circuits, links, dialed: 0, other, by_password, opened: 0 };
         for router in [NEAR, FAR] {
             world.connect(router, true).await;
         }
@@ -85,9 +92,72 @@ impl World {
             self.terminators.clear();
         }
         if router == NEAR {
-            let far = self.routers[FAR].enrolled.id.clone();
-            report(self.routers[NEAR].connection(), &[&format!("link-{far}")], &far).await;
+            self.report_links().await;
         }
+    }
+
+    /// The near router reports its links.
+    async fn report_links(&mut self) {
+        self.dialed += 1;
+        let (destination, iteration) = (self.routers[FAR].enrolled.id.clone(), self.dialed);
+        let link = |id: &&str| fabric::RouterLink {
+            id: (*id).into(),
+            destination_router_id: destination.clone(),
+            protocol: "tls".into(),
+            iteration,
+            ..Default::default()
+        };
+        let report = fabric::RouterLinks { links: self.links.iter().map(link).collect(), full_refresh: true };
+        self.routers[NEAR].connection().send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
+    }
+
+    /// A link is lost or dialed again. Circuits without a path end.
+    async fn change_links(&mut self, rng: &mut Rng) -> String {
+        if !self.routers.iter().all(FollowingRouter::is_connected) {
+            return String::new();
+        }
+        let missing = LINKS.into_iter().find(|link| !self.links.contains(link));
+        if let Some(link) = missing.filter(|_| self.links.is_empty() || rng.below(3) > 0) {
+            self.links.insert(link);
+            self.report_links().await;
+            return format!("{link} is dialed");
+        }
+        let link = *self.links.iter().nth(rng.below(self.links.len())).unwrap();
+        self.links.remove(link);
+        if self.links.is_empty() {
+            self.circuits.clear();
+        }
+        let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.into(), iteration: self.dialed };
+        self.routers[rng.below(2)].connection().send(Builder::new(content::FAULT).body(&fault.encode_to_vec())).await;
+        let began = Instant::now();
+        let is_used = |server: &TestServer| {
+            let circuits = server.admin.at(Base::Overkeep).get("/circuits?limit=500").expect(200);
+            circuits.data().as_array().unwrap().iter().any(|circuit| circuit["links"].as_array().unwrap().contains(&json!(link)))
+        };
+        while is_used(&self.server) {
+            assert!(began.elapsed() < PATIENCE, "a circuit has no other path");
+            for router in &mut self.routers {
+                router.drain().await;
+            }
+        }
+        format!("{link} is lost")
+    }
+
+    /// A router is disabled, and may connect again.
+    async fn disable_router(&mut self, router: usize) -> String {
+        let path = format!("/edge-routers/{}", self.routers[router].enrolled.id);
+        self.server.admin.patch(&path, json!({ "disabled": true })).expect(200);
+        self.circuits.clear();
+        self.links.clear();
+        if router == FAR {
+            self.terminators.clear();
+            self.routers[FAR].hosted.clear();
+        }
+        if self.routers[router].is_connected() {
+            self.routers[router].drain_to_end().await;
+        }
+        self.server.admin.patch(&path, json!({ "disabled": false })).expect(200);
+        format!("router {router} is disabled and enabled")
     }
 
     /// A change of records, log-ins or connections. Returns what it was; empty if nothing.
@@ -97,7 +167,9 @@ impl World {
             self.connect(router, false).await;
             return format!("router {router} reconnects");
         }
-        match rng.below(16) {
+        match rng.below(20) {
+            16..19 => return self.change_links(rng).await,
+            19 => return self.disable_router(router).await,
             12 => {
                 let by_password = self.server.log_in_again(&self.other.name);
                 by_password.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201);
@@ -175,7 +247,7 @@ impl World {
         let request = self.routers[NEAR].connection().dial(&token, &fingerprint).await;
         let answer = self.answer(NEAR, request).await;
         let is_hosted = self.terminators.iter().any(|(_, host)| host.service == client.service);
-        let is_possible = is_hosted && self.routers[FAR].is_connected();
+        let is_possible = is_hosted && self.routers[FAR].is_connected() && !self.links.is_empty();
         let is_opened = answer.content_type() == content::CREATE_CIRCUIT_RESPONSE;
         let text = String::from_utf8_lossy(answer.body()).into_owned();
         assert_eq!(is_opened, is_possible && self.records.stands(&client, DIAL, NEAR), "a dial: {text}");
@@ -269,6 +341,9 @@ impl World {
                 router.drain().await;
             }
         }
+        let listed = || self.server.admin.at(Base::Overkeep).get("/links").expect(200);
+        let expected: Vec<&str> = self.links.iter().copied().collect();
+        assert!(soon(|| listed().each("id") == expected).await, "{expected:?} are reported, {:?} are listed", listed().each("id"));
         self.witness.connect(&self.server, false).await;
         let witness = &self.witness.enrolled.id.clone();
         for router in self.routers.iter_mut().filter(|router| router.is_connected()) {
