@@ -1,9 +1,9 @@
 //! The cost of remote routers: circuits over many routers beside circuits over few, other paths after the loss of a link, memory, and how
 //! soon routers hear of a change. The routers are simulated by this process and accept every route at once.
 //!
-//! `cargo bench --bench control`, or some parts by name: `-- memory circuits paths changes`. `OVERKEEP_BENCH_CIRCUITS` is the number of
-//! circuits (10000), `OVERKEEP_BENCH_ROUTERS` the number of routers (100), of which a tenth are the floor; `OVERKEEP_BENCH_DIR` names a
-//! directory on the disk to use.
+//! `cargo bench --bench control`, or some parts by name: `-- memory circuits paths changes reconnect`. `OVERKEEP_BENCH_CIRCUITS` is the
+//! number of circuits (10000), `OVERKEEP_BENCH_ROUTERS` the number of routers (100), of which a tenth are the floor,
+//! `OVERKEEP_BENCH_RECONNECTING` the number of routers that connect at once (1000); `OVERKEEP_BENCH_DIR` names a directory on the disk to use.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
@@ -13,6 +13,7 @@ mod controller;
 mod network;
 #[path = "../common/process.rs"]
 mod process;
+mod reconnect;
 mod router;
 #[path = "../common/spent.rs"]
 mod spent;
@@ -75,6 +76,9 @@ fn main() {
         if is_asked("changes") {
             changes(&runtime, &network);
         }
+    }
+    if is_asked("reconnect") {
+        reconnect::reconnect(&runtime, &directory.path().join("reconnect"), number("OVERKEEP_BENCH_RECONNECTING", 1000));
     }
 }
 

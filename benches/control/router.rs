@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashMap,
+    net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicI32, Ordering},
+        atomic::{AtomicI32, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -52,6 +53,8 @@ pub struct Router {
     sequence: Arc<AtomicI32>,
     answers: Answers,
     pub told: AsyncMutex<mpsc::UnboundedReceiver<Told>>,
+    /// The number of other routers that it was told to be connected.
+    pub peers: Arc<AtomicUsize>,
     reading: JoinHandle<()>,
 }
 
@@ -85,25 +88,44 @@ impl Enrolled {
     }
 
     /// Connects, and waits for the full state.
-    pub async fn connect(self, controller: &Controller) -> Router {
-        let socket = TcpStream::connect(controller.at).await.expect("a connection");
+    pub async fn connect(&self, controller: &Controller) -> Router {
+        self.try_connect(controller.at, None).await.unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    /// The same; `before` is the id of its previous connection. The error is why it was turned away.
+    pub async fn try_connect(&self, at: SocketAddr, before: Option<&str>) -> Result<Router, String> {
+        let socket = TcpStream::connect(at).await.map_err(|error| error.to_string())?;
         socket.set_nodelay(true).expect("an option");
-        let name = ServerName::IpAddress(controller.at.ip().into());
-        let mut stream = TlsConnector::from(self.tls).connect(name, socket).await.expect("a handshake");
+        let name = ServerName::IpAddress(at.ip().into());
+        let mut stream = TlsConnector::from(self.tls.clone()).connect(name, socket).await.map_err(|error| error.to_string())?;
         let hello = Builder::new(common::HELLO).text(common_key::VERSION, "v1.1.15|bench|2020-01-01 01:01:01|linux|amd64");
-        let mut hello = hello.body(self.id.as_bytes());
+        let mut hello = hello.optional(common_key::CONNECTION_ID, before).body(self.id.as_bytes());
         hello.set_sequence(-1);
-        stream.write_all(hello.as_bytes()).await.expect("a hello");
+        stream.write_all(hello.as_bytes()).await.map_err(|error| error.to_string())?;
         let (mut reader, writer) = split(stream);
-        let answer = read(&mut reader).await.expect("an answer");
-        assert!(answer.is_set(common_key::SUCCESS), "{}", String::from_utf8_lossy(answer.body()));
+        let answer = read(&mut reader).await.ok_or("the connection has ended")?;
+        if !answer.is_set(common_key::SUCCESS) {
+            return Err(String::from_utf8_lossy(answer.body()).into_owned());
+        }
         let (telling, told) = mpsc::unbounded_channel();
         let (ready, is_ready) = oneshot::channel();
         let (answers, sequence, writer) = (Answers::default(), Arc::new(AtomicI32::new(1)), Arc::new(AsyncMutex::new(writer)));
-        let state = Reading { writer: writer.clone(), sequence: sequence.clone(), answers: answers.clone(), telling, ready: Some(ready) };
+        let peers = Arc::<AtomicUsize>::default();
+        let state = Reading {
+            writer: writer.clone(),
+            sequence: sequence.clone(),
+            answers: answers.clone(),
+            telling,
+            ready: Some(ready),
+            peers: peers.clone(),
+        };
         let reading = tokio::spawn(state.run(reader));
-        timeout(PATIENCE, is_ready).await.expect("no full state").expect("a connection");
-        Router { id: self.id, writer, sequence, answers, told: AsyncMutex::new(told), reading }
+        let router = Router { id: self.id.clone(), writer, sequence, answers, told: AsyncMutex::new(told), peers, reading };
+        match timeout(PATIENCE, is_ready).await {
+            Ok(Ok(())) => Ok(router),
+            Ok(Err(_)) => Err("the connection has ended before the full state".into()),
+            Err(_) => Err("no full state in time".into()),
+        }
     }
 }
 
@@ -114,6 +136,7 @@ struct Reading {
     answers: Answers,
     telling: mpsc::UnboundedSender<Told>,
     ready: Option<oneshot::Sender<()>>,
+    peers: Arc<AtomicUsize>,
 }
 
 impl Reading {
@@ -136,6 +159,11 @@ impl Reading {
                     if state.is_some_and(|state| state["isLast"] == true) {
                         self.ready.take().map(|ready| ready.send(()));
                     }
+                }
+                content::PEER_STATE_CHANGES => {
+                    let told = fabric::PeerStateChanges::decode(frame.body()).expect("changes").changes;
+                    let connected = told.iter().filter(|change| change.state() == fabric::PeerState::Healthy).count();
+                    self.peers.fetch_add(connected, Ordering::Relaxed);
                 }
                 content::ROUTE => {
                     let route = fabric::Route::decode(frame.body()).expect("a route");

@@ -1,6 +1,7 @@
 //! A router controlled by a test.
 
 use std::{
+    io,
     net::SocketAddr,
     sync::{Arc, LazyLock},
     time::{Duration, Instant},
@@ -84,11 +85,15 @@ impl Enrolled {
 
     /// A TLS connection with this protocol.
     pub async fn tls(&self, at: SocketAddr, protocol: &str) -> TlsStream<TcpStream> {
+        self.try_tls(at, protocol).await.unwrap()
+    }
+
+    async fn try_tls(&self, at: SocketAddr, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
         let key = PrivateKeyDer::try_from(self.key.der()).unwrap();
         let mut config = speaking(rustls::ALL_VERSIONS).with_client_auth_cert(vec![self.leaf.clone()], key).unwrap();
         config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-        let socket = TcpStream::connect(at).await.unwrap();
-        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
+        let socket = TcpStream::connect(at).await?;
+        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await
     }
 
     /// The hello of a router of version 1.1.15; a reconnect names its previous connection.
@@ -116,7 +121,7 @@ impl Enrolled {
 
     /// The same at another address.
     pub async fn try_connect_at(&self, at: SocketAddr, hello: Frame) -> Result<MockRouter, String> {
-        let mut stream = self.tls(at, "ziti-ctrl").await;
+        let mut stream = self.try_tls(at, "ziti-ctrl").await.map_err(|error| error.to_string())?;
         stream.write_all(hello.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
         let mut router = MockRouter { stream, sequence: 0, answer: None };
