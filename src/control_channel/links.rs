@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::message::fabric;
+use super::{message::fabric, owner_index::OwnerIndex};
 use crate::{built_in_router::UNMEASURED, clock::Timestamp, online::Online};
 
 /// Maximum links that one router has dialed.
@@ -89,8 +89,38 @@ pub(crate) struct Loss<'l> {
 
 /// All links. They are also published in [`Online`].
 pub(crate) struct ReportedLinks {
-    links: Mutex<HashMap<String, ReportedLink>>,
+    links: Mutex<Links>,
     online: Online,
+}
+
+/// With an index, because a router that connects reports a link to each of the others.
+#[derive(Default)]
+struct Links {
+    by_id: HashMap<String, ReportedLink>,
+    by_source: OwnerIndex,
+    by_destination: OwnerIndex,
+}
+
+impl Links {
+    /// Adds a link. Returns the one that it replaces.
+    fn insert(&mut self, link: ReportedLink) -> Option<ReportedLink> {
+        let before = self.remove(&link.id);
+        self.by_source.add(std::slice::from_ref(&link.source), &link.id);
+        self.by_destination.add(std::slice::from_ref(&link.destination), &link.id);
+        self.by_id.insert(link.id.clone(), link);
+        before
+    }
+
+    fn remove(&mut self, id: &str) -> Option<ReportedLink> {
+        let link = self.by_id.remove(id)?;
+        self.by_source.remove(std::slice::from_ref(&link.source), id);
+        self.by_destination.remove(std::slice::from_ref(&link.destination), id);
+        Some(link)
+    }
+
+    fn remove_several(&mut self, ids: Vec<String>) -> Vec<ReportedLink> {
+        ids.iter().filter_map(|id| self.remove(id)).collect()
+    }
 }
 
 impl ReportedLinks {
@@ -107,13 +137,13 @@ impl ReportedLinks {
             return Reported::Refused;
         }
         let mut links = self.links.lock();
-        match links.get(&id) {
+        match links.by_id.get(&id) {
             Some(known) if known.source != source => return Reported::Refused,
             Some(known) if iteration <= known.iteration && known.destination == destination => return Reported::Known,
             // A link is dialed again with a higher iteration, so that this report is out of date or false.
             Some(known) if iteration <= known.iteration => return Reported::Refused,
             Some(_) => {}
-            None if links.values().filter(|link| link.source == source).count() >= MAX_LINKS => return Reported::Refused,
+            None if links.by_source.count(source) >= MAX_LINKS => return Reported::Refused,
             None => {}
         }
         let (source, measured, counted) = (source.to_owned(), [None; 2], [[None; 2]; 2]);
@@ -129,7 +159,7 @@ impl ReportedLinks {
             counted,
         };
         let ends = [link.source.clone(), link.destination.clone()];
-        let moved = links.insert(id.clone(), link).filter(|before| !before.has_end(&ends[1]));
+        let moved = links.insert(link).filter(|before| !before.has_end(&ends[1]));
         if moved.is_some() {
             self.online.link_lost(&id, MOVED, now);
         }
@@ -141,24 +171,25 @@ impl ReportedLinks {
     pub(crate) fn remove(&self, id: &str, router: &str, iteration: u32, loss: Loss<'_>) -> Option<ReportedLink> {
         let mut links = self.links.lock();
         let is_older = |link: &ReportedLink| iteration != 0 && link.iteration != 0 && iteration < link.iteration;
-        links.get(id).filter(|link| link.has_end(router) && !is_older(link))?;
+        links.by_id.get(id).filter(|link| link.has_end(router) && !is_older(link))?;
         self.online.link_lost(id, loss.reason, loss.at);
         links.remove(id)
     }
 
     /// Removes the links that a router has dialed, except those with these ids.
     pub(crate) fn remove_dialed(&self, source: &str, except: &HashSet<&str>, loss: Loss<'_>) -> Vec<ReportedLink> {
-        self.extract(loss, |link| link.source == source && !except.contains(link.id.as_str()))
+        self.extract(loss, |links| links.by_source.ids(source).filter(|id| !except.contains(id.as_str())).cloned().collect())
     }
 
     /// Removes the links of a router.
     pub(crate) fn remove_all_of(&self, router: &str, loss: Loss<'_>) -> Vec<ReportedLink> {
-        self.extract(loss, |link| link.has_end(router))
+        self.extract(loss, |links| links.by_source.ids(router).chain(links.by_destination.ids(router)).cloned().collect())
     }
 
-    fn extract(&self, loss: Loss<'_>, is_lost: impl Fn(&ReportedLink) -> bool) -> Vec<ReportedLink> {
+    fn extract(&self, loss: Loss<'_>, lost: impl Fn(&Links) -> Vec<String>) -> Vec<ReportedLink> {
         let mut links = self.links.lock();
-        let lost: Vec<ReportedLink> = links.extract_if(|_, link| is_lost(link)).map(|(_, link)| link).collect();
+        let ids = lost(&links);
+        let lost = links.remove_several(ids);
         lost.iter().for_each(|link| self.online.link_lost(&link.id, loss.reason, loss.at));
         lost
     }
@@ -166,7 +197,7 @@ impl ReportedLinks {
     /// Stores the latency that a router at one end has measured. Returns whether the cost of the link has changed.
     pub(crate) fn measured(&self, id: &str, router: &str, latency: Duration) -> bool {
         let mut links = self.links.lock();
-        let Some(link) = links.get_mut(id).filter(|link| link.has_end(router)) else { return false };
+        let Some(link) = links.by_id.get_mut(id).filter(|link| link.has_end(router)) else { return false };
         let before = link.cost();
         let [source, destination] = &mut link.measured;
         *(if link.source == router { source } else { destination }) = Some(latency);
@@ -176,7 +207,7 @@ impl ReportedLinks {
     /// Stores the bytes that the router at one end has sent and received.
     pub(crate) fn counted(&self, id: &str, router: &str, sent_and_received: [Option<u64>; 2]) {
         let mut links = self.links.lock();
-        let Some(link) = links.get_mut(id).filter(|link| link.has_end(router)) else { return };
+        let Some(link) = links.by_id.get_mut(id).filter(|link| link.has_end(router)) else { return };
         let [source, destination] = &mut link.counted;
         *(if link.source == router { source } else { destination }) = sent_and_received;
     }
@@ -184,20 +215,22 @@ impl ReportedLinks {
     /// The cost of a link between two routers; `None` if it does not exist or leads to another router.
     pub(crate) fn cost_between(&self, id: &str, ends: [&str; 2]) -> Option<u32> {
         let links = self.links.lock();
-        links.get(id).filter(|link| ends.into_iter().all(|router| link.has_end(router))).map(ReportedLink::cost)
+        links.by_id.get(id).filter(|link| ends.into_iter().all(|router| link.has_end(router))).map(ReportedLink::cost)
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<ReportedLink> {
-        self.links.lock().get(id).cloned()
+        self.links.lock().by_id.get(id).cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<ReportedLink> {
-        self.links.lock().values().cloned().collect()
+        self.links.lock().by_id.values().cloned().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const LOSS: Loss<'static> = Loss { reason: "a test", at: Timestamp::from_millis(0) };
@@ -224,6 +257,21 @@ mod tests {
             assert_eq!(report(&links, "a", &number.to_string(), "b", 1), Reported::Added);
         }
         assert_eq!(report(&links, "a", "one more", "b", 1), Reported::Refused);
+    }
+
+    #[test]
+    fn routers_lose_only_their_links() {
+        let links = ReportedLinks::new(Online::default());
+        for (source, id, destination) in [("a", "1", "b"), ("a", "2", "c"), ("b", "3", "c"), ("c", "4", "a")] {
+            assert_eq!(report(&links, source, id, destination, 1), Reported::Added);
+        }
+        let ids = |lost: Vec<ReportedLink>| lost.into_iter().map(|link| link.id).collect::<BTreeSet<_>>();
+        assert_eq!(ids(links.remove_dialed("a", &HashSet::from(["2"]), LOSS)), ["1".to_owned()].into());
+        // The destination of a link may change.
+        assert!(matches!(report(&links, "a", "2", "b", 2), Reported::Moved(_)));
+        assert_eq!(ids(links.remove_all_of("c", LOSS)), ["3", "4"].map(String::from).into());
+        assert_eq!(ids(links.all()), ["2".to_owned()].into());
+        assert_eq!((ids(links.remove_all_of("b", LOSS)), links.all()), (["2".to_owned()].into(), vec![]));
     }
 
     #[test]

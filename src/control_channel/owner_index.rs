@@ -1,4 +1,4 @@
-//! An index of circuits and terminators, by the id of what they belong to, such as a router or link.
+//! An index of circuits, terminators and links, by the id of what they belong to, such as a router or link.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,6 +27,11 @@ impl OwnerIndex {
                 }
             }
         }
+    }
+
+    /// The ids of the members of an owner.
+    pub(crate) fn ids(&self, owner: &str) -> impl Iterator<Item = &String> {
+        self.0.get(owner).into_iter().flatten()
     }
 
     /// The members of an owner, which are found in `all` by their ids.
