@@ -4,7 +4,7 @@ use std::{collections::VecDeque, io};
 
 use parking_lot::Mutex;
 use tokio::{
-    io::{AsyncWrite, AsyncWriteExt},
+    io::{AsyncWrite, AsyncWriteExt, BufWriter},
     sync::Notify,
 };
 
@@ -13,7 +13,7 @@ use crate::frame::Frame;
 /// Maximum bytes waiting. A router that leaves more unread is disconnected.
 const MAX_BYTES: usize = 16 << 20;
 /// Maximum bytes waiting before a sender that can wait adds another message.
-const LOW_BYTES: usize = 1 << 20;
+const LOW_BYTES: usize = 128 << 10;
 
 /// A queue of messages and its one writer.
 #[derive(Default)]
@@ -116,7 +116,9 @@ impl Outbox {
     ///
     /// # Errors
     /// The connection cannot be written.
-    pub(crate) async fn write(&self, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+    pub(crate) async fn write(&self, stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+        // Small messages that wait together are encrypted and sent together.
+        let mut stream = BufWriter::new(stream);
         loop {
             let (frame, is_closed) = {
                 let mut queue = self.queue.lock();

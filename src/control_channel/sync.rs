@@ -29,6 +29,8 @@ use crate::{
     store::{Event, Read},
 };
 
+/// How long changes are collected after some were sent, for each router: each message is encrypted for each of them. The first change after a pause is sent at once.
+const PAUSE_PER_ROUTER: Duration = Duration::from_micros(50);
 const PART_PAUSE: Duration = Duration::from_millis(5);
 /// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
 const MAX_WAITING: usize = 65_536;
@@ -60,12 +62,14 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
         return;
     }
     match event.of::<ApiSession>() {
-        Some((None, Some(new))) => sync.record(Notice::Added(new.id.clone())),
+        Some((None, Some(new))) => sync.record(Notice::Added(vec![new.id.clone()])),
         Some((Some(old), None)) => {
             core.registry.each(|connection| connection.connected.ended(&old.id, core.online()));
-            sync.record(Notice::ApiSessionRemoved(old.spec.token.clone()));
+            sync.record(Notice::ApiSessionsRemoved(vec![old.spec.token.clone()]));
         }
-        Some((Some(old), Some(new))) if old.spec.is_mfa_complete != new.spec.is_mfa_complete => sync.record(Notice::Added(new.id.clone())),
+        Some((Some(old), Some(new))) if old.spec.is_mfa_complete != new.spec.is_mfa_complete => {
+            sync.record(Notice::Added(vec![new.id.clone()]))
+        }
         _ => {}
     }
     if let Some((Some(old), None)) = event.of::<Session>() {
@@ -86,7 +90,7 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
 /// A router to which changes are sent.
 struct Follower {
     connection: Arc<RouterConnection>,
-    changes: mpsc::Sender<Frame>,
+    changes: mpsc::Sender<Arc<Frame>>,
 }
 
 /// Sends recorded changes to routers. Never ends.
@@ -105,8 +109,8 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
                 Notice::EarlierEnded => has_earlier_ended = true,
                 Notice::AddedAgain(connection, ids) => {
                     if let Some(follower) = followers.get(&connection) {
-                        match added_again(&core, &ids) {
-                            Ok(messages) => messages.iter().for_each(|message| send(follower, message)),
+                        match additions(&core, &ids) {
+                            Ok(messages) => messages.into_iter().for_each(|message| send(follower, Arc::new(message))),
                             Err(error) => {
                                 tracing::warn!(router = %follower.connection.router, %error, "API sessions cannot be read");
                                 follower.connection.close();
@@ -116,7 +120,11 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
                 }
                 Notice::Everything => followers.values_mut().for_each(|follower| *follower = follow(&core, follower.connection.clone())),
                 notice => match messages(&core, notice) {
-                    Ok(messages) => messages.iter().for_each(|message| followers.values().for_each(|follower| send(follower, message))),
+                    Ok(messages) => {
+                        for message in messages.into_iter().map(Arc::new) {
+                            followers.values().for_each(|follower| send(follower, message.clone()));
+                        }
+                    }
                     Err(error) => {
                         tracing::warn!(%error, "a change cannot be sent to routers; they get a full state again");
                         core.sync.record(Notice::Everything);
@@ -130,18 +138,19 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
                 tokio::spawn(earlier_ends::end(core.clone(), follower.connection.clone()));
             }
         }
+        tokio::time::sleep(PAUSE_PER_ROUTER * u32::try_from(followers.len()).unwrap_or(u32::MAX)).await;
     }
 }
 
-fn send(follower: &Follower, message: &Frame) {
-    if let Err(mpsc::error::TrySendError::Full(_)) = follower.changes.try_send(message.clone()) {
+fn send(follower: &Follower, message: Arc<Frame>) {
+    if let Err(mpsc::error::TrySendError::Full(_)) = follower.changes.try_send(message) {
         tracing::warn!(router = %follower.connection.router, "a router that does not read changes is disconnected");
         follower.connection.close();
     }
 }
 
 /// The messages that add API sessions which still exist.
-fn added_again(core: &ControlCore, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
+fn additions(core: &ControlCore, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
     let mut messages = Vec::new();
     for some in ids.chunks(CHUNK) {
         let sessions = core.context.authorizer.store.read(|tx| {
@@ -163,10 +172,7 @@ fn messages(core: &ControlCore, notice: Notice) -> Result<Vec<Frame>> {
     };
     Ok(match notice {
         Notice::Begin(_) | Notice::Everything | Notice::EarlierEnded | Notice::AddedAgain(..) => Vec::new(),
-        Notice::Added(id) => match store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))? {
-            Some(session) => vec![added(vec![session], false, (0, true, &core.sync.id()))],
-            None => Vec::new(),
-        },
+        Notice::Added(ids) => additions(core, &ids)?,
         Notice::Changed(id) => {
             let session = store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))?;
             session.map_or_else(Vec::new, |session| updated(vec![session]))
@@ -178,7 +184,7 @@ fn messages(core: &ControlCore, notice: Notice) -> Result<Vec<Frame>> {
             })?;
             if sessions.is_empty() { Vec::new() } else { updated(sessions) }
         }
-        Notice::ApiSessionRemoved(token) => vec![api_sessions_removed(vec![token])],
+        Notice::ApiSessionsRemoved(tokens) => vec![api_sessions_removed(tokens)],
         Notice::SessionsRemoved(ids) => vec![sessions_removed(ids)],
     })
 }
@@ -211,13 +217,13 @@ fn follow(core: &Arc<ControlCore>, connection: Arc<RouterConnection>) -> Followe
     Follower { connection, changes }
 }
 
-async fn run_follower(core: Arc<ControlCore>, connection: Arc<RouterConnection>, number: u64, mut waiting: mpsc::Receiver<Frame>) {
+async fn run_follower(core: Arc<ControlCore>, connection: Arc<RouterConnection>, number: u64, mut waiting: mpsc::Receiver<Arc<Frame>>) {
     if let Err(error) = send_full_state(&core, &connection, number).await {
         tracing::warn!(router = %connection.router, %error, "the full state cannot be sent to a router; it is disconnected");
         return connection.close();
     }
     while let Some(frame) = waiting.recv().await {
-        if connection.outbox.push_when_low(frame).await.is_none() {
+        if connection.outbox.push_when_low(Arc::unwrap_or_clone(frame)).await.is_none() {
             if !connection.outbox.is_finished() {
                 connection.close();
             }
@@ -240,7 +246,7 @@ async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnect
                 core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
             }
             (is_begun, is_complete) = (true, is_last);
-            if !is_current() || connection.outbox.push_when_low(part).await.is_none() {
+            if !is_current() || connection.outbox.push_when_low(Arc::unwrap_or_clone(part)).await.is_none() {
                 return Ok(());
             }
         }
@@ -269,14 +275,15 @@ async fn read_for_waiting(core: Arc<ControlCore>, kind: usize) {
 
 /// The routers that a full state is read for.
 struct Receivers {
-    all: Vec<mpsc::Sender<(Frame, bool)>>,
+    all: Vec<mpsc::Sender<(Arc<Frame>, bool)>>,
     /// How long the reader still waits for those that do not take a part.
     patience: Duration,
 }
 
 impl Receivers {
     /// Sends a part to all of them. A router for which there is no more time to wait gets no more parts, so that it does not delay the others.
-    fn send(&mut self, part: &Frame, is_last: bool) {
+    fn send(&mut self, part: Frame, is_last: bool) {
+        let part = Arc::new(part);
         let Self { all, patience } = self;
         all.retain(|receiver| {
             let (mut sent, began) = (receiver.try_send((part.clone(), is_last)), Instant::now());
@@ -304,14 +311,14 @@ fn read_full_state(core: &ControlCore, mut receivers: Receivers) -> Result<()> {
             }
             let Some(session) = encoded(tx, &session)? else { return Ok(()) };
             if part.len() == CHUNK {
-                receivers.send(&added(std::mem::take(&mut part), true, (sequence, false, &id)), false);
+                receivers.send(added(std::mem::take(&mut part), true, (sequence, false, &id)), false);
                 sequence += 1;
             }
             part.push(session);
             Ok(())
         })
     })?;
-    receivers.send(&added(part, true, (sequence, true, &id)), true);
+    receivers.send(added(part, true, (sequence, true, &id)), true);
     Ok(())
 }
 
@@ -369,10 +376,10 @@ mod tests {
         let ((slow, mut of_slow), (quick, mut of_quick)) = (mpsc::channel(1), mpsc::channel(4));
         let mut receivers = Receivers { all: vec![slow, quick], patience: Duration::from_millis(20) };
         for number in 0..3 {
-            receivers.send(&Builder::new(number).empty(), number == 2);
+            receivers.send(Builder::new(number).empty(), number == 2);
         }
         drop(receivers);
-        let types = |of: &mut mpsc::Receiver<(Frame, bool)>| {
+        let types = |of: &mut mpsc::Receiver<(Arc<Frame>, bool)>| {
             std::iter::from_fn(|| of.try_recv().ok()).map(|(frame, is_last)| (frame.content_type(), is_last)).collect::<Vec<_>>()
         };
         assert_eq!(types(&mut of_quick), [(0, false), (1, false), (2, true)]);
@@ -394,7 +401,7 @@ mod tests {
                 }
                 last
             });
-            (0..20).for_each(|number| receivers.send(&Builder::new(number).empty(), number == 19));
+            (0..20).for_each(|number| receivers.send(Builder::new(number).empty(), number == 19));
             drop(receivers);
             assert!(taking.join().unwrap().unwrap() < 19, "it got all parts");
         });

@@ -20,7 +20,7 @@ use crate::{
 /// Maximum API sessions in one message.
 pub(crate) const CHUNK: usize = 100;
 /// Maximum recorded changes. Beyond it every router gets a full state again.
-const MAX_NOTICES: usize = 65_536;
+const MAX_NOTICES: usize = 16_384;
 /// Maximum readers of full states of one kind at the same time.
 const FULL_STATES: usize = 2;
 /// How long the routers that a full state is read for may delay one another in all.
@@ -36,11 +36,12 @@ pub(crate) enum Notice {
     Begin(Arc<RouterConnection>),
     /// A full state for all routers.
     Everything,
-    Added(Id<ApiSession>),
+    Added(Vec<Id<ApiSession>>),
     Changed(Id<ApiSession>),
     /// The certificates of an identity.
     OfIdentity(Id<Identity>),
-    ApiSessionRemoved(String),
+    /// By token.
+    ApiSessionsRemoved(Vec<String>),
     /// A session from before the start of the controller has ended.
     EarlierEnded,
     /// API sessions that one router, named by the number of its connection, was told to end although they go on.
@@ -52,7 +53,7 @@ pub(crate) enum Notice {
 /// The routers that wait for a full state, and the tasks that read one for all of them.
 pub(crate) struct FullStateReaders {
     /// Where the parts of the next full state go. The last part is marked.
-    pub waiting: Mutex<Vec<mpsc::Sender<(Frame, bool)>>>,
+    pub waiting: Mutex<Vec<mpsc::Sender<(Arc<Frame>, bool)>>>,
     pub turns: Semaphore,
     /// How long a reader waits in all for routers that do not take a part.
     pub patience: Duration,
@@ -100,11 +101,17 @@ impl Sync {
         may
     }
 
-    /// Records a change.
+    /// Records a change, in one notice with the one before if that is of the same kind, so that routers get fewer messages.
     pub(crate) fn record(&self, notice: Notice) {
         let mut notices = self.notices.lock();
         match (notices.last_mut(), notice) {
-            (Some(Notice::SessionsRemoved(ids)), Notice::SessionsRemoved(more)) if ids.len() < CHUNK => ids.extend(more),
+            (Some(Notice::Added(ids)), Notice::Added(more)) if ids.len() < CHUNK => ids.extend(more),
+            (Some(Notice::ApiSessionsRemoved(all)), Notice::ApiSessionsRemoved(more))
+            | (Some(Notice::SessionsRemoved(all)), Notice::SessionsRemoved(more))
+                if all.len() < CHUNK =>
+            {
+                all.extend(more);
+            }
             (_, notice) => notices.push(notice),
         }
         if notices.len() > MAX_NOTICES {
@@ -130,5 +137,27 @@ impl Sync {
     pub(crate) fn id(&self) -> String {
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
         format!("{millis:015x}{:08x}", self.count.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn changes_of_a_kind_share_notices() {
+        let sync = Sync::default();
+        let id = |number: usize| Id::from_text(format!("session{number}"));
+        (0..CHUNK + 1).for_each(|number| sync.record(Notice::Added(vec![id(number)])));
+        sync.record(Notice::ApiSessionsRemoved(vec!["first".into()]));
+        sync.record(Notice::ApiSessionsRemoved(vec!["second".into()]));
+        sync.record(Notice::Added(vec![id(0)]));
+        let lengths = |notice: &Notice| match notice {
+            Notice::Added(ids) => ("added", ids.len()),
+            Notice::ApiSessionsRemoved(tokens) => ("removed", tokens.len()),
+            _ => ("another", 0),
+        };
+        let taken = sync.take().await;
+        assert_eq!(taken.iter().map(lengths).collect::<Vec<_>>(), [("added", CHUNK), ("added", 1), ("removed", 2), ("added", 1)]);
     }
 }
