@@ -79,7 +79,7 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
             content::VALIDATE_TERMINATORS_RESPONSE => bind::validated(core, connection, &frame),
             content::CREATE_CIRCUIT => dial::create(core, connection, frame),
             content::TUNNEL_API_SESSION => tunnel::open(core, connection, frame),
-            content::TUNNEL_LIST_SERVICES => self.blocking(frame, tunnel::list_services),
+            content::TUNNEL_LIST_SERVICES => tunnel::list_services(core, connection, frame),
             content::TUNNEL_TERMINATOR => tunnel::host(core, connection, frame),
             content::TUNNEL_UPDATE_TERMINATOR => tunnel::update(core, connection, frame),
             content::TUNNEL_REMOVE_TERMINATOR => tunnel::unhost(core, connection, &frame),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use prost::Message;
-use tokio::time::sleep;
+use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
     bind,
@@ -36,6 +36,8 @@ pub(crate) const BINDING: &str = "tunnel";
 const NOT_ENABLED: u32 = 7;
 /// The code of a refusal because there is no such terminator.
 const INVALID_TERMINATOR: u32 = 8;
+/// The config types of a router that is not known to have asked for others, because it did not open its API session with this connection.
+const CONFIG_TYPES: [&str; 3] = ["host.v1", "host.v2", "intercept.v1"];
 /// Maximum config types that a router asks for.
 const MAX_CONFIG_TYPES: usize = 1000;
 /// Maximum length of what a router reports about itself, in characters.
@@ -179,9 +181,20 @@ pub(crate) fn number(precedence: Precedence) -> i32 {
 }
 
 /// Sends the services of the router if they differ from those that it knows. Counts as activity of its API session.
-pub(crate) fn list_services(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let tunneler = connection.tunneler.lock().clone();
-    let Some(tunneler) = tunneler.filter(|_| keep_open(core, connection)) else { return };
+pub(crate) fn list_services(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
+    let Some(request) = connection.begin_request() else { return };
+    let (core, connection) = (core.clone(), connection.clone());
+    tokio::spawn(async move {
+        match ensure_open(&core, &connection).await {
+            Ok(_) => drop(spawn_blocking(move || send_services(&core, &connection, &frame)).await),
+            Err(refusal) => tracing::debug!(router = %connection.router, reason = %refusal.text, "a tunneler gets no services"),
+        }
+        drop(request);
+    });
+}
+
+fn send_services(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
+    let Some(tunneler) = connection.tunneler.lock().clone() else { return };
     match tunnel_services::list(core, &tunneler) {
         Ok(list) if list.last_update == frame.body() => {}
         Ok(list) => connection.send(Builder::new(content::TUNNEL_SERVICES).body(&list.encode_to_vec())),
@@ -189,19 +202,22 @@ pub(crate) fn list_services(core: &ControlCore, connection: &Arc<RouterConnectio
     }
 }
 
-/// Opens the API session of a router that has none, or whose API session has ended.
+/// Finds or opens the API session of a router that has none on this connection, or whose API session has ended: a router opens it only when
+/// it starts, and may have started before the controller. Returns it in that case, for the answer to the router.
 ///
 /// # Errors
 /// The router may not have one.
-pub(crate) async fn ensure_open(core: &ControlCore, connection: &RouterConnection) -> Answer<()> {
+pub(crate) async fn ensure_open(core: &ControlCore, connection: &RouterConnection) -> Answer<Option<tunnel::CreateApiSessionResponse>> {
     let _opening = connection.opening.lock().await;
     if keep_open(core, connection) {
-        return Ok(());
+        return Ok(None);
     }
-    let (identity, api_session) = session_of_router(core, connection, &tunnel::CreateApiSession::default()).await?;
+    let asked = tunnel::CreateApiSession { config_types: CONFIG_TYPES.map(str::to_owned).to_vec(), ..Default::default() };
+    let (identity, api_session) = session_of_router(core, connection, &asked).await?;
     connection.connected.seen(&api_session.id, &identity.id, core.online());
-    *connection.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types: Vec::new() }));
-    Ok(())
+    let (answer, config_types) = (opened(core, &identity, &api_session), api_session.spec.config_types.clone());
+    *connection.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types }));
+    Ok(Some(answer))
 }
 
 /// Counts as activity of the API session of a router. Returns whether the router has one.
@@ -282,6 +298,7 @@ pub(crate) fn host(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
     answer(core, connection, frame, content::TUNNEL_TERMINATOR_RESPONSE, async move {
         let tunnel::CreateTerminator { service_name, address, peer_data, cost, precedence, start_time, .. } = asked;
         let tunnel::CreateTerminator { instance_id, instance_secret, .. } = asked;
+        let api_session = ensure_open(&at, &of).await?;
         let found = session(&at, &of, &service_name, Right::Bind).await?;
         let wanted = edge::CreateTerminator { address, peer_data, cost, precedence, instance_id, instance_secret, ..Default::default() };
         if let Err(refusal) = bind::host_for(&at, &of, &wanted, &found, BINDING).await {
@@ -290,7 +307,7 @@ pub(crate) fn host(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
             return Err(failure);
         }
         let session = session_response(&found.session);
-        Ok(tunnel::CreateTerminatorResponse { api_session: None, session, terminator_id: wanted.address, start_time })
+        Ok(tunnel::CreateTerminatorResponse { api_session, session, terminator_id: wanted.address, start_time })
     });
 }
 
@@ -332,11 +349,9 @@ pub(crate) fn dial_as(
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         let dialed = async {
-            if form == DialForm::V2 {
-                ensure_open(&core, &connection).await?;
-            }
+            let api_session = ensure_open(&core, &connection).await?;
             let found = session(&core, &connection, &asked.service_name, Right::Dial).await?;
-            circuit(&core, &connection, &frame, asked, found, form).await
+            circuit(&core, &connection, &frame, asked, (api_session, found), form).await
         };
         if let Err(failure) = dialed.await {
             refuse(&core, &connection, &frame, &failure).await;
@@ -362,7 +377,7 @@ async fn circuit(
     connection: &Arc<RouterConnection>,
     frame: &Frame,
     asked: tunnel::CreateCircuit,
-    found: FoundSession,
+    (api_session, found): (Option<tunnel::CreateApiSessionResponse>, FoundSession),
     form: DialForm,
 ) -> Answer<()> {
     let session = session_response(&found.session);
@@ -372,8 +387,8 @@ async fn circuit(
         let tags = opened.tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect();
         let (kind, body) = match form {
             DialForm::V1 => {
-                let session = session.clone();
-                let message = tunnel::CreateCircuitResponse { api_session: None, session, circuit_id, address, peer_data, tags };
+                let (api_session, session) = (api_session.clone(), session.clone());
+                let message = tunnel::CreateCircuitResponse { api_session, session, circuit_id, address, peer_data, tags };
                 (content::TUNNEL_CIRCUIT_RESPONSE, message.encode_to_vec())
             }
             DialForm::V2 => {

@@ -2,12 +2,16 @@
 
 Their configuration is the one that docs/routers.md gives, or that `overkeep show edge-router configuration` prints.
 """
+import contextlib
 import functools
 import json
 import pathlib
+import random
 import re
 import signal
+import socket
 import subprocess
+import time
 import urllib.parse
 
 import prepare
@@ -234,7 +238,7 @@ def tunnels(report, running, router, name):
     config = running.admin.create("/configs", name="outside", configTypeId=kind,
                                   data={"protocol": "tcp", "address": "127.0.0.1", "port": echo_server()})
     _, policies = running.service("outside", configs=[config])
-    running.service("inside")
+    _, inside = running.service("inside")
     host, dialer = running.join("go0", "host"), running.join("go0", "dialer")
     router.enroll()
     report.judge(f"{name} is online", router.begin)
@@ -255,10 +259,63 @@ def tunnels(report, running, router, name):
         until(lambda: carried(dialer, "outside"), ONLINE, "nothing is carried after the router was started anew")
     report.judge(f"{name} it is started anew", restarted)
 
+    def opened():
+        """A connection to the opened port that carries: the first ones fail until the router has dialed the service again."""
+        connection = socket.create_connection(("127.0.0.1", port), timeout=SOON)
+        try:
+            echoes(connection)
+        except (Failed, ConnectionError):
+            return connection.close()
+        return connection
+
+    def both_carry(connection):
+        dialer.ask("echo", name="open", bytes=100_000)
+        echoes(connection)
+    connection = until(opened, ONLINE, f"the opened port does not carry: {router.tail()}")
+    dialer.ask("open", name="open", service="outside")
+    both_carry(connection)
+    running.admin.end(subprocess.Popen.kill)
+    report.judge(f"{name} both circuits go on without the controller", functools.partial(both_carry, connection))
+    running.admin.begin()
+    report.judge(f"{name} the router comes back", router.wait)
+    report.judge(f"{name} both circuits outlive the restart", functools.partial(both_carry, connection))
+
+    def is_hosted_again():
+        until(lambda: running.terminators("outside") and running.terminators("inside"), ONLINE, "a terminator does not come back")
+        until(lambda: carried(dialer, "outside"), ONLINE, "nothing is carried after the restart")
+        both_carry(connection)
+    report.judge(f"{name} it hosts again after the restart", is_hosted_again)
+
+    def dial_ends():
+        running.admin.raw("DELETE", f"/service-policies/{inside['Dial']}")
+        start = time.monotonic()
+        until_closed(connection)
+        print(f"   the circuit of the opened port had ended after {time.monotonic() - start:.1f} s", flush=True)
+        dialer.ask("echo", name="open", bytes=100_000)
+    report.judge(f"{name} a circuit that it dialed before the restart ends with its right", dial_ends)
+
     def ends():
         running.admin.raw("DELETE", f"/service-policies/{policies['Bind']}")
         until(lambda: not running.terminators("outside"), SOON, "the terminator stays")
     report.judge(f"{name} the bind policy", ends)
+
+
+def echoes(connection, size=100_000):
+    """Sends bytes over a socket to an echo and reads them back."""
+    sent, received = random.randbytes(size), bytearray()
+    connection.sendall(sent)
+    while len(received) < size and (piece := connection.recv(64 << 10)):
+        received += piece
+    expect(received == sent, f"{len(received)} of {size} bytes came back, or others")
+
+
+def until_closed(connection):
+    """Waits until the other side has closed a socket."""
+    with contextlib.suppress(ConnectionError):
+        try:
+            expect(not connection.recv(1), "a byte came")
+        except TimeoutError:
+            raise Failed(f"the connection did not end within {SOON} s") from None
 
 
 def access_ends(report, running, router, name):

@@ -105,6 +105,43 @@ fn a_router_hosts_and_dials_itself() {
     });
 }
 
+/// A router 1.1 opens its API session only when it starts.
+#[test]
+fn tunnelers_outlive_the_controller() {
+    let scene = Scene::new();
+    let own = format!("@{}", scene.router.id);
+    let name = scene.server.admin.get(&format!("/services/{}", scene.service)).expect(200).data()["name"].as_str().unwrap().to_owned();
+    run(async {
+        let path = format!("/edge-routers/{}", scene.router.id);
+        scene.server.admin.patch(&path, json!({ "isTunnelerEnabled": true })).expect(200);
+        for right in ["Bind", "Dial"] {
+            scene.server.service_policy(right, &[&own], &[&format!("@{}", scene.service)]);
+        }
+        let mut router = scene.router.online(&scene.server).await;
+        let opened = open(&mut router).await;
+        let known = services(&mut router, b"").await;
+        let server = scene.server.killed(|_| ());
+        let mut router = scene.router.reconnect(&server).await;
+        router.introduce().await;
+
+        let list = services(&mut router, b"").await;
+        assert_eq!(list.last_update, known.last_update, "with the configs that it asked for");
+        let frame = Builder::new(content::TUNNEL_TERMINATOR).body(&hosting(&name, "tunnelled").encode_to_vec());
+        router.ask(frame, content::TUNNEL_TERMINATOR_RESPONSE).await;
+        let asked = tunnel::CreateCircuit { service_name: name.clone(), ..Default::default() };
+        router.send(Builder::new(content::TUNNEL_CIRCUIT).body(&asked.encode_to_vec())).await;
+        router.accept_route().await;
+        router.next_of(content::TUNNEL_CIRCUIT_RESPONSE).await;
+
+        // One that has ended is replaced, and the router is told of the new one.
+        server.admin.delete(&format!("/api-sessions/{}", opened.session_id)).expect(200);
+        let frame = Builder::new(content::TUNNEL_TERMINATOR).body(&hosting(&name, "again").encode_to_vec());
+        let answer = router.ask(frame, content::TUNNEL_TERMINATOR_RESPONSE).await;
+        let newer = tunnel::CreateTerminatorResponse::decode(answer.body()).unwrap().api_session.unwrap();
+        assert!(newer.session_id != opened.session_id && newer.token != opened.token);
+    });
+}
+
 /// The next data model: the ids of the identities and of the services with their rights, the data of the configs, and the number of keys.
 async fn data_model(router: &mut MockRouter) -> (Vec<String>, Vec<(String, String)>, Vec<String>, usize) {
     let state: DataState = router.receive(content::DATA_STATE).await;
