@@ -19,7 +19,7 @@ use super::{
     earlier_ends,
     message::{content, edge, key},
     replies::{IsComplete, Lists, api_sessions_removed, decoded},
-    sync_queue::{CHUNK, Notice},
+    sync_queue::{CHUNK, FullStatePart, Notice},
 };
 use crate::{
     authentication::fingerprints_of,
@@ -275,7 +275,7 @@ async fn read_for_waiting(core: Arc<ControlCore>, kind: usize) {
 
 /// The routers that a full state is read for.
 struct Receivers {
-    all: Vec<mpsc::Sender<(Arc<Frame>, bool)>>,
+    all: Vec<mpsc::Sender<FullStatePart>>,
     /// How long the reader still waits for those that do not take a part.
     patience: Duration,
 }
@@ -379,7 +379,7 @@ mod tests {
             receivers.send(Builder::new(number).empty(), number == 2);
         }
         drop(receivers);
-        let types = |of: &mut mpsc::Receiver<(Arc<Frame>, bool)>| {
+        let types = |of: &mut mpsc::Receiver<FullStatePart>| {
             std::iter::from_fn(|| of.try_recv().ok()).map(|(frame, is_last)| (frame.content_type(), is_last)).collect::<Vec<_>>()
         };
         assert_eq!(types(&mut of_quick), [(0, false), (1, false), (2, true)]);

@@ -50,10 +50,13 @@ pub(crate) enum Notice {
     SessionsRemoved(Vec<String>),
 }
 
+/// A message of a full state, and whether it is the last one.
+pub(crate) type FullStatePart = (Arc<Frame>, bool);
+
 /// The routers that wait for a full state, and the tasks that read one for all of them.
 pub(crate) struct FullStateReaders {
-    /// Where the parts of the next full state go. The last part is marked.
-    pub waiting: Mutex<Vec<mpsc::Sender<(Arc<Frame>, bool)>>>,
+    /// Where the parts of the next full state go.
+    pub waiting: Mutex<Vec<mpsc::Sender<FullStatePart>>>,
     pub turns: Semaphore,
     /// How long a reader waits in all for routers that do not take a part.
     pub patience: Duration,
