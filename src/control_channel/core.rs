@@ -187,7 +187,7 @@ impl ControlCore {
     pub(crate) async fn flush(&self) {
         const STEP: Duration = Duration::from_millis(10);
         for _ in 0..30 {
-            let mut is_empty = true;
+            let mut is_empty = self.sync.is_empty();
             self.registry.each(|connection| is_empty &= connection.outbox.is_empty());
             // The last message may have been taken from its queue and not be written yet.
             sleep(STEP).await;

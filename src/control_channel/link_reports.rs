@@ -8,7 +8,7 @@ use super::{
     announcements,
     connection::RouterConnection,
     core::ControlCore,
-    links::{MOVED, Reported, ReportedLink},
+    links::{MOVED, Reported, ReportedLink, is_text},
     message::{content, fabric, fabric::FaultSubject},
     replies::{IsComplete, Lists, body, decoded, result},
     reroute,
@@ -36,7 +36,7 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
     }
     for link in links {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
-        if is_deleted(core, &destination) {
+        if is_text(&id) && is_text(&destination) && is_deleted(core, &destination) {
             tracing::info!(link = id, source = %connection.router, destination, "a link to a router that does not exist is ignored");
             connection.send(announcements::removed(&destination));
             continue;

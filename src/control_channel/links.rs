@@ -131,8 +131,6 @@ impl ReportedLinks {
     /// Takes in a link that `source` reports at the time `now`. A link with a higher iteration replaces one with the same id.
     pub(crate) fn report(&self, source: &str, reported: fabric::RouterLink, now: Timestamp) -> Reported {
         let fabric::RouterLink { id, destination_router_id: destination, protocol, iteration, .. } = reported;
-        let is_text =
-            |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(|c: char| c.is_control() || c.is_whitespace());
         if ![&id, &destination, &protocol].into_iter().all(|text| is_text(text)) || source == destination {
             return Reported::Refused;
         }
@@ -225,6 +223,11 @@ impl ReportedLinks {
     pub(crate) fn all(&self) -> Vec<ReportedLink> {
         self.links.lock().by_id.values().cloned().collect()
     }
+}
+
+/// Whether a text of a router can be the id of a link or of a router, or a protocol.
+pub(crate) fn is_text(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub(crate) struct Outbox {
 struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
+    /// Whether what was taken from it may not be written yet.
+    is_writing: bool,
     /// The sequence number of the last message.
     sequence: i32,
     is_closed: bool,
@@ -51,9 +53,10 @@ impl Outbox {
         Some(sequence)
     }
 
-    /// Whether nothing is queued.
+    /// Whether everything that was queued is written.
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.lock().bytes == 0
+        let queue = self.queue.lock();
+        queue.bytes == 0 && !queue.is_writing
     }
 
     /// Whether few bytes are queued.
@@ -124,6 +127,7 @@ impl Outbox {
                 let mut queue = self.queue.lock();
                 let frame = queue.frames.pop_front();
                 queue.bytes -= frame.as_ref().map_or(0, Frame::len);
+                queue.is_writing |= frame.is_some();
                 (frame, queue.is_closed)
             };
             match frame {
@@ -134,6 +138,7 @@ impl Outbox {
                 None if is_closed => return stream.flush().await,
                 None => {
                     stream.flush().await?;
+                    self.queue.lock().is_writing = false;
                     self.added.notified().await;
                 }
             }

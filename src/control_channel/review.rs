@@ -124,10 +124,12 @@ pub(crate) async fn finish(core: &Arc<ControlCore>, reviews: &PendingReviews) {
     let turn = core.reviewing.write().await;
     if let Some(pending) = reviews.try_take() {
         let reviewing = core.clone();
-        if let Ok(Ok(ended)) = tokio::task::spawn_blocking(move || review(&reviewing, pending)).await
-            && !ended.is_empty()
-        {
-            end_soon(core.clone(), ended, turn).await;
+        match tokio::task::spawn_blocking(move || review(&reviewing, pending)).await {
+            Ok(Ok(ended)) if ended.is_empty() => {}
+            Ok(Ok(ended)) => end_soon(core.clone(), ended, turn).await,
+            failed => {
+                tracing::warn!(failed = ?failed.map(|reviewed| reviewed.map(|_| ())), "the access of open circuits cannot be reviewed before the stop")
+            }
         }
     }
     core.flush().await;

@@ -33,7 +33,7 @@ use crate::{
 const PAUSE_PER_ROUTER: Duration = Duration::from_micros(50);
 const PART_PAUSE: Duration = Duration::from_millis(5);
 /// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
-const MAX_WAITING: usize = 65_536;
+const MAX_WAITING: usize = 8192;
 /// Maximum sessions and identities in one message of a router.
 const MAX_TOKENS: usize = 20_000;
 
@@ -262,10 +262,11 @@ async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnect
 async fn read_for_waiting(core: Arc<ControlCore>, kind: usize) {
     let Some(readers) = core.sync.readers.get(kind) else { return };
     let _turn = readers.turns.acquire().await;
-    let receivers = Receivers { all: std::mem::take(&mut *readers.waiting.lock()), patience: readers.patience };
-    if receivers.all.is_empty() {
+    let waiting = std::mem::take(&mut *readers.waiting.lock());
+    if waiting.is_empty() {
         return;
     }
+    let receivers = Receivers(waiting.into_iter().map(|parts| Receiver { parts, patience: readers.patience }).collect());
     let reader = core.clone();
     let read = tokio::task::spawn_blocking(move || read_full_state(&reader, receivers)).await;
     if !matches!(read, Ok(Ok(()))) {
@@ -273,27 +274,26 @@ async fn read_for_waiting(core: Arc<ControlCore>, kind: usize) {
     }
 }
 
-/// The routers that a full state is read for.
-struct Receivers {
-    all: Vec<mpsc::Sender<FullStatePart>>,
-    /// How long the reader still waits for those that do not take a part.
+/// A router that a full state is read for, and how long the reader still waits for it in all.
+struct Receiver {
+    parts: mpsc::Sender<FullStatePart>,
     patience: Duration,
 }
 
+struct Receivers(Vec<Receiver>);
+
 impl Receivers {
-    /// Sends a part to all of them. A router for which there is no more time to wait gets no more parts, so that it does not delay the others.
+    /// Sends a part to all of them. A router that has spent its time gets no more parts. While the reader waits for one, the others go on.
     fn send(&mut self, part: Frame, is_last: bool) {
         let part = Arc::new(part);
-        let Self { all, patience } = self;
-        all.retain(|receiver| {
-            let (mut sent, began) = (receiver.try_send((part.clone(), is_last)), Instant::now());
+        self.0.retain_mut(|Receiver { parts, patience }| {
+            let (mut sent, began) = (parts.try_send((part.clone(), is_last)), Instant::now());
             while let Err(mpsc::error::TrySendError::Full(part)) = sent {
                 if began.elapsed() >= *patience {
-                    *patience = Duration::ZERO;
                     return false;
                 }
                 std::thread::sleep(PART_PAUSE);
-                sent = receiver.try_send(part);
+                sent = parts.try_send(part);
             }
             *patience = patience.saturating_sub(began.elapsed());
             sent.is_ok()
@@ -306,7 +306,7 @@ fn read_full_state(core: &ControlCore, mut receivers: Receivers) -> Result<()> {
     let (id, mut sequence, mut part) = (core.sync.id(), 0, Vec::with_capacity(CHUNK));
     core.context.authorizer.store.read(|tx| {
         tx.each_readable::<ApiSession>(|session| {
-            if receivers.all.iter().all(mpsc::Sender::is_closed) || tx.find_readable(&session.id)?.is_none() {
+            if receivers.0.iter().all(|receiver| receiver.parts.is_closed()) || tx.find_readable(&session.id)?.is_none() {
                 return Ok(());
             }
             let Some(session) = encoded(tx, &session)? else { return Ok(()) };
@@ -371,38 +371,47 @@ fn sessions_removed(ids: Vec<String>) -> Frame {
 mod tests {
     use super::*;
 
-    #[test]
-    fn slow_routers_delay_no_others() {
-        let ((slow, mut of_slow), (quick, mut of_quick)) = (mpsc::channel(1), mpsc::channel(4));
-        let mut receivers = Receivers { all: vec![slow, quick], patience: Duration::from_millis(20) };
-        for number in 0..3 {
-            receivers.send(Builder::new(number).empty(), number == 2);
+    const PATIENCE: Duration = Duration::from_millis(100);
+
+    fn receiver(size: usize) -> (Receiver, mpsc::Receiver<FullStatePart>) {
+        let (parts, received) = mpsc::channel(size);
+        (Receiver { parts, patience: PATIENCE }, received)
+    }
+
+    fn send(receivers: Vec<Receiver>, count: i32) {
+        let mut receivers = Receivers(receivers);
+        (0..count).for_each(|number| receivers.send(Builder::new(number).empty(), number == count - 1));
+    }
+
+    /// Takes all parts, with a pause after each. Returns the number of the last one.
+    fn take(mut parts: mpsc::Receiver<FullStatePart>, pause: Duration) -> Option<i32> {
+        let mut last = None;
+        while let Some((frame, _)) = parts.blocking_recv() {
+            last = Some(frame.content_type());
+            std::thread::sleep(pause);
         }
-        drop(receivers);
-        let types = |of: &mut mpsc::Receiver<FullStatePart>| {
-            std::iter::from_fn(|| of.try_recv().ok()).map(|(frame, is_last)| (frame.content_type(), is_last)).collect::<Vec<_>>()
-        };
-        assert_eq!(types(&mut of_quick), [(0, false), (1, false), (2, true)]);
-        assert_eq!(types(&mut of_slow), [(0, false)], "it gets no more parts, and no last one");
+        last
     }
 
     #[test]
-    fn delays_by_slow_routers_add_up() {
-        const PATIENCE: Duration = Duration::from_millis(100);
-        let (sender, mut parts) = mpsc::channel(1);
-        let mut receivers = Receivers { all: vec![sender], patience: PATIENCE };
+    fn slow_routers_delay_no_others() {
+        let ((slow, mut of_slow), (quick, of_quick)) = (receiver(1), receiver(1));
+        std::thread::scope(|scope| {
+            let taking = scope.spawn(|| take(of_quick, Duration::from_millis(1)));
+            send(vec![slow, quick], 20);
+            assert_eq!(taking.join().unwrap(), Some(19), "also what follows after the slow one had its time");
+        });
+        assert_eq!(of_slow.try_recv().map(|(frame, _)| frame.content_type()), Ok(0));
+        assert!(of_slow.try_recv().is_err(), "it gets no more parts, and no last one");
+    }
+
+    #[test]
+    fn delays_by_slow_router_add_up() {
+        let (slow, parts) = receiver(1);
         std::thread::scope(|scope| {
             // Each part is taken just in time.
-            let taking = scope.spawn(move || {
-                let mut last = None;
-                while let Some((frame, _)) = parts.blocking_recv() {
-                    last = Some(frame.content_type());
-                    std::thread::sleep(PATIENCE / 4);
-                }
-                last
-            });
-            (0..20).for_each(|number| receivers.send(Builder::new(number).empty(), number == 19));
-            drop(receivers);
+            let taking = scope.spawn(|| take(parts, PATIENCE / 4));
+            send(vec![slow], 20);
             assert!(taking.join().unwrap().unwrap() < 19, "it got all parts");
         });
     }

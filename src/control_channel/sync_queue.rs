@@ -23,9 +23,9 @@ pub(crate) const CHUNK: usize = 100;
 const MAX_NOTICES: usize = 16_384;
 /// Maximum readers of full states of one kind at the same time.
 const FULL_STATES: usize = 2;
-/// How long the routers that a full state is read for may delay one another in all.
+/// How long a router may delay the others that a full state is read for, in all.
 const QUICK: Duration = Duration::from_secs(10);
-/// The same for those that took longer than that. 12 MB, the API sessions of 100,000 SDKs, take 96 s over a line of 1 Mbit/s.
+/// The same for those that took longer than that.
 const SLOW: Duration = Duration::from_secs(300);
 /// Minimum interval between two full states that a router requests.
 const RESYNC_PAUSE: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ pub(crate) struct FullStateReaders {
     /// Where the parts of the next full state go.
     pub waiting: Mutex<Vec<mpsc::Sender<FullStatePart>>>,
     pub turns: Semaphore,
-    /// How long a reader waits in all for routers that do not take a part.
+    /// How long a reader waits in all for a router that does not take its parts.
     pub patience: Duration,
 }
 
@@ -123,6 +123,11 @@ impl Sync {
         }
         drop(notices);
         self.added.notify_one();
+    }
+
+    /// Whether all recorded changes were taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.notices.lock().is_empty()
     }
 
     /// Waits for changes and takes them.

@@ -74,6 +74,7 @@ pub(crate) fn open(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
     let Some(asked) = body::<tunnel::CreateApiSession>(connection, &frame) else { return };
     let (at, of) = (core.clone(), connection.clone());
     answer(core, connection, frame, content::TUNNEL_API_SESSION_RESPONSE, async move {
+        let _opening = of.opening.lock().await;
         let (identity, api_session) = session_of_router(&at, &of, &asked).await?;
         let config_types = at.context.authorizer.store.read(|tx| {
             let wanted = asked.config_types.iter().take(MAX_CONFIG_TYPES);

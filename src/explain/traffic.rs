@@ -2,7 +2,7 @@
 //! connected, and services without a host.
 //!
 //! Not here: rights (`policies.rs`, `routers.rs`). Obstacles here are removed by starting a program; a request helps
-//! only where a record is missing. Invariant: none of them prevents POST /sessions.
+//! only where a record is missing or disabled. Invariant: none of them prevents POST /sessions.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
