@@ -82,11 +82,12 @@ fn main() {
     }
 }
 
-/// Prints a figure; `goal` is the maximum ratio.
+/// Prints a figure; `goal` is the maximum ratio. Without a floor, that is 0, there is none.
 fn row(what: &str, floor: f64, measured: f64, goal: Option<f64>) {
     let ratio = measured / floor;
     let goal = goal.map_or(String::new(), |goal| format!("{goal}: {}", if ratio <= goal { "met" } else { "missed" }));
-    println!("{what:<60}{floor:>12.3}{measured:>12.3}{ratio:>9.2}   {goal}");
+    let ratio = if floor > 0.0 { format!("{ratio:.2}") } else { String::new() };
+    println!("{what:<60}{floor:>12.3}{measured:>12.3}{ratio:>9}   {goal}");
 }
 
 fn median(mut of: Vec<f64>) -> f64 {

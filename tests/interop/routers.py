@@ -292,7 +292,9 @@ def tunnels(report, running, router, name):
         until_closed(connection)
         print(f"   the circuit of the opened port had ended after {time.monotonic() - start:.1f} s", flush=True)
         dialer.ask("echo", name="open", bytes=100_000)
-    report.judge(f"{name} a circuit that it dialed before the restart ends with its right", dial_ends)
+    # Version 1.7.2 has no API session whose end would close it (docs/routers.md).
+    if router.version != "1.7.2":
+        report.judge(f"{name} a circuit that it dialed before the restart ends with its right", dial_ends)
 
     def ends():
         running.admin.raw("DELETE", f"/service-policies/{policies['Bind']}")
