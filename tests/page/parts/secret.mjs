@@ -17,7 +17,6 @@ export async function secretShownOnce(browser, ask) {
     await page.locator('#username').fill(name);
     await page.locator('#password').fill(secret);
     await page.keyboard.press('Enter');
-    await page.waitForFunction(SETTLED);
   };
   await logIn(page);
   await page.waitForFunction(SETTLED);
@@ -47,7 +46,8 @@ export async function secretShownOnce(browser, ask) {
   expect(await dialog.locator('pre').textContent() === secret, 'the same person finds the secret again');
   await end();
   await back('other-admin', 'correct horse battery');
-  await page.waitForTimeout(300);
+  await page.locator('.who').getByText('other-admin', { exact: true }).waitFor();
+  await page.waitForFunction(SETTLED);
   expect(!(await dialog.count()) && !(await page.content()).includes(secret), 'another person does not find the secret');
   await page.context().close();
   await ask('DELETE', `/identities/${other}`);
