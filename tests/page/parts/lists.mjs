@@ -74,6 +74,16 @@ async function searchHints(page, ask) {
   await open(page, '#/enrollments?filter=alice');
   await page.getByRole('cell', { name: 'alice' }).waitFor();
   expect(await page.locator('tbody tr').count() === 1, 'an enrollment is found by the name of its identity');
+  // Only some of the identities with such a name are searched: the page says so.
+  await page.route(/identities\?.*icontains/, async route => {
+    const answer = await route.fetch();
+    const json = await answer.json();
+    json.meta.pagination.totalCount = 51;
+    await route.fulfill({ response: answer, json });
+  });
+  await open(page, '#/enrollments?filter=ali');
+  await page.getByText('Only the first 50 of 51 identities with such a name were searched.').waitFor();
+  await page.unrouteAll();
 }
 
 /** Saves the form. Returns the method and the body of its request. */

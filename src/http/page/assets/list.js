@@ -19,16 +19,20 @@ const t = texts.list;
 const isNamed = kind => Boolean(kind.shown?.properties?.name);
 const fieldsOf = async (kind, signal) => (kind.fields ??= (await list(kind.path, { limit: 1 }, { signal })).fields);
 
-/** The filter for a search text: an expression as it is. Any other text is a part of the name, or, of a record without a name, a part of another text or of the name of a record that it refers to. */
+/**
+ * The filter for a search text, and what it leaves out. An expression is the filter as it is. Any other text is a part of the name, or, of a record
+ * without a name, a part of another text or of the name of a record that it refers to. Of those names the first ones are searched; `cut` is `[kind, total]` of each kind with more.
+ */
 async function filterOf(kind, text, signal) {
-  if (!text || EXPRESSION.test(text)) return text;
+  if (!text || EXPRESSION.test(text)) return { filter: text, cut: [] };
   const part = member => `${member} icontains ${literal(text)}`;
-  if (isNamed(kind)) return part('name');
+  if (isNamed(kind)) return { filter: part('name'), cut: [] };
   const fields = await fieldsOf(kind, signal);
   const references = fields.map(field => [field, !fields.includes(`${field}.name`) && referred(field)]).filter(([, of]) => of && isNamed(of));
-  const found = await Promise.all(references.map(([, of]) => list(of.path, { filter: part('name'), limit: MAX_REFERRED }, { signal }).then(({ rows }) => rows)));
-  const among = references.map(([field], index) => found[index].length && `${field} in [${found[index].map(({ id }) => literal(id)).join(', ')}]`);
-  return [...fields.filter(field => SEARCHED.test(field)).map(part), ...among.filter(Boolean)].join(' or ');
+  const found = await Promise.all(references.map(([, of]) => list(of.path, { filter: part('name'), limit: MAX_REFERRED }, { signal })));
+  const among = references.map(([field], index) => found[index].rows.length && `${field} in [${found[index].rows.map(({ id }) => literal(id)).join(', ')}]`);
+  const cut = references.map(([, of], index) => [of, found[index].total]).filter(([, total]) => total > MAX_REFERRED);
+  return { filter: [...fields.filter(field => SEARCHED.test(field)).map(part), ...among.filter(Boolean)].join(' or '), cut: [...new Map(cut)] };
 }
 
 /** Members that a table shows, from the schema of the kind. */
@@ -89,7 +93,10 @@ function Pages({ kind, values, offset, shown, total }) {
 export function List({ kind, values }) {
   const offset = Number(values.offset) || 0;
   const [page, error, again] = useLoad(
-    async signal => list(kind.path, { filter: await filterOf(kind, values.filter, signal), sort: values.sort || (isNamed(kind) ? 'name' : ''), limit: PAGE, offset: offset || undefined }, { signal }),
+    async signal => {
+      const { filter, cut } = await filterOf(kind, values.filter, signal);
+      return { ...await list(kind.path, { filter, sort: values.sort || (isNamed(kind) ? 'name' : ''), limit: PAGE, offset: offset || undefined }, { signal }), cut };
+    },
     [kind.name, values.filter, values.sort, offset],
   );
   useNews(row => pathOf(row.kind) === kind.name, again, [kind.name]);
@@ -100,6 +107,7 @@ export function List({ kind, values }) {
     <${Search} kind=${kind} values=${values} fields=${page?.fields || []} />
     <${Problem} error=${error} again=${again} />
     ${!page && !error && html`<${Loading} />`}
+    ${page?.cut.map(([of, total]) => html`<p class="warning" role="status"><i aria-hidden="true"></i><span>${t.firstOnly(MAX_REFERRED, total, inText(of.label))}</span></p>`)}
     ${page && !page.rows.length && (values.filter
       ? html`<${Empty} title=${t.emptyFiltered}><button type="button" class="button" onClick=${() => move(kind, {})}>${t.clear}</button><//>`
       : html`<${Empty} title=${t.empty(inText(kind.label))}><p>${kind.note}</p>${create || html`<p>${t.readOnly}</p>`}<//>`)}
