@@ -5,7 +5,7 @@ import { ask, currentSession, get } from './api.js';
 import { nameOf, resolve, typeOf } from './kinds.js';
 import { texts } from './texts.js';
 import { Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
-import { ObjectFields, clean, initial } from './fields.js';
+import { ObjectFields, clean, initial, useFaults } from './fields.js';
 import { Preview } from './preview.js';
 import { Secret } from './secret.js';
 import { forgetUnsaved, useUnsaved } from './unsaved.js';
@@ -79,7 +79,8 @@ function Form({ kind, id, record, etag, values, reload }) {
     forgetUnsaved();
     location.hash = `#/${kind.name}/${encodeURIComponent(shown)}`;
   };
-  const touched = !same(before, draft);
+  const [isInvalid, Within] = useFaults();
+  const touched = isInvalid || !same(before, draft);
   const request = isNew ? ['POST', clean(draft, schema)] : change(before, draft, kind);
   const path = isNew ? kind.path : `${kind.path}/${encodeURIComponent(id)}`;
   const calm = useCalm(JSON.stringify(request), 350);
@@ -93,7 +94,7 @@ function Form({ kind, id, record, etag, values, reload }) {
   useUnsaved(made ? texts.secret.leave : touched ? t.unsaved : '');
   const submit = async event => {
     event.preventDefault();
-    if (!request) return;
+    if (!request || isInvalid) return;
     setSaving(true);
     setRefused(null);
     try {
@@ -114,14 +115,15 @@ function Form({ kind, id, record, etag, values, reload }) {
   const early = touched && wrong?.fields ? new Map([...placed(wrong.fields, schema)].filter(([field]) => !isBlank(draft[field.split('.')[0]]))) : NOTHING;
   const errors = refused?.fields?.size ? refused.fields : early;
   return html`<form class="editor" onSubmit=${submit} noValidate>
-    <div class="card"><${ObjectFields} schema=${schema} value=${draft} onChange=${next => { setDraft(next); setRefused(null); }} errors=${errors} kind=${kind} folds
-      fixed=${isNew ? [] : [...kind.fixed, ...(schema.oneOf ? ['typeId'] : [])]} /></div>
+    <div class="card"><${Within}><${ObjectFields} schema=${schema} value=${draft} onChange=${next => { setDraft(next); setRefused(null); }} errors=${errors} kind=${kind} folds
+      fixed=${isNew ? [] : [...kind.fixed, ...(schema.oneOf ? ['typeId'] : [])]} /><//></div>
     <aside class="card">
-      ${hasPreview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered} waiting=${isMissing(draft, schema) || !request} />`}
+      ${hasPreview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered} waiting=${isInvalid || isMissing(draft, schema) || !request} />`}
       <${Problem} error=${refused} again=${refused?.status === 412 ? reload : null} />
       ${refused?.status === 412 && html`<p>${t.changedMeanwhile}</p>`}
+      ${isInvalid && html`<p class="error" role="alert">${t.correctJson}</p>`}
       <div class="actions"><a class="button" href=${isNew ? `#/${kind.name}` : `#/${kind.name}/${encodeURIComponent(id)}`}>${texts.cancel}</a>
-        <button class="button main" disabled=${saving || !request}>${isNew ? texts.create : texts.save}</button></div>
+        <button class="button main" disabled=${saving || !request || isInvalid}>${isNew ? texts.create : texts.save}</button></div>
     </aside>
     ${made && html`<${Secret} title=${draft.name || kind.one} secrets=${made.secrets} onStored=${() => show(made.id)} />`}
   </form>`;

@@ -1,6 +1,6 @@
 // Forms made from schemas: the schema of each member determines its field.
 
-import { html, useMemo, useState } from './vendor/htm-preact.js';
+import { createContext, html, useContext, useEffect, useMemo, useState } from './vendor/htm-preact.js';
 import { get } from './api.js';
 import { referred, resolve, selected, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
@@ -49,9 +49,25 @@ export function clean(draft, schema) {
 
 const errorAt = (errors, path) => errors.get(path) || [...errors].find(([field]) => field.startsWith(`${path}.`) || field.startsWith(`${path}[`))?.[1];
 
+const Faults = createContext(() => {});
+
+/** Whether a field inside `Within` has a text that is not JSON: then the draft has its last valid value, which must not be sent. */
+export function useFaults() {
+  const [ids, setIds] = useState([]);
+  const report = useMemo(() => (id, isWrong) => setIds(all => [...all.filter(other => other !== id), ...(isWrong ? [id] : [])]), []);
+  const Within = useMemo(() => ({ children }) => html`<${Faults.Provider} value=${report}>${children}<//>`, []);
+  return [ids.length > 0, Within];
+}
+
 function Json({ id, value, onChange, disabled, describedBy }) {
   const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)));
   const [fault, setFault] = useState(null);
+  const report = useContext(Faults);
+  useEffect(() => {
+    if (!fault) return undefined;
+    report(id, true);
+    return () => report(id, false);
+  }, [id, Boolean(fault)]);
   const change = event => {
     setText(event.target.value);
     try {
