@@ -11,6 +11,14 @@ export async function refusals(browser, ask, ids) {
   await page.getByRole('button', { name: 'Edit as JSON' }).click();
   await page.getByLabel('Data').fill('{"protocols": ["carrier pigeon"], "addresses": ["a.internal"], "portRanges": [{"low": 1, "high": 2}]}');
   await page.locator('.field .error').filter({ hasText: /pigeon|one of|enum|protocols/i }).waitFor();
+  // What is no JSON cannot be saved: the last text that was JSON is not sent in its place.
+  const valid = await page.getByLabel('Data').inputValue();
+  await page.getByLabel('Data').fill('{"protocols": [');
+  await page.getByText('Correct the invalid JSON first.').waitFor();
+  expect(await page.getByRole('button', { name: 'Save' }).isDisabled(), 'invalid JSON cannot be saved');
+  await page.getByLabel('Data').fill(valid);
+  await page.getByText('Correct the invalid JSON first.').waitFor({ state: 'detached' });
+  expect(await page.getByRole('button', { name: 'Save' }).isEnabled(), 'corrected JSON can be saved');
   // A form with changes is left only if the person agrees.
   let answer = 'dismiss';
   page.on('dialog', dialog => dialog[answer]());
@@ -29,17 +37,29 @@ export async function refusals(browser, ask, ids) {
 
 /** An action shows who gains and who loses access before it is done. */
 export async function previewedAction(browser, ask, ids) {
-  const page = await signedIn(browser, 1280, 'light', answer => answer.status() === 401);
+  const page = await signedIn(browser, 1280, 'light', answer => answer.status() === 401 || (answer.status() === 400 && answer.url().includes('preview=true')));
   await open(page, `#/identities/${ids.dalia}`);
   expect(!(await page.getByRole('button', { name: 'Enable', exact: true }).count()), 'what is enabled cannot be enabled');
   await page.getByRole('button', { name: 'Disable' }).click();
   const dialog = page.getByRole('dialog');
+  // After a value that is refused, the corrected one waits for its own preview.
+  await dialog.getByRole('spinbutton').fill('1.5');
+  await dialog.getByText('Not complete yet').waitFor();
+  expect(await dialog.getByRole('button', { name: 'Disable' }).isDisabled(), 'what is refused cannot be done');
+  let release;
+  const held = new Promise(done => { release = done; });
+  await page.route(/preview=true/, route => held.then(() => route.continue()));
   await dialog.getByRole('spinbutton').fill('0');
+  await page.waitForTimeout(500);
+  expect(await dialog.getByRole('button', { name: 'Disable' }).isDisabled(), 'a corrected value waits for its preview');
+  release();
   await dialog.locator('.preview .lost').filter({ hasText: 'dalia' }).first().waitFor();
   await check(page, 'an action with a preview', true);
   // What was typed is kept while the person logs in again, and is not lost by Esc without a question.
   await ask('DELETE', `/api-sessions/${await page.evaluate(() => JSON.parse(sessionStorage.getItem('overkeep-session')).id)}`);
   await page.getByText('What you had open is kept').waitFor();
+  const [token] = Object.values((await ask('GET', `/identities/${ids.dalia}`)).enrollment);
+  expect(token.jwt && !(await page.content()).includes(token.jwt), 'the token of the record is not in the document without a session');
   await page.locator('#username').fill(user);
   await page.locator('#password').fill(password);
   await page.keyboard.press('Enter');

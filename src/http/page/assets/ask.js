@@ -1,14 +1,14 @@
 // What an identity may reach, who may reach a service, and for a pair the reasons and the changes that would help.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { ask, get, list, literal, query } from './api.js';
-import { Enrollment } from './enrollment.js';
+import { Enrollment, Steps, clientState } from './enrollment.js';
 import { Others } from './groups.js';
 import { kind } from './kinds.js';
 import { texts } from './texts.js';
 import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useCalm, useLoad, useName } from './parts.js';
 import { Picker, named } from './picker.js';
-import { Preview } from './preview.js';
+import { Preview, answerTo, hasNone, isShown } from './preview.js';
 import { useNews } from './news.js';
 import { Dated } from './times.js';
 
@@ -26,27 +26,44 @@ function Choice({ label, of, value, onChange }) {
     <${Picker} id=${id} label=${label} single kind=${kind(of)} values=${value ? [value] : []} suggest=${(text, signal) => named(kind(of), text, signal)} onChange=${values => onChange(values[0] || '')} /></div>`;
 }
 
-/** A change that the controller proposes, with a preview of its effects. */
-function Change({ edit, onClose, onDone }) {
+/** The request of an edit as a text. The end of a token that it would issue depends on when the explanation was made. */
+const requestOf = ({ method, path, body }) => JSON.stringify([method, path, { ...body, expiresAt: undefined }]);
+
+/** The entity tag of the record that an edit changes. `explain` must propose the edit after that; otherwise it throws a reason, or returns `undefined`. */
+async function stillProposed(edit, explain) {
+  const etag = edit.method === 'PATCH' ? (await get(edit.path)).etag : null;
+  const { obstacles } = await explain();
+  return obstacles.some(({ edits }) => edits.some(other => requestOf(other) === requestOf(edit))) ? { etag } : undefined;
+}
+
+/** A change that the controller proposes, with a preview of its effects. Its body has whole lists, so it is made only while `explain` still proposes it. */
+function Change({ edit, explain, onClose, onDone }) {
   const [error, setError] = useState(null);
-  const [preview, wrong] = useLoad(signal => ask(edit.method, `${edit.path}${edit.path.includes('?') ? '&' : '?'}preview=true`, { body: edit.body ?? undefined, signal }).then(({ data }) => data), []);
-  // Some operations have no preview, because they do not change access.
-  const hasNone = wrong?.fields?.has('preview');
+  const [isOutdated, setOutdated] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const [answer,, again] = useLoad(signal => answerTo('', ask(edit.method, `${edit.path}${edit.path.includes('?') ? '&' : '?'}preview=true`, { body: edit.body ?? undefined, signal })), []);
   const go = async () => {
+    setBusy(true);
+    setError(null);
     try {
-      await ask(edit.method, edit.path, { body: edit.body ?? undefined });
+      const proposed = await stillProposed(edit, explain);
+      if (!proposed) return setOutdated(true);
+      await ask(edit.method, edit.path, { body: edit.body ?? undefined, headers: proposed.etag ? { 'if-match': proposed.etag } : {} });
       onDone();
       onClose();
     } catch (reason) {
-      setError(reason);
+      if (reason.status === 412) setOutdated(true);
+      else setError(reason);
+    } finally {
+      setBusy(false);
     }
   };
   return html`<${Dialog} title=${capital(edit.text)} onClose=${onClose}>
     ${ENROLLS.test(edit.path) && html`<p>${t.tokenMeans}</p>`}
-    ${!hasNone && html`<${Preview} value=${preview} error=${wrong} busy=${!preview && !wrong} />`}
-    <${Problem} error=${error} />
+    ${!hasNone(answer) && html`<${Preview} value=${answer?.value} error=${answer?.error} busy=${!answer} again=${again} />`}
+    <${Problem} error=${error} />${isOutdated && html`<p class="error" role="alert">${t.outdated}</p>`}
     <details><summary>${t.request}</summary><pre class="long" tabindex="0">${edit.method} ${edit.path}${'\n'}${edit.body ? JSON.stringify(edit.body, null, 2) : ''}</pre></details>
-    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button main" disabled=${!preview && !wrong} onClick=${go}>${t.apply}</button></div>
+    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button main" disabled=${isBusy || isOutdated || !isShown(answer)} onClick=${go}>${t.apply}</button></div>
   <//>`;
 }
 
@@ -55,7 +72,7 @@ function Token({ identity, onClose }) {
   const [record, error, again] = useLoad(signal => get(`/identities/${encodeURIComponent(identity.id)}`, { signal }).then(({ data }) => data), [identity.id]);
   useNews(row => row.after?.identityId === identity.id || row.before?.identityId === identity.id, again, [identity.id]);
   return html`<${Dialog} title=${identity.name} onClose=${onClose}><${Problem} error=${error} />${!record && !error && html`<${Loading} />`}
-    ${record && (/^router$/i.test(record.typeId) ? html`<p>${t.tokenOfRouter} <${Reference} kind="edge-routers" id=${identity.id} name=${identity.name} /></p>` : html`<${Enrollment} identity=${record} onChange=${again} />`)}
+    ${record && (/^router$/i.test(record.typeId) ? html`<p>${t.tokenOfRouter} <${Reference} kind="edge-routers" id=${identity.id} name=${identity.name} /></p>` : html`<${Steps} state=${clientState(record)} id=${identity.id} onChange=${again} /><${Enrollment} identity=${record} onChange=${again} />`)}
   <//>`;
 }
 
@@ -94,23 +111,32 @@ function Reasons({ found }) {
   </dl></section>`;
 }
 
+/** The explanation of one pair. For another pair it is made anew (`key`), so that no verdict and no dialog stays. */
 function Pair({ values }) {
-  const [found, error, again] = useLoad(signal => get(`/overkeep/v1/explain?${query({ identity: values.identity, service: values.service, type: values.type || 'Dial' })}`, { signal }).then(({ data }) => data), [values.identity, values.service, values.type]);
+  const explain = signal => get(`/overkeep/v1/explain?${query({ identity: values.identity, service: values.service, type: values.type || 'Dial' })}`, { signal }).then(({ data }) => data);
+  const [found, error, again] = useLoad(explain, []);
   const [edit, setEdit] = useState(null);
   const [token, setToken] = useState(false);
   const [isChanged, setChanged] = useState(false);
-  useEffect(() => setChanged(false), [values.identity, values.service, values.type]);
-  useNews(() => true, again, [values.identity, values.service, values.type]);
+  const verdict = useRef();
+  useNews(() => true, again);
   if (!found) return error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`;
+  const done = () => {
+    setChanged(true);
+    setToken(ENROLLS.test(edit.path));
+    again();
+    // The button of the edit goes with its obstacle. The dialog closes before the next frame.
+    requestAnimationFrame(() => verdict.current?.focus({ preventScroll: true }));
+  };
   const tone = found.verdict ? 'works' : found.allowed ? 'blocked' : 'refused';
   return html`<section class=${`card verdict ${tone}`} aria-live="polite"><p>${t.question(found.identity.name, t.rights[found.type], found.service.name)}</p>
-      <h2><${Icon} name=${found.verdict ? 'check' : 'warning'} />${t[tone]}</h2>
+      <h2 tabindex="-1" ref=${verdict}><${Icon} name=${found.verdict ? 'check' : 'warning'} />${t[tone]}</h2>
       ${values.who && html`<${Others} of="identities" role=${values.who} record=${found.identity} address=${identity => addressOf({ ...values, identity })} />`}
       ${values.what && html`<${Others} of="services" role=${values.what} record=${found.service} address=${service => addressOf({ ...values, service })} />`}</section>
     <div role="status">${isChanged && html`<p class="quiet"><${Icon} name="check" />${t.applied}</p>`}</div>
     <${Problem} error=${error} />
     <${Obstacles} found=${found} onOpen=${setEdit} onToken=${() => setToken(true)} /><${Reasons} found=${found} />
-    ${edit && html`<${Change} edit=${edit} onClose=${() => setEdit(null)} onDone=${() => { setChanged(true); setToken(ENROLLS.test(edit.path)); again(); }} />`}
+    ${edit && html`<${Change} edit=${edit} explain=${explain} onClose=${() => { setEdit(null); again(); }} onDone=${done} />`}
     ${token && html`<${Token} identity=${found.identity} onClose=${() => setToken(false)} />`}`;
 }
 
@@ -145,5 +171,5 @@ export function Ask({ values }) {
       <div class="field"><label for="right">${t.right}</label><select id="right" value=${right} onChange=${event => change({ type: event.target.value })}>${RIGHTS.map(word => html`<option value=${word} selected=${word === right}>${t.rights[word]}</option>`)}</select></div>
       <${Choice} label=${t.service} of="services" value=${values.service} onChange=${service => change({ service, what: '' })} /></div>
     ${!side && html`<p class="faint">${t.askHint}</p>`}
-    ${values.identity && values.service ? html`<${Pair} values=${values} />` : side && html`<${Reach} values=${values} side=${side} right=${right} />`}`;
+    ${values.identity && values.service ? html`<${Pair} key=${JSON.stringify([values.identity, values.service, right])} values=${values} />` : side && html`<${Reach} values=${values} side=${side} right=${right} />`}`;
 }

@@ -7,10 +7,10 @@ import { texts } from './texts.js';
 import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useLoad } from './parts.js';
 import { Member } from './member.js';
 import { Enrollment, RouterEnrollment, Steps, clientState, routerState } from './enrollment.js';
-import { Preview } from './preview.js';
+import { Preview, answerTo, hasNone, isShown } from './preview.js';
 import { useIsIn } from './secret.js';
 import { Rows } from './changes.js';
-import { ObjectFields, clean } from './fields.js';
+import { ObjectFields, clean, useFaults } from './fields.js';
 import { forgetUnsaved, mayLeave, useUnsaved } from './unsaved.js';
 import { useNews } from './news.js';
 import { Time } from './times.js';
@@ -26,7 +26,7 @@ const applies = ({ verb, method }, record) => (verb === 'enable' ? record.disabl
 function Delete({ kind, record, onClose }) {
   const [error, setError] = useState(null);
   const path = `${kind.path}/${encodeURIComponent(record.id)}`;
-  const [preview, refused] = useLoad(signal => (kind.previews.delete ? ask('DELETE', `${path}?preview=true`, { signal }).then(({ data }) => data) : Promise.resolve({})), []);
+  const [answer,, again] = useLoad(signal => (kind.previews.delete ? answerTo('', ask('DELETE', `${path}?preview=true`, { signal })) : Promise.resolve({ value: {} })), []);
   const go = async () => {
     try {
       await ask('DELETE', path);
@@ -36,10 +36,10 @@ function Delete({ kind, record, onClose }) {
     }
   };
   return html`<${Dialog} title=${t.deleteTitle(nameOf(record))} onClose=${onClose}>
-    ${kind.previews.delete && html`<${Preview} value=${preview} error=${refused} busy=${!preview && !refused} />`}
+    ${kind.previews.delete && !hasNone(answer) && html`<${Preview} value=${answer?.value} error=${answer?.error} busy=${!answer} again=${again} />`}
     <p>${t.deleteNote}</p><${Problem} error=${error} />
     <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button>
-      <button type="button" class="button danger" disabled=${!preview && !refused} onClick=${go}>${texts.delete}</button></div>
+      <button type="button" class="button danger" disabled=${!isShown(answer)} onClick=${go}>${texts.delete}</button></div>
   <//>`;
 }
 
@@ -53,12 +53,13 @@ function Action({ kind, record, action, onClose, onDone }) {
   const isWaiting = (action.body?.required || []).some(member => form[member] === undefined || form[member] === '');
   const now = JSON.stringify({ body });
   const isIn = useIsIn();
-  useUnsaved(Object.keys(draft).length ? texts.form.unsaved : '');
+  const [isInvalid, Within] = useFaults();
+  useUnsaved(isInvalid || Object.keys(draft).length ? texts.form.unsaved : '');
   const close = () => mayLeave() && onClose();
   const calm = useCalm(now, 350);
-  const [preview, wrong] = useLoad(async signal => (action.preview && !isWaiting && isIn
-    ? { of: calm, value: (await ask(action.method, `${path}?preview=true`, { body: JSON.parse(calm).body, signal })).data } : null), [calm, isIn]);
-  const answered = preview?.of === now;
+  const [last,, again] = useLoad(async signal => (action.preview && !isWaiting && isIn
+    ? answerTo(calm, ask(action.method, `${path}?preview=true`, { body: JSON.parse(calm).body, signal })) : null), [calm, isIn]);
+  const answer = last?.of === now ? last : null; // the one for what is typed now
   const submit = async event => {
     event.preventDefault();
     try {
@@ -75,9 +76,10 @@ function Action({ kind, record, action, onClose, onDone }) {
   return html`<${Dialog} title=${`${action.label}: ${nameOf(record)}`} onClose=${close}>
     <form onSubmit=${submit}><p>${action.summary}</p><${Problem} error=${error} />
       ${isText ? html`<label>${texts.form.value}<textarea rows="8" onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
-        : action.body?.properties && html`<${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} />`}
-      ${action.preview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered && !wrong} waiting=${isWaiting} />`}
-      <div class="actions"><button type="button" class="button" onClick=${close}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`} disabled=${action.preview && !isWaiting && !answered && !wrong}>${action.label}</button></div>
+        : action.body?.properties && html`<${Within}><${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} /><//>`}
+      ${action.preview && !hasNone(answer) && html`<${Preview} value=${answer?.value} error=${answer?.error} busy=${!answer} waiting=${isWaiting || isInvalid} again=${again} />`}
+      ${isInvalid && html`<p class="error" role="alert">${texts.form.correctJson}</p>`}
+      <div class="actions"><button type="button" class="button" onClick=${close}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`} disabled=${isInvalid || (action.preview && (isWaiting || !isShown(answer)))}>${action.label}</button></div>
     </form>
   <//>`;
 }
@@ -120,11 +122,15 @@ export function Detail({ kind, id }) {
   const path = `${kind.path}/${encodeURIComponent(id)}`;
   const [answer, error, again] = useLoad(signal => get(path, { signal }), [path]);
   const [open, setOpen] = useState(null);
+  const isIn = useIsIn();
   useNews(row => row.id === id || row.after?.identityId === id || row.before?.identityId === id || row.action === 'access', again, [id]);
   useEffect(() => setOpen(null), [id]);
   if (error?.status === 404) return html`<${Heading} title=${kind.label} /><p class="empty">${t.gone}</p>`;
   if (!answer) return error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`;
   const record = answer.data;
+  const action = open && open !== 'delete' && html`<${Action} key="action" kind=${kind} record=${record} action=${open} onClose=${() => setOpen(null)} onDone=${again} />`;
+  // What was typed keeps the page while nobody is logged in. The record is then not in the document, because it may contain a token.
+  if (!isIn) return action || null;
   const isAsked = kind.name === 'identities' ? 'identity' : kind.name === 'services' ? 'service' : null;
   return html`
     <p class="crumbs"><a href=${`#/${kind.name}`}>${kind.label}</a></p>
@@ -142,5 +148,5 @@ export function Detail({ kind, id }) {
     ${kind.related.length > 0 && html`<section class="card"><h2>${t.related}</h2><div class="columns">${kind.related.map(name => html`<${Related} key=${name} kind=${kind} id=${id} name=${name} members=${answer} />`)}</div></section>`}
     <${Changes} id=${id} members=${answer} />
     ${open === 'delete' && html`<${Delete} kind=${kind} record=${record} onClose=${() => setOpen(null)} />`}
-    ${open && open !== 'delete' && html`<${Action} kind=${kind} record=${record} action=${open} onClose=${() => setOpen(null)} onDone=${again} />`}`;
+    ${action}`;
 }

@@ -8,6 +8,15 @@ const t = texts.preview;
 const RELATIONS = ['dial', 'bind', 'identityRouters', 'serviceRouters'];
 const MAX_NAMES = 6;
 
+/** The answer to the preview of a request, with the request (`of`): `{ of, value }`, or `{ of, error }` if there is no preview of it. It does not reject, so that the error of another request does not stay. */
+export const answerTo = (of, asked) => asked.then(({ data }) => ({ of, value: data }), error => ({ of, error }));
+
+/** Some operations have no preview, because they do not change access. */
+export const hasNone = answer => Boolean(answer?.error?.fields?.has('preview'));
+
+/** Whether a request may be sent: its effects are shown, or it has no preview. */
+export const isShown = answer => Boolean(answer?.value) || hasNone(answer);
+
 function Side({ counted }) {
   const names = counted.first.slice(0, MAX_NAMES).map(({ name, id }) => name || id);
   return html`<span class="names">${t.names(names, Math.max(0, counted.count - names.length))}</span>`;
@@ -34,10 +43,10 @@ export function Tallies({ value }) {
 }
 
 /** The panel beside a save button. */
-export const Preview = ({ value, error, busy, waiting }) => html`<section class="preview" aria-live="polite" aria-busy=${Boolean(busy && !waiting && !error)}>
+export const Preview = ({ value, error, busy, waiting, again }) => html`<section class="preview" aria-live="polite" aria-busy=${Boolean(busy && !waiting && !error)}>
   <h2>${t.title}</h2>
   ${waiting ? html`<p class="faint">${t.waiting}</p>` : error ? (error.status === 400 || error.status === 409
-    ? html`<p class="faint">${t.invalid(error.message)}</p>` : html`<${Problem} error=${error} />`)
+    ? html`<p class="faint">${t.invalid(error.message)}</p>` : html`<${Problem} error=${error} again=${again} />`)
     : value ? html`<${Tallies} value=${value} />` : html`<p class="faint">${t.checking}…</p>`}
   <p class="hint">${t.checks}</p>
 </section>`;
