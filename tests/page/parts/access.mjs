@@ -6,7 +6,7 @@ const MAX_RATIO = 4; // of the times that the map takes with many and with few i
 
 /** From a refusal with its reasons, by a previewed edit, to a policy that grants the right. */
 export async function explain(browser, ask, ids) {
-  const page = await signedIn(browser, 1280, 'light');
+  const page = await signedIn(browser, 1280, 'light', answer => answer.status() === 500 && answer.url().includes('preview=true'));
   await open(page, '#/access');
   await page.getByRole('button', { name: '#sales' }).click();
   await page.getByRole('button', { name: 'Show members' }).click();
@@ -26,6 +26,19 @@ export async function explain(browser, ask, ids) {
   // The change cannot be made before its preview is there.
   let release;
   const held = new Promise(done => { release = done; });
+  await page.route(/preview=true/, route => route.fulfill({ status: 500, json: {} }), { times: 1 });
+  await page.getByRole('button', { name: 'Add a policy that lets alice dial builds' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).waitFor();
+  expect(await page.getByRole('button', { name: 'Make this change' }).isDisabled(), 'a change whose preview failed cannot be made');
+  await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click();
+  await page.getByRole('dialog').locator('.gained').filter({ hasText: 'alice' }).waitFor();
+  // Meanwhile the controller proposes something else: the policy that it would add needs another name.
+  const { id: taken } = await ask('POST', '/service-policies', { name: 'alice-dial-builds', type: 'Dial', semantic: 'AnyOf', identityRoles: [], serviceRoles: [] });
+  await page.getByRole('button', { name: 'Make this change' }).click();
+  await page.getByText('Something changed meanwhile, so nothing was done.').waitFor();
+  await check(page, 'a change that is outdated', true);
+  await ask('DELETE', `/service-policies/${taken}`);
+  await page.keyboard.press('Escape');
   await page.route(/preview=true/, route => held.then(() => route.continue()));
   await page.getByRole('button', { name: 'Add a policy that lets alice dial builds' }).click();
   expect(await page.getByRole('button', { name: 'Make this change' }).isDisabled(), 'a change waits for its preview');
@@ -35,6 +48,7 @@ export async function explain(browser, ask, ids) {
   await page.getByRole('button', { name: 'Make this change' }).click();
   await page.getByRole('link', { name: 'alice-dial-builds' }).waitFor();
   await page.getByText('Changed. The answer was updated.').waitFor();
+  await page.waitForFunction(() => document.activeElement.matches('.verdict h2'), null, { timeout: 5000 }).catch(() => expect(false, 'after a change the focus is not on the verdict'));
   expect((await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'the edit gives the right');
   // An identity without a token: the edit issues one, says what that means, and shows it. Its name keeps its letters.
   const { id } = await ask('POST', '/identities', { name: 'Nadia-PC', type: 'Default', isAdmin: false });
@@ -85,6 +99,14 @@ export async function explainPairs(browser, ask, ids) {
   expect(!(await page.locator('.others').count()), 'a single record stands for no group');
   // A member of a group.
   await open(page, '#/access/map');
+  await node('#hosts').click();
+  await page.getByRole('button', { name: 'Show members' }).click();
+  await page.getByRole('button', { name: 'Select wiki-host' }).click();
+  await page.getByText('wiki-host is selected.').waitFor();
+  const onHosts = () => page.waitForFunction(() => document.activeElement.dataset.node === 'who #hosts', null, { timeout: 5000 }).catch(() => expect(false, 'the focus is not on the selected group'));
+  await onHosts();
+  await page.getByRole('button', { name: 'Clear the selection' }).click();
+  await onHosts();
   await node('#hosts').click();
   await page.getByRole('button', { name: 'Show members' }).click();
   await page.getByRole('button', { name: 'Select wiki-host' }).click();

@@ -135,6 +135,12 @@ const Lines = ({ places, edges, lit }) => html`<svg class="lines" aria-hidden="t
   return html`<path class=${`${type} ${tone}`} d=${`M${start.from} ${start.y}C${middle} ${start.y} ${middle} ${end.y} ${end.to} ${end.y}`} />`;
 })}</svg>`;
 
+/** Gives the focus to a node, or to the first one if the map no longer shows it. */
+function focusNode(id) {
+  const nodes = [...document.querySelectorAll('[data-node]')];
+  (nodes.find(({ dataset }) => dataset.node === id) || nodes[0])?.focus();
+}
+
 function Drawing({ drawn, selected, onSelect }) {
   const [over, setOver] = useState(null);
   const map = useRef();
@@ -163,30 +169,52 @@ export function AccessMap() {
   const [found, error, again] = useLoad(signal => load(calm, signal), [calm]);
   useNews(row => ['identity', 'service', 'servicePolicy', 'edgeRouter', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'].includes(row.kind), again, [calm]);
   const drawn = useMemo(() => found && draw(found), [found]);
+  const round = useRef(0); // an answer to an earlier question, or after the map was left, leads nowhere
+  useEffect(() => () => { round.current++; }, []);
   const choose = next => {
+    round.current++;
     setSelected(next);
     setNote(null);
     setFailed(null);
   };
-  /** Explains the first member of each group that the policy selects. Without a policy that names both groups, the first member of each. */
-  const explain = async (who, what, policy) => {
+  /** Explains the first member of each group that one of the policies selects, the first that selects both; `null` in place of a policy is the first member of each group. */
+  const explain = async (who, what, policies) => {
+    const mine = ++round.current;
+    let said = null;
     try {
-      const [identity, service] = await firstPair(policy, who, what);
-      const empty = [!identity && drawn.label(who.role, t.everybody), !service && drawn.label(what.role, t.everything)].filter(Boolean);
-      setNote(empty.length ? (policy ? t.noMember(policy.name, empty) : t.noMembers(empty)) : null);
+      for (const policy of policies) {
+        const [identity, service] = await firstPair(policy, who, what);
+        if (mine !== round.current) return;
+        if (identity && service) {
+          location.hash = pairAddress(identity, service, (policy || policies[0])?.type, who.role, what.role);
+          return;
+        }
+        const empty = [!identity && drawn.label(who.role, t.everybody), !service && drawn.label(what.role, t.everything)].filter(Boolean);
+        said ??= policy ? t.noMember(policy.name, empty) : t.noMembers(empty);
+      }
+      setNote(said);
       setFailed(null);
-      if (!empty.length) location.hash = pairAddress(identity, service, policy?.type, who.role, what.role);
     } catch (problem) {
-      setFailed(problem);
+      if (mine === round.current) setFailed(problem);
     }
   };
   const select = node => {
     if (!selected || selected.kind === node.kind) return choose(selected?.node === node.id ? null : { ...node, id: isSingle(node.role) ? node.role.slice(1) : null, node: node.id });
     const [who, what] = node.kind === 'services' ? [selected, { role: node.role }] : [{ role: node.role }, selected];
     const both = found.policies.filter(policy => policy.identityRoles?.includes(who.role) && policy.serviceRoles?.includes(what.role));
-    return explain(who, what, both.find(({ type }) => type === 'Dial') || both[0]);
+    return explain(who, what, [...both.filter(({ type }) => type === 'Dial'), ...both.filter(({ type }) => type !== 'Dial'), null]);
   };
-  const pressed = event => event.key === 'Escape' && selected && !open && choose(null);
+  const clear = () => {
+    if (document.activeElement.closest('.selection')) focusNode(selected.node); // the button that has the focus goes
+    choose(null);
+  };
+  const pressed = event => event.key === 'Escape' && selected && !open && clear();
+  const take = row => {
+    choose({ ...open, id: row.id, label: row.name });
+    setOpen(null);
+    // The button that opened the dialog goes. The dialog closes before the next frame.
+    requestAnimationFrame(() => focusNode(open.node));
+  };
   return html`
     <div class="search"><label class="field-search"><${Icon} name="search" /><span class="hidden">${t.search}</span><input type="search" data-search placeholder=${t.search} value=${text} onInput=${event => setText(event.target.value)} /></label></div>
     <${Problem} error=${error} again=${again} />
@@ -194,11 +222,11 @@ export function AccessMap() {
     ${!found && !error && html`<${Loading} />`}
     ${found && !found.policies.length && html`<${Empty} title=${calm ? texts.list.emptyFiltered : t.empty}>${!calm && html`<p>${t.emptyHint}</p><a class="button main" href="#/service-policies/_new">${texts.list.create(kindBy('service-policies').one)}</a>`}<//>`}
     ${drawn && found.policies.length > 0 && html`
-      <${Selection} selected=${selected} note=${note} error=${failed} onMembers=${() => setOpen(selected)} onClear=${() => choose(null)} />
+      <${Selection} selected=${selected} note=${note} error=${failed} onMembers=${() => setOpen(selected)} onClear=${clear} />
       ${found.total > found.policies.length && html`<p class="faint">${t.showing(found.policies.length, found.total)}</p>`}
       ${found.allRouters > found.routers.length && html`<p class="faint">${t.showingRouters(found.routers.length, found.allRouters)} <a href="#/edge-routers">${t.otherRouters}</a></p>`}
-      <${Relations} policies=${found.policies} name=${drawn.label} onExplain=${explain} />
+      <${Relations} policies=${found.policies} name=${drawn.label} onExplain=${(who, what, policy) => explain(who, what, [policy])} />
       <${Drawing} drawn=${drawn} selected=${selected} onSelect=${select} />`}
     </div>
-    ${open && html`<${Group} node=${open} onClose=${() => setOpen(null)} onSelect=${row => { choose({ ...open, id: row.id, label: row.name }); setOpen(null); }} />`}`;
+    ${open && html`<${Group} node=${open} onClose=${() => setOpen(null)} onSelect=${take} />`}`;
 }
