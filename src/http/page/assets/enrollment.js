@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { generate } from './vendor/lean-qr.js';
-import { ask, get, query } from './api.js';
+import { ask, currentSession, get, query } from './api.js';
 import { texts } from './texts.js';
 import { Copy, Icon, Problem, Prose, useName } from './parts.js';
 import { Time } from './times.js';
@@ -55,11 +55,18 @@ function useArrival({ who, isEnrolled, isIn }, id, onChange) {
   useEffect(() => {
     if (who !== 'client' || !isEnrolled) return undefined;
     const abort = new AbortController();
-    const timer = setInterval(() => document.hidden || get(`/identities/${encodeURIComponent(id)}`, { signal: abort.signal })
-      .then(({ data }) => clientState(data).isIn !== isIn && onChange(), () => {}), INTERVAL);
+    let timer;
+    const wait = () => {
+      if (!abort.signal.aborted) timer = setTimeout(poll, INTERVAL);
+    };
+    const poll = () => {
+      if (document.hidden || !currentSession()?.complete) return wait();
+      return get(`/identities/${encodeURIComponent(id)}`, { signal: abort.signal }).then(({ data }) => clientState(data).isIn !== isIn && onChange()).catch(() => {}).then(wait);
+    };
+    wait();
     return () => {
       abort.abort();
-      clearInterval(timer);
+      clearTimeout(timer);
     };
   }, [id, isEnrolled, isIn]);
 }
