@@ -72,7 +72,10 @@ export async function explainPairs(browser, ask, ids) {
     await page.locator('.verdict').getByText(new RegExp(`^May ${who} (dial|host) ${what}\\?$`)).waitFor();
   };
   const asked = () => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.split('?')[1])));
+  // The first policy of the two groups selects nobody; another one does.
+  const { id: policy } = await ask('POST', '/service-policies', { name: 'a policy for nobody', type: 'Dial', semantic: 'AllOf', identityRoles: ['#sales', '#ghosts'], serviceRoles: ['#databases'] });
   await open(page, '#/access/map');
+  await page.getByRole('link', { name: /^a policy for nobody/ }).waitFor();
   await node('#sales').focus();
   await page.keyboard.press('Enter');
   await page.getByText('#sales is selected. Now select a service or a group of services.').waitFor();
@@ -115,7 +118,21 @@ export async function explainPairs(browser, ask, ids) {
   await node('everything').click();
   await explained('wiki-host', 'artifacts');
   expect((await asked()).type === 'Bind' && (await asked()).identity === ids['wiki-host'], 'a selected member is explained');
+  // An answer after the map was left leads nowhere.
+  await open(page, '#/access/map');
+  let release;
+  const held = new Promise(done => { release = done; });
+  await page.route(/service-policies\/[^/]+\/identities\?filter/, route => held.then(() => route.continue()));
+  await node('#sales').click();
+  await Promise.all([page.waitForRequest(/service-policies\/[^/]+\/identities\?filter/), node('#databases').click()]);
+  await open(page, '#/history');
+  const late = page.waitForResponse(/service-policies\/[^/]+\/identities\?filter/);
+  release();
+  await late;
+  await page.waitForTimeout(300);
+  expect(await page.evaluate(() => location.hash) === '#/history', 'a late answer does not lead away from another page');
   await page.context().close();
+  await ask('DELETE', `/service-policies/${policy}`);
 }
 
 /** In a narrow window the map is a list of relations, each of which leads to its explanation with the keyboard alone. */
