@@ -60,6 +60,32 @@ export async function explain(browser, ask, ids) {
   expect(!(await ask('GET', `/enrollments?${new URLSearchParams({ filter: `identity = "${id}"` })}`)).length, 'a preview issues nothing');
   await page.getByRole('button', { name: 'Make this change' }).click();
   await page.getByRole('dialog').getByRole('img', { name: 'QR code with the enrollment token of Nadia-PC' }).waitFor();
+  await page.getByRole('dialog').getByText('Waiting for the client', { exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  // An edit has all roles that the identity is to have. One from before a change of the roles is not made.
+  const give = page.getByRole('button', { name: /^Give Nadia-PC the role/ }).first();
+  const make = page.getByRole('button', { name: 'Make this change' });
+  const shown = () => page.getByRole('dialog').locator('.preview .tallies, .preview .quiet').waitFor();
+  await give.click();
+  await shown();
+  await ask('PATCH', `/identities/${id}`, { roleAttributes: ['newly-added'] });
+  await make.click();
+  await page.getByText('Something changed meanwhile, so nothing was done.').waitFor();
+  expect((await ask('GET', `/identities/${id}`)).roleAttributes.join() === 'newly-added', 'an outdated edit changes nothing');
+  await page.keyboard.press('Escape');
+  await page.waitForTimeout(500); // the new answer
+  await give.click();
+  await shown();
+  await make.click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const { roleAttributes } = await ask('GET', `/identities/${id}`);
+  expect(roleAttributes.includes('newly-added') && roleAttributes.length > 1, `after an edit the roles are ${roleAttributes}`);
+  // A dialog about one pair does not stay over another.
+  await open(page, `#/access/ask?identity=${id}&service=${ids.artifacts}`);
+  await page.getByRole('button', { name: 'Show the enrollment token of Nadia-PC' }).click();
+  await page.getByRole('dialog').waitFor();
+  await page.evaluate(other => { location.hash = `#/access/ask?identity=${other[0]}&service=${other[1]}`; }, [id, ids.database]);
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   await page.context().close();
   await ask('DELETE', `/identities/${id}`);
 }
