@@ -29,7 +29,8 @@ use crate::{
     store::{Event, Read},
 };
 
-/// How long changes are collected after some were sent, for each router: each message is encrypted for each of them. The first change after a pause is sent at once.
+/// How long changes are collected after some were sent, for each connected router, because each of them costs an encrypted message. A change
+/// after a quiet time is sent at once.
 const PAUSE_PER_ROUTER: Duration = Duration::from_micros(50);
 const PART_PAUSE: Duration = Duration::from_millis(5);
 /// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
