@@ -341,7 +341,7 @@ def moving(report, _, name, work):
         report.judge(f"{name} go0 to c0", lambda: peers["go0"].carry(services["c0"], 1 << 20, leave=True))
         report.judge(f"{name} c0 to go0", lambda: peers["c0"].carry(services["go0"], 1 << 20))
         with old_router(ziti, work):
-            router = next(id for id, record in before["edge-routers"].items())
+            router = next(id for id, record in before["edge-routers"].items() if record["name"] != "spare")
             report.judge(f"{name} the router goes on with its old certificate", lambda: until(
                 lambda: new.get(f"/edge-routers/{router}")["isOnline"], SOON * 3, "the router did not connect"))
         later = stack.enter_context(contextlib.ExitStack())
