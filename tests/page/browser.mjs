@@ -61,6 +61,13 @@ export async function logIn(page, name = user, secret = password) {
   await page.keyboard.press('Enter');
 }
 
+/** Fills the log-in page that is shown. */
+export async function typeIn(page, name = user, secret = password) {
+  await page.locator('#username').fill(name);
+  await page.locator('#password').fill(secret);
+  await page.keyboard.press('Enter');
+}
+
 /** Goes to a page and waits until it is loaded. */
 export async function open(page, hash) {
   await page.evaluate(to => { location.hash = to; }, hash);

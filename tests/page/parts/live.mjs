@@ -47,8 +47,11 @@ export async function traffic(browser, ask) {
     expect(/\d:\d\d:\d\d: Sent by the client .+B\/s, Sent by the host .+B\/s$/.test(told), `a chart tells ${told}`);
     await check(page, '#/live with traffic', true);
     await page.getByRole('button', { name: 'End the circuit to echo?' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
+    let ends = 0;
+    page.on('request', request => request.method() === 'DELETE' && ends++);
+    await page.getByRole('dialog').getByRole('button', { name: 'End' }).evaluate(button => { button.click(); button.click(); });
     await page.getByText('No traffic at the moment').waitFor();
+    expect(ends === 1, `a double click ends a circuit ${ends} times`);
     isOver = true;
     await carrying;
     await page.context().close();

@@ -1,6 +1,6 @@
 // Forms, actions, and kinds that the page has no code for.
 
-import { SETTLED, check, expect, logIn, open, password, signedIn, user, windowOf } from '../browser.mjs';
+import { SETTLED, check, expect, logIn, open, signedIn, typeIn, windowOf } from '../browser.mjs';
 
 export * from './lists.mjs';
 
@@ -60,9 +60,7 @@ export async function previewedAction(browser, ask, ids) {
   await page.getByText('What you had open is kept').waitFor();
   const [token] = Object.values((await ask('GET', `/identities/${ids.dalia}`)).enrollment);
   expect(token.jwt && !(await page.content()).includes(token.jwt), 'the token of the record is not in the document without a session');
-  await page.locator('#username').fill(user);
-  await page.locator('#password').fill(password);
-  await page.keyboard.press('Enter');
+  await typeIn(page);
   await dialog.getByRole('spinbutton').waitFor();
   expect(await dialog.getByRole('spinbutton').inputValue() === '0', 'a log-in keeps what was typed in the dialog of an action');
   await dialog.getByRole('spinbutton').focus();
@@ -71,12 +69,43 @@ export async function previewedAction(browser, ask, ids) {
   await asked;
   await dialog.locator('.preview .lost').filter({ hasText: 'dalia' }).first().waitFor();
   expect(!(await ask('GET', `/identities/${ids.dalia}`)).disabled, 'a preview changes nothing');
-  await dialog.getByRole('button', { name: 'Disable' }).click();
-  await dialog.waitFor({ state: 'detached' });
+  expect(await sentTwice(page, 'POST', dialog.getByRole('button', { name: 'Disable' })) === 1, 'a double click disables twice');
   expect((await ask('GET', `/identities/${ids.dalia}`)).disabled, 'the action is done');
   // Only the action that changes something is offered.
   await page.getByRole('button', { name: 'Enable', exact: true }).waitFor();
   expect(!(await page.getByRole('button', { name: 'Disable', exact: true }).count()), 'what is disabled cannot be disabled');
+  await page.context().close();
+}
+
+/** How many requests two clicks on a button of a dialog send: the button is disabled until the answer, which waits for the second click. */
+async function sentTwice(page, method, button) {
+  let [count, release] = [0, null];
+  const held = new Promise(done => { release = done; });
+  const isIts = url => !url.search.includes('preview=true') && url.pathname.startsWith('/edge/');
+  await page.route(isIts, async route => {
+    if (route.request().method() !== method) return route.continue();
+    count++;
+    await held;
+    return route.continue().catch(() => null);
+  });
+  await button.evaluate(element => { element.click(); element.click(); });
+  expect(await button.isDisabled(), `${await button.textContent()} is not disabled while its request is sent`);
+  await button.evaluate(element => element.click());
+  release();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.unrouteAll({ behavior: 'wait' });
+  return count;
+}
+
+/** A deletion is sent once, and leads to the list. */
+export async function deletion(browser, ask) {
+  const { id } = await ask('POST', '/services', { name: 'to be deleted', encryptionRequired: true });
+  const page = await signedIn(browser, 1280, 'light', answer => answer.status() === 404 && answer.request().method() === 'GET');
+  await open(page, `#/services/${id}`);
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').locator('.preview .tallies, .preview .quiet').waitFor();
+  expect(await sentTwice(page, 'DELETE', page.getByRole('dialog').getByRole('button', { name: 'Delete' })) === 1, 'a double click deletes twice');
+  await page.waitForFunction(() => location.hash === '#/services');
   await page.context().close();
 }
 

@@ -6,7 +6,7 @@ import { Enrollment, Steps, clientState } from './enrollment.js';
 import { Others } from './groups.js';
 import { kind } from './kinds.js';
 import { texts } from './texts.js';
-import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useCalm, useLoad, useName } from './parts.js';
+import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useCalm, useLoad, useName, useOnce } from './parts.js';
 import { Picker, named } from './picker.js';
 import { Preview, answerTo, hasNone, isShown } from './preview.js';
 import { useNews } from './news.js';
@@ -40,10 +40,9 @@ async function stillProposed(edit, explain) {
 function Change({ edit, explain, onClose, onDone }) {
   const [error, setError] = useState(null);
   const [isOutdated, setOutdated] = useState(false);
-  const [isBusy, setBusy] = useState(false);
+  const [isBusy, once] = useOnce();
   const [answer,, again] = useLoad(signal => answerTo('', ask(edit.method, `${edit.path}${edit.path.includes('?') ? '&' : '?'}preview=true`, { body: edit.body ?? undefined, signal })), []);
   const go = async () => {
-    setBusy(true);
     setError(null);
     try {
       const proposed = await stillProposed(edit, explain);
@@ -54,8 +53,6 @@ function Change({ edit, explain, onClose, onDone }) {
     } catch (reason) {
       if (reason.status === 412) setOutdated(true);
       else setError(reason);
-    } finally {
-      setBusy(false);
     }
   };
   return html`<${Dialog} title=${capital(edit.text)} onClose=${onClose}>
@@ -63,7 +60,7 @@ function Change({ edit, explain, onClose, onDone }) {
     ${!hasNone(answer) && html`<${Preview} value=${answer?.value} error=${answer?.error} busy=${!answer} again=${again} />`}
     <${Problem} error=${error} />${isOutdated && html`<p class="error" role="alert">${t.outdated}</p>`}
     <details><summary>${t.request}</summary><pre class="long" tabindex="0">${edit.method} ${edit.path}${'\n'}${edit.body ? JSON.stringify(edit.body, null, 2) : ''}</pre></details>
-    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button main" disabled=${isBusy || isOutdated || !isShown(answer)} onClick=${go}>${t.apply}</button></div>
+    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button main" disabled=${isBusy || isOutdated || !isShown(answer)} onClick=${() => once(go)}>${t.apply}</button></div>
   <//>`;
 }
 

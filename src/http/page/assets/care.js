@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get, list } from './api.js';
 import { texts } from './texts.js';
-import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, bytes, useLoad } from './parts.js';
+import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, bytes, useLoad, useOnce } from './parts.js';
 import { ExpiringList } from './expiring.js';
 import { useNews } from './news.js';
 import { Dated, Time } from './times.js';
@@ -44,23 +44,25 @@ function useProgress(path) {
 
 function Snapshots() {
   const [result, setResult] = useState({});
+  const [isBusy, once] = useOnce();
   const [known, unknown, again] = useLoad(signal => get('/overkeep/v1/snapshots', { signal }).then(({ data }) => data), []);
   const [trial, error, look] = useProgress('/overkeep/v1/snapshot-trials');
   const make = () => ask('POST', '/database/snapshot').then(({ data }) => { setResult({ data }); again(); }, reason => setResult({ error: reason }));
   const begin = (method, snapshot) => ask('POST', '/overkeep/v1/snapshot-trials', { body: { method, snapshot } }).then(() => { setResult({}); look(); }, reason => setResult({ error: reason }));
   return html`<section class="card"><h2>${t.snapshots} <span class="faint">${known?.length ?? ''}</span></h2><p class="hint">${t.snapshotNote}</p><${Problem} error=${result.error || error || unknown} />
     ${result.data && html`<p class="quiet" role="status"><${Icon} name="check" />${t.snapshotAt(result.data.path || '')}</p>`}
-    <button type="button" class="button" onClick=${make}>${t.takeSnapshot}</button>
+    <button type="button" class="button" disabled=${isBusy} onClick=${() => once(make)}>${t.takeSnapshot}</button>
     ${known && !known.length && html`<p class="faint">${t.noSnapshots}</p>`}
     ${known?.length > 0 && html`<p class="hint">${t.trialNote}</p><ul class="plain snapshots">${known.slice(0, LIMIT).map(({ name, directory, writtenAt, bytes: size }) => html`<li><span title=${directory}>${name} <span class="faint">${bytes(size)} · <${Time} at=${writtenAt} /></span></span>
-      <span class="edits"><button type="button" class="button small" disabled=${trial?.inProgress} aria-label=${t.proofOf(name)} onClick=${() => begin('proof', name)}>${t.proof}</button>
-        <button type="button" class="button small" disabled=${trial?.inProgress} aria-label=${t.drillOf(name)} onClick=${() => begin('drill', name)}>${t.drill}</button></span></li>`)}</ul>`}
+      <span class="edits"><button type="button" class="button small" disabled=${isBusy || trial?.inProgress} aria-label=${t.proofOf(name)} onClick=${() => once(() => begin('proof', name))}>${t.proof}</button>
+        <button type="button" class="button small" disabled=${isBusy || trial?.inProgress} aria-label=${t.drillOf(name)} onClick=${() => once(() => begin('drill', name))}>${t.drill}</button></span></li>`)}</ul>`}
     ${trial && html`<${TrialState} trial=${trial} />`}</section>`;
 }
 
 function Integrity() {
   const [state, error, again] = useProgress('/database/data-integrity-results');
   const [refused, setRefused] = useState(null);
+  const [isBusy, once] = useOnce();
   const go = () => ask('POST', '/database/check-data-integrity').then(again, setRefused);
   const faults = state?.results?.length || 0;
   const [repairing, setRepairing] = useState(false);
@@ -70,23 +72,24 @@ function Integrity() {
     ${state && html`<div role="status">${state.inProgress ? html`<p>${t.checked(state.rowsChecked, state.rowsTotal)}</p>` : !state.startTime ? html`<p class="faint">${t.never}</p>`
       : faults || state.error ? html`<p class="warning"><i aria-hidden="true"></i>${state.error || t.wrong(faults)}</p><ul>${(state.results || []).slice(0, LIMIT).map(result => html`<li>${result.description}${result.fixed ? ` (${t.repaired})` : ''}</li>`)}</ul>`
         : html`<p class="quiet"><${Icon} name="check" /><span>${t.clean} <${Time} at=${state.endTime} /></span></p>`}</div>`}
-    <div class="actions"><button type="button" class="button" disabled=${state?.inProgress} onClick=${go}>${t.check}</button>
+    <div class="actions"><button type="button" class="button" disabled=${isBusy || state?.inProgress} onClick=${() => once(go)}>${t.check}</button>
       ${faults > 0 && html`<button type="button" class="button danger" disabled=${state.inProgress} onClick=${() => setRepairing(true)}>${t.repair}</button>`}</div>
     ${repairing && html`<${Dialog} title=${t.repair} onClose=${() => setRepairing(false)}><p>${t.repairNote}</p><${Problem} error=${failed} />
-      <div class="actions"><button type="button" class="button" onClick=${() => setRepairing(false)}>${texts.cancel}</button><button type="button" class="button danger" onClick=${repair}>${t.repair}</button></div><//>`}</section>`;
+      <div class="actions"><button type="button" class="button" onClick=${() => setRepairing(false)}>${texts.cancel}</button><button type="button" class="button danger" disabled=${isBusy} onClick=${() => once(repair)}>${t.repair}</button></div><//>`}</section>`;
 }
 
 function Sessions() {
   const [page, error, again] = useLoad(signal => list('/api-sessions', { limit: LIMIT, sort: 'createdAt desc' }, { signal }), []);
   const [ending, setEnding] = useState(null);
   const [refused, setRefused] = useState(null);
+  const [isBusy, once] = useOnce();
   useNews(row => row.kind === 'apiSession', again, []);
   const go = () => ask('DELETE', `/api-sessions/${encodeURIComponent(ending.id)}`).then(() => { setEnding(null); again(); }, setRefused);
   return html`<section class="card"><h2><a href="#/api-sessions">${t.sessions}</a> <span class="faint">${page?.total ?? ''}</span></h2><p class="hint">${t.sessionsNote}</p><${Problem} error=${error} again=${again} />
     ${page && html`<ul class="plain">${page.rows.map(session => html`<li><span>${session.identity?.id ? html`<${Reference} kind="identities" id=${session.identity.id} name=${session.identity.name} />` : session.identityId} <span class="faint">${session.ipAddress} · <${Time} at=${session.cachedLastActivityAt || session.lastActivityAt} /></span></span>
       ${session.id === currentSession()?.id ? html`<span class="faint yours">${t.yours}</span>` : html`<button type="button" class="button small" aria-label=${t.endSessionTitle(session.identity?.name || session.id)} onClick=${() => setEnding(session)}>${t.endSession}</button>`}</li>`)}</ul>`}
     ${ending && html`<${Dialog} title=${t.endSessionTitle(ending.identity?.name || ending.id)} onClose=${() => setEnding(null)}><p>${t.sessionsNote}</p><${Problem} error=${refused} />
-      <div class="actions"><button type="button" class="button" onClick=${() => setEnding(null)}>${texts.cancel}</button><button type="button" class="button danger" onClick=${go}>${t.endSession}</button></div><//>`}</section>`;
+      <div class="actions"><button type="button" class="button" onClick=${() => setEnding(null)}>${texts.cancel}</button><button type="button" class="button danger" disabled=${isBusy} onClick=${() => once(go)}>${t.endSession}</button></div><//>`}</section>`;
 }
 
 function Versions() {

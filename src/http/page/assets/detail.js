@@ -4,11 +4,10 @@ import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get, list, literal } from './api.js';
 import { kind as kindBy, nameOf, referred, sentence } from './kinds.js';
 import { texts } from './texts.js';
-import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useLoad } from './parts.js';
+import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useIsIn, useLoad, useOnce } from './parts.js';
 import { Member } from './member.js';
 import { Enrollment, RouterEnrollment, Steps, clientState, routerState } from './enrollment.js';
 import { Preview, answerTo, hasNone, isShown } from './preview.js';
-import { useIsIn } from './secret.js';
 import { Rows } from './changes.js';
 import { ObjectFields, clean, useFaults } from './fields.js';
 import { forgetUnsaved, mayLeave, useUnsaved } from './unsaved.js';
@@ -25,12 +24,14 @@ const applies = ({ verb, method }, record) => (verb === 'enable' ? record.disabl
 
 function Delete({ kind, record, onClose }) {
   const [error, setError] = useState(null);
+  const [isBusy, once] = useOnce();
   const path = `${kind.path}/${encodeURIComponent(record.id)}`;
   const [answer,, again] = useLoad(signal => (kind.previews.delete ? answerTo('', ask('DELETE', `${path}?preview=true`, { signal })) : Promise.resolve({ value: {} })), []);
   const go = async () => {
     try {
       await ask('DELETE', path);
       location.hash = `#/${kind.name}`;
+      onClose();
     } catch (reason) {
       setError(reason);
     }
@@ -39,13 +40,14 @@ function Delete({ kind, record, onClose }) {
     ${kind.previews.delete && !hasNone(answer) && html`<${Preview} value=${answer?.value} error=${answer?.error} busy=${!answer} again=${again} />`}
     <p>${t.deleteNote}</p><${Problem} error=${error} />
     <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button>
-      <button type="button" class="button danger" disabled=${!isShown(answer)} onClick=${go}>${texts.delete}</button></div>
+      <button type="button" class="button danger" disabled=${isBusy || !isShown(answer)} onClick=${() => once(go)}>${texts.delete}</button></div>
   <//>`;
 }
 
 function Action({ kind, record, action, onClose, onDone }) {
   const [draft, setDraft] = useState({});
   const [error, setError] = useState(null);
+  const [isBusy, once] = useOnce();
   const isText = action.media && action.media !== 'application/json';
   const path = `${kind.path}/${encodeURIComponent(record.id)}/${action.verb}`;
   const form = action.body && clean(draft, action.body);
@@ -60,8 +62,7 @@ function Action({ kind, record, action, onClose, onDone }) {
   const [last,, again] = useLoad(async signal => (action.preview && !isWaiting && isIn
     ? answerTo(calm, ask(action.method, `${path}?preview=true`, { body: JSON.parse(calm).body, signal })) : null), [calm, isIn]);
   const answer = last?.of === now ? last : null; // the one for what is typed now
-  const submit = async event => {
-    event.preventDefault();
+  const send = async () => {
     try {
       await ask(action.method, path, { body, media: action.media });
       forgetUnsaved();
@@ -71,6 +72,10 @@ function Action({ kind, record, action, onClose, onDone }) {
       if (reason.status !== 401 || currentSession()) setError(reason); // else the person logs in again and finds the dialog as it was
     }
   };
+  const submit = event => {
+    event.preventDefault();
+    once(send);
+  };
   // What was typed stays while nobody is logged in; a dialog would cover the log-in page.
   if (!isIn) return null;
   return html`<${Dialog} title=${`${action.label}: ${nameOf(record)}`} onClose=${close}>
@@ -79,7 +84,7 @@ function Action({ kind, record, action, onClose, onDone }) {
         : action.body?.properties && html`<${Within}><${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} /><//>`}
       ${action.preview && !hasNone(answer) && html`<${Preview} value=${answer?.value} error=${answer?.error} busy=${!answer} waiting=${isWaiting || isInvalid} again=${again} />`}
       ${isInvalid && html`<p class="error" role="alert">${texts.form.correctJson}</p>`}
-      <div class="actions"><button type="button" class="button" onClick=${close}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`} disabled=${isInvalid || (action.preview && (isWaiting || !isShown(answer)))}>${action.label}</button></div>
+      <div class="actions"><button type="button" class="button" onClick=${close}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`} disabled=${isBusy || isInvalid || (action.preview && (isWaiting || !isShown(answer)))}>${action.label}</button></div>
     </form>
   <//>`;
 }

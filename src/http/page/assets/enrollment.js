@@ -4,7 +4,7 @@ import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { generate } from './vendor/lean-qr.js';
 import { ask, currentSession, get, query } from './api.js';
 import { texts } from './texts.js';
-import { Copy, Icon, Problem, Prose, useName } from './parts.js';
+import { Copy, Icon, Problem, Prose, useName, useOnce } from './parts.js';
 import { Time } from './times.js';
 
 const t = texts.enrollment;
@@ -103,10 +103,11 @@ function Token({ who, name, jwt, expiresAt, hint, children }) {
 
 export function Enrollment({ identity, onChange }) {
   const [error, setError] = useState(null);
+  const [isBusy, once] = useOnce();
   const waiting = tokenOf(identity);
   const hasCredential = Object.keys(identity.authenticators || {}).length > 0;
   const expires = () => new Date(Date.now() + DAY).toISOString();
-  const run = async (path, body) => {
+  const run = (path, body) => once(async () => {
     try {
       await ask('POST', path, { body });
       setError(null);
@@ -114,14 +115,14 @@ export function Enrollment({ identity, onChange }) {
     } catch (reason) {
       setError(reason);
     }
-  };
+  });
   if (!waiting && (hasCredential || identity.externalId)) return null;
   if (!waiting) {
     return html`<section class="card"><h2>${t.title}</h2><p>${t.none}</p><${Problem} error=${error} />
-      <button type="button" class="button main" onClick=${() => run('/enrollments', { identityId: identity.id, method: 'ott', expiresAt: expires() })}>${t.issue}</button></section>`;
+      <button type="button" class="button main" disabled=${isBusy} onClick=${() => run('/enrollments', { identityId: identity.id, method: 'ott', expiresAt: expires() })}>${t.issue}</button></section>`;
   }
   return html`<${Problem} error=${error} /><${Token} who="client" name=${identity.name} jwt=${waiting.jwt} expiresAt=${waiting.expiresAt} hint=${t.scan}>
-    <button type="button" class="button" onClick=${() => run(`/enrollments/${waiting.id}/refresh`, { expiresAt: expires() })}>${t.refresh}</button><//>`;
+    <button type="button" class="button" disabled=${isBusy} onClick=${() => run(`/enrollments/${waiting.id}/refresh`, { expiresAt: expires() })}>${t.refresh}</button><//>`;
 }
 
 /** The file that `ziti router run` reads, for an address of the router. */

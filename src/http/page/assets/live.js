@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { ask, list } from './api.js';
 import { texts } from './texts.js';
-import { Dialog, Dot, Heading, Loading, Problem, Reference, bytes } from './parts.js';
+import { Dialog, Dot, Heading, Loading, Problem, Reference, bytes, useOnce } from './parts.js';
 import { Rows } from './changes.js';
 import { Hour } from './hour.js';
 import { useRows } from './news.js';
@@ -48,9 +48,10 @@ function useTraffic() {
 
 function End({ circuit, onClose, onDone }) {
   const [error, setError] = useState(null);
+  const [isBusy, once] = useOnce();
   const go = () => ask('DELETE', `/overkeep/v1/circuits/${encodeURIComponent(circuit.id)}`).then(() => { onDone(); onClose(); }, setError);
   return html`<${Dialog} title=${t.endTitle(circuit.service.name)} onClose=${onClose}><p>${t.endNote}</p><${Problem} error=${error} />
-    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button danger" onClick=${go}>${t.end}</button></div><//>`;
+    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button danger" disabled=${isBusy} onClick=${() => once(go)}>${t.end}</button></div><//>`;
 }
 
 const NUMBERS = [t.up, t.down, t.latency];

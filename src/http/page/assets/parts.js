@@ -1,6 +1,7 @@
 // Components that every page uses.
 
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { currentSession, onSession } from './api.js';
 import { texts } from './texts.js';
 import { nameById, sentence } from './kinds.js';
 import { Time } from './times.js';
@@ -54,6 +55,29 @@ export function useLoad(question, inputs) {
     else setRound(last => last + 1);
   };
   return [state.value, state.error, again];
+}
+
+/** Sends one request at a time: `[isBusy, once]`. `isBusy` disables the buttons that send; until they are drawn anew, `once` ignores a second click. */
+export function useOnce() {
+  const [isBusy, setBusy] = useState(false);
+  const running = useRef(false);
+  const set = value => {
+    running.current = value;
+    setBusy(value);
+  };
+  const once = send => {
+    if (running.current) return;
+    set(true);
+    send().finally(() => set(false));
+  };
+  return [isBusy, once];
+}
+
+/** Whether a session is open. */
+export function useIsIn() {
+  const [isIn, setIn] = useState(Boolean(currentSession()?.complete));
+  useEffect(() => onSession(session => setIn(Boolean(session?.complete))), []);
+  return isIn;
 }
 
 /** The last value that stayed unchanged for some time. */

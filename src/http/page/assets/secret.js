@@ -1,19 +1,11 @@
 // A secret that the controller shows once: a dialog that closes only when the person says that it is stored.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
-import { currentSession, onSession } from './api.js';
+import { html, useState } from './vendor/htm-preact.js';
 import { sentence } from './kinds.js';
 import { texts } from './texts.js';
-import { Copy, Dialog } from './parts.js';
+import { Copy, Dialog, useIsIn } from './parts.js';
 
 const t = texts.secret;
-
-/** Whether a session is open. */
-export function useIsIn() {
-  const [isIn, setIn] = useState(Boolean(currentSession()?.complete));
-  useEffect(() => onSession(session => setIn(Boolean(session?.complete))), []);
-  return isIn;
-}
 
 /** `secrets` are pairs of a member and its value. While nobody is logged in, the dialog and its secrets are not in the document. */
 export function Secret({ title, secrets, onStored }) {
