@@ -1,14 +1,8 @@
 // What happens to a session, to its token, and to what the person chose.
 
-import { SETTLED, check, expect, open, origin, password, signedIn, user, windowOf } from '../browser.mjs';
+import { SETTLED, check, expect, open, origin, signedIn, typeIn, windowOf } from '../browser.mjs';
 
 const sessionOf = page => page.evaluate(() => JSON.parse(sessionStorage.getItem('overkeep-session')));
-
-async function typeIn(page) {
-  await page.locator('#username').fill(user);
-  await page.locator('#password').fill(password);
-  await page.keyboard.press('Enter');
-}
 
 /** The title of the window is that of the page again, and its heading has the focus. */
 async function isBack(page, title) {
@@ -38,10 +32,14 @@ export async function endedSession(browser, ask, ids) {
   expect((await ask('GET', `/identities/${ids.emre}`)).name === 'emre the kept', 'what was typed before the session ended is stored');
   await page.locator('.pulse.on').waitFor();
   await end();
-  await page.evaluate(() => { location.hash = '#/services'; });
+  await page.evaluate(() => { location.hash = '#/live'; });
   await page.getByText('Your session ended. Log in again.', { exact: true }).waitFor();
+  // What happens until the log-in is shown after it.
+  const { id: made } = await ask('POST', '/services', { name: 'made meanwhile', encryptionRequired: true });
   await typeIn(page);
-  await isBack(page, 'Services');
+  await isBack(page, 'Live');
+  await page.getByRole('log').locator('li.of-create').filter({ hasText: 'made meanwhile' }).waitFor();
+  await ask('DELETE', `/services/${made}`);
   // Who logs out is asked about changes, and then they are gone.
   await open(page, `#/identities/${ids.emre}/edit`);
   await page.getByLabel('Name').fill('emre the lost');

@@ -201,9 +201,11 @@ export async function logOut() {
   }
 }
 
-/** Reads new rows of the history until `signal` aborts. After an interruption, such as sleep, it resumes after the last row. */
+let last = {}; // the last event, and the identity that read it
+
+/** Reads new rows of the history until `signal` aborts. After an interruption, such as sleep or a session that ended, it resumes after the last row that the same person read. */
 export async function follow(onRow, onState, signal) {
-  let last;
+  if (last.reader !== session?.identityId) last = { reader: session?.identityId };
   let failures = 0;
   while (!signal.aborted && session?.complete) {
     const silence = new AbortController();
@@ -214,11 +216,11 @@ export async function follow(onRow, onState, signal) {
     };
     try {
       heard();
-      const answer = await send('GET', `${OVERKEEP}/events`, { headers: last ? { 'last-event-id': last } : {}, signal: AbortSignal.any([signal, silence.signal]) });
+      const answer = await send('GET', `${OVERKEEP}/events`, { headers: last.id ? { 'last-event-id': last.id } : {}, signal: AbortSignal.any([signal, silence.signal]) });
       onState(true);
       failures = 0;
       for await (const event of events(answer.body.getReader(), heard)) {
-        last = event.id || last;
+        last.id = event.id || last.id;
         if (event.data) onRow(JSON.parse(event.data), event.event);
       }
     } catch (error) {

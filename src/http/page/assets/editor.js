@@ -4,7 +4,7 @@ import { html, useMemo, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get } from './api.js';
 import { nameOf, resolve, typeOf } from './kinds.js';
 import { texts } from './texts.js';
-import { Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
+import { Heading, Loading, Problem, useCalm, useIsIn, useLoad } from './parts.js';
 import { ObjectFields, clean, initial, useFaults } from './fields.js';
 import { Preview } from './preview.js';
 import { Secret } from './secret.js';
@@ -84,12 +84,13 @@ function Form({ kind, id, record, etag, values, reload }) {
   const request = isNew ? ['POST', clean(draft, schema)] : change(before, draft, kind);
   const path = isNew ? kind.path : `${kind.path}/${encodeURIComponent(id)}`;
   const calm = useCalm(JSON.stringify(request), 350);
+  const isIn = useIsIn();
   const hasPreview = isNew ? kind.previews.create : kind.previews.change;
   const [preview, wrong] = useLoad(async signal => {
     const asked = JSON.parse(calm);
-    if (!currentSession() || !asked || !hasPreview || isMissing(draft, schema)) return null;
+    if (!isIn || !asked || !hasPreview || isMissing(draft, schema)) return null;
     return { of: calm, value: (await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal })).data };
-  }, [calm, currentSession()?.token]);
+  }, [calm, isIn]);
   const answered = preview?.of === JSON.stringify(request);
   useUnsaved(made ? texts.secret.leave : touched ? t.unsaved : '');
   const submit = async event => {

@@ -211,7 +211,7 @@ if (link || returned) forgetSession();
 // A one-time link may be opened in this tab later.
 addEventListener('hashchange', () => address().parts[0] === 'link' && location.reload());
 
-const MAX_KEPT = 15 * 60 * 1000; // milliseconds that unsaved changes outlive their session
+const MAX_KEPT = 15 * 60 * 1000; // milliseconds that unsaved changes, or a secret that is shown once, outlive their session
 
 function Page() {
   const [session, setSession] = useState(currentSession);
@@ -219,7 +219,17 @@ function Page() {
   // How the controller ended that session: `kept`: its page stays, because it has unsaved changes; `dropped`: it stayed, for too long; `lost`: nothing stays.
   const [end, setEnd] = useState(null);
   const owner = useRef(session?.identityId);
+  const [drops, setDrops] = useState(0); // nothing of a page from before stays
+  const kept = useRef(Infinity); // until when, by the clock of the machine: a timer stands still while it sleeps
+  const drop = () => {
+    kept.current = Infinity;
+    forgetUnsaved();
+    setEnd('dropped');
+    setDrops(count => count + 1);
+  };
+  const dropOld = () => Date.now() >= kept.current && drop();
   useEffect(() => onSession((value, isLost) => {
+    dropOld();
     setSession(value);
     if (value?.identityId && value.identityId !== owner.current) {
       // Changes of one person are not kept for another one.
@@ -235,16 +245,19 @@ function Page() {
   const isIn = Boolean(session?.complete);
   useEffect(() => {
     if (isIn || end !== 'kept') return undefined;
-    const timer = setTimeout(() => {
-      forgetUnsaved();
-      setEnd('dropped');
-    }, MAX_KEPT);
-    return () => clearTimeout(timer);
+    kept.current = Date.now() + MAX_KEPT;
+    const timer = setTimeout(drop, MAX_KEPT);
+    document.addEventListener('visibilitychange', dropOld);
+    return () => {
+      kept.current = Infinity;
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', dropOld);
+    };
   }, [isIn, end]);
   const shown = isIn ? session : end === 'kept' ? last : null;
   return html`
     ${!isIn && html`<${Login} end=${end} link=${last ? null : link} returned=${last ? null : returned} />`}
-    ${shown && html`<div key=${shown.identityId} hidden=${!isIn}><${Shell} session=${shown} isShown=${isIn} /></div>`}`;
+    ${shown && html`<div key=${`${shown.identityId} ${drops}`} hidden=${!isIn}><${Shell} session=${shown} isShown=${isIn} /></div>`}`;
 }
 
 document.documentElement.dataset.theme = theme();
