@@ -100,6 +100,7 @@ export async function explainPairs(browser, ask, ids) {
   const asked = () => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.split('?')[1])));
   // The first policy of the two groups selects nobody; another one does.
   const { id: policy } = await ask('POST', '/service-policies', { name: 'a policy for nobody', type: 'Dial', semantic: 'AllOf', identityRoles: ['#sales', '#ghosts'], serviceRoles: ['#databases'] });
+  const { id: dial } = await ask('POST', '/service-policies', { name: 'a dial for nobody', type: 'Dial', semantic: 'AllOf', identityRoles: ['#hosts', '#ghosts'], serviceRoles: ['#all'] });
   await open(page, '#/access/map');
   await page.getByRole('link', { name: /^a policy for nobody/ }).waitFor();
   await node('#sales').focus();
@@ -119,6 +120,11 @@ export async function explainPairs(browser, ask, ids) {
   await page.getByText('database is one of the 2 members of #databases.').getByRole('link', { name: 'reporting' }).click();
   await explained('chen', 'reporting');
   await check(page, 'the explanation of a pair of groups', false);
+  // Who is no member of the group in the address does not stand for it.
+  const [asksForMember] = await Promise.all([page.waitForResponse(/\/identities\?.*id\+%3D/, { timeout: 5000 }).catch(() => null),
+    open(page, `#/access/ask?${new URLSearchParams({ identity: ids.farah, service: ids.reporting, type: 'Dial', who: '#sales', what: '#databases' })}`)]);
+  await page.getByText('reporting is one of the 2 members of #databases.').waitFor();
+  expect(asksForMember && !(await page.getByText('farah is one of').count()), 'farah is no member of #sales');
   // From the service to the identity, both single records.
   await open(page, '#/access/map');
   await node('reporting').click();
@@ -143,7 +149,7 @@ export async function explainPairs(browser, ask, ids) {
   await check(page, 'the map with a selection', true);
   await node('everything').click();
   await explained('wiki-host', 'artifacts');
-  expect((await asked()).type === 'Bind' && (await asked()).identity === ids['wiki-host'], 'a selected member is explained');
+  expect((await asked()).type === 'Bind' && (await asked()).identity === ids['wiki-host'], 'a selected member is explained by a policy that selects it');
   // An answer after the map was left leads nowhere.
   await open(page, '#/access/map');
   let release;
@@ -158,7 +164,7 @@ export async function explainPairs(browser, ask, ids) {
   await page.waitForTimeout(300);
   expect(await page.evaluate(() => location.hash) === '#/history', 'a late answer does not lead away from another page');
   await page.context().close();
-  await ask('DELETE', `/service-policies/${policy}`);
+  for (const id of [policy, dial]) await ask('DELETE', `/service-policies/${id}`);
 }
 
 /** In a narrow window the map is a list of relations, each of which leads to its explanation with the keyboard alone. */

@@ -13,13 +13,16 @@ const MAX_OTHERS = 8;
 /** Whether a group has one record only, by its id. */
 export const isSingle = role => role.startsWith('@');
 
-/** The records of a group, as a filter. */
-export const members = role => (role === '#all' ? '' : isSingle(role) ? `id = ${literal(role.slice(1))}` : `anyOf(roleAttributes) = ${literal(role.slice(1))}`);
+const byId = id => `id = ${literal(id)}`;
 
-/** The first record of each side that a policy selects by these groups; without a policy, the first of each group. Names those that have none as `undefined`. */
+/** The records of a group, as a filter. */
+export const members = role => (role === '#all' ? '' : isSingle(role) ? byId(role.slice(1)) : `anyOf(roleAttributes) = ${literal(role.slice(1))}`);
+
+/** The first record of each side that a policy selects by these groups, or the record that was chosen from its group; without a policy, the first of each group. Names those that have none as `undefined`. */
 export function firstPair(policy, who, what) {
-  const first = (side, role) => list(policy ? `/service-policies/${policy.id}/${side}` : `/${side}`, { filter: members(role), sort: 'name', limit: 1 }).then(({ rows }) => rows[0]?.id);
-  return Promise.all([who.id || first('identities', who.role), what.id || first('services', what.role)]);
+  const first = (side, { id, role }) => (id && !policy ? id
+    : list(policy ? `/service-policies/${policy.id}/${side}` : `/${side}`, { filter: id ? byId(id) : members(role), sort: 'name', limit: 1 }).then(({ rows }) => rows[0]?.id));
+  return Promise.all([first('identities', who), first('services', what)]);
 }
 
 /** The address of the explanation of a pair. Groups are named, so that the explanation offers their other members. */
@@ -49,10 +52,15 @@ export function Group({ node, onSelect, onClose }) {
   <//>`;
 }
 
-/** Says which group a record stands for, with links to the same question about other members. */
+/** Says which group a record stands for, with links to the same question about other members. Nothing is said of a record that is no member, or no longer. */
 export function Others({ of, role, record, address }) {
   const kind = kindBy(of);
-  const [page] = useLoad(signal => list(kind.path, { filter: members(role), sort: 'name', limit: MAX_OTHERS + 1 }, { signal }), [role]);
+  const [page] = useLoad(async signal => {
+    const first = await list(kind.path, { filter: members(role), sort: 'name', limit: MAX_OTHERS + 1 }, { signal });
+    if (first.rows.some(({ id }) => id === record.id)) return first;
+    const own = await list(kind.path, { filter: [members(role), byId(record.id)].filter(Boolean).join(' and '), limit: 1 }, { signal });
+    return own.total ? first : null;
+  }, [role, record]);
   if (!page || page.total < 2) return null;
   const others = page.rows.filter(({ id }) => id !== record.id).slice(0, MAX_OTHERS);
   const rest = page.total - 1 - others.length;
