@@ -1,4 +1,5 @@
 """Installs the libraries that the tests use, each in its pinned version, below target/interop; once for all tests that use it."""
+import fcntl
 import functools
 import hashlib
 import os
@@ -15,16 +16,18 @@ CACHE = HERE.parent.parent / "target" / "interop"
 PREPARE = 600               # seconds for one command
 
 
-LOCK = threading.RLock()
+LOCK = threading.Lock()
 
 
 def once(prepare):
-    """Prepares once, also if several threads ask at the same time."""
+    """Prepares once, also if several threads or programs ask at the same time."""
     cached = functools.cache(prepare)
 
     @functools.wraps(prepare)
     def prepared(*arguments):
-        with LOCK:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with LOCK, open(CACHE / "lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             return cached(*arguments)
     return prepared
 
