@@ -16,6 +16,7 @@ import time
 
 from openziti import zitilib
 
+BACKLOG = 1 << 16   # connections; the library loses a place for each one that waited, and then leaves dials unanswered
 NUMBERS = 5         # tries to dial with another descriptor
 CARRIED = 90        # seconds, the data of one connection
 PIECE = 64 << 10
@@ -54,7 +55,7 @@ class Peer:
             raise Refused("the library cannot do that")
         listener = zitilib.ziti_socket(socket.SOCK_STREAM)
         zitilib.bind(listener, self.context, service)
-        zitilib.listen(listener, 128)
+        zitilib.listen(listener, BACKLOG)
         self.listeners[name], self.callers[name] = listener, []
         threading.Thread(target=self.serve, args=(name, listener, behaviour), daemon=True).start()
 
