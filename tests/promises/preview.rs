@@ -366,6 +366,10 @@ fn disabling_takes_what_policies_grant() {
     assert_eq!((counts(&disable), counts(&enable), is_disabled()), ([0, 0], [1, 0], json!(true)));
     server.admin.post(&enable, Json::Null).expect(200);
     assert_eq!((counts(&enable), is_disabled()), ([0, 0], json!(false)));
+    let negative = json!({ "durationMinutes": -5 });
+    server.admin.post(&format!("{disable}?preview=true"), negative.clone()).refused(400, "COULD_NOT_VALIDATE", "durationMinutes");
+    server.admin.post(&disable, negative).expect(200);
+    assert_eq!(is_disabled(), json!(true));
 }
 
 #[test]

@@ -46,6 +46,9 @@ export async function previewedAction(browser, ask, ids) {
   await dialog.getByRole('spinbutton').fill('1.5');
   await dialog.getByText('Not complete yet').waitFor();
   expect(await dialog.getByRole('button', { name: 'Disable' }).isDisabled(), 'what is refused cannot be done');
+  await dialog.getByRole('spinbutton').fill('-5');
+  await dialog.locator('.field.wrong .error').getByText('must be 0 or more').waitFor();
+  expect(await dialog.getByRole('button', { name: 'Disable' }).isDisabled(), 'a negative number of minutes cannot be sent');
   let release;
   const held = new Promise(done => { release = done; });
   await page.route(/preview=true/, route => held.then(() => route.continue()));

@@ -96,7 +96,7 @@ pub(crate) async fn patch(
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Disable {
-    /// Zero or less: until it is enabled again.
+    /// Zero: until it is enabled again. A negative number counts as zero; a preview rejects it.
     pub duration_minutes: i64,
 }
 
@@ -107,6 +107,10 @@ pub(crate) async fn disable(
     Body(how): Body<Disable>,
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<NoData>> {
+    // Other clients send negative numbers. Who asks for a preview, as the page does, is told before.
+    if preview.is_asked() && how.duration_minutes < 0 {
+        return Err(Error::invalid("durationMinutes", "must be 0 or more", how.duration_minutes.to_string()));
+    }
     let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
     preview.change(&call, move |change| change::identity::disable(change, &id, until).map(|()| NoData)).await
 }

@@ -62,6 +62,7 @@ function Action({ kind, record, action, onClose, onDone }) {
   const [last,, again] = useLoad(async signal => (action.preview && !isWaiting && isIn
     ? answerTo(calm, ask(action.method, `${path}?preview=true`, { body: JSON.parse(calm).body, signal })) : null), [calm, isIn]);
   const answer = last?.of === now ? last : null; // the one for what is typed now
+  const errors = error?.fields || answer?.error?.fields || new Map();
   const send = async () => {
     try {
       await ask(action.method, path, { body, media: action.media });
@@ -81,7 +82,7 @@ function Action({ kind, record, action, onClose, onDone }) {
   return html`<${Dialog} title=${`${action.label}: ${nameOf(record)}`} onClose=${close}>
     <form onSubmit=${submit}><p>${action.summary}</p><${Problem} error=${error} />
       ${isText ? html`<label>${texts.form.value}<textarea rows="8" onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
-        : action.body?.properties && html`<${Within}><${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} /><//>`}
+        : action.body?.properties && html`<${Within}><${ObjectFields} schema=${action.body} value=${draft} onChange=${next => { setDraft(next); setError(null); }} errors=${errors} /><//>`}
       ${action.preview && !hasNone(answer) && html`<${Preview} value=${answer?.value} error=${answer?.error} busy=${!answer} waiting=${isWaiting || isInvalid} again=${again} />`}
       ${isInvalid && html`<p class="error" role="alert">${texts.form.correctJson}</p>`}
       <div class="actions"><button type="button" class="button" onClick=${close}>${texts.cancel}</button><button class=${`button ${action.method === 'DELETE' ? 'danger' : 'main'}`} disabled=${isBusy || isInvalid || (action.preview && (isWaiting || !isShown(answer)))}>${action.label}</button></div>
