@@ -2,7 +2,7 @@
 
 import { check, expect, open, signedIn } from '../browser.mjs';
 
-/** Times are in the zone of the viewer with UTC on hover, or in UTC if the viewer chooses that, with the keyboard. The choice stays. */
+/** Times are in the zone of the viewer with UTC on hover and after a tap, or in UTC if the viewer chooses that, with the keyboard. The choice stays. */
 export async function utc(browser, ask, ids) {
   const page = await signedIn(browser, 360, 'dark');
   const { createdAt } = await ask('GET', `/identities/${ids.alice}`);
@@ -11,6 +11,15 @@ export async function utc(browser, ask, ids) {
   await open(page, `#/identities/${ids.alice}`);
   const [text, title] = [await created.textContent(), await created.getAttribute('title')];
   expect(!/UTC/.test(text) && title.endsWith(expected), `a time in the zone of the viewer, ${text}, has UTC on hover: ${title}, not ${expected}`);
+  await created.click();
+  expect(await created.textContent() === title.replace('\n', ' · '), `a time that is tapped shows ${await created.textContent()}`);
+  await check(page, 'a time that is tapped', false);
+  await created.click();
+  expect(await created.textContent() === text, 'a time that is tapped again is as before');
+  await open(page, '#/care');
+  await page.locator('.snapshots time, .yours ~ time, ul.plain time').first().click();
+  await check(page, 'a time in a list that is tapped', false);
+  await open(page, `#/identities/${ids.alice}`);
   const choose = async (letter, shown) => {
     await page.getByRole('button', { name: 'Menu' }).focus();
     await page.keyboard.press('Enter');

@@ -1,4 +1,4 @@
-// Times in the zone of the viewer with UTC on hover, or in UTC if the viewer chose that.
+// Times in the zone of the viewer with UTC on hover or after a tap, or in UTC if the viewer chose that.
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 
@@ -38,13 +38,15 @@ const utc = date => date.toISOString().replace('T', ' ').replace(/(\.\d+)?Z$/, '
 /** A time as text, in the zone that was chosen. */
 export const timeText = (date, zone) => (zone === 'utc' ? utc(date) : date.toLocaleString());
 
-/** A time. Without `exact` the zone of the viewer shows how long ago it was. */
+/** A time. Without `exact` the zone of the viewer shows how long ago it was. A click or a tap shows it in both zones, and once more as before. */
 export function Time({ at, exact }) {
   const [zone] = useZone();
+  const [isWhole, setWhole] = useState(false);
   const date = new Date(at);
   if (!at || Number.isNaN(date.getTime())) return html`<span class="faint">–</span>`;
-  const text = zone === 'utc' || exact ? timeText(date, zone) : ago(date);
-  return html`<time dateTime=${date.toISOString()} title=${`${date.toLocaleString()}\n${utc(date)}`}>${text}</time>`;
+  const both = [date.toLocaleString(), utc(date)];
+  const text = isWhole ? both.join(' · ') : zone === 'utc' || exact ? timeText(date, zone) : ago(date);
+  return html`<time class=${isWhole ? 'whole' : ''} dateTime=${date.toISOString()} title=${both.join('\n')} onClick=${() => setWhole(!isWhole)}>${text}</time>`;
 }
 
 const TIMES = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
