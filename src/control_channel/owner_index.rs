@@ -43,3 +43,16 @@ impl OwnerIndex {
         self.0.get(owner).map_or(0, HashSet::len)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_without_members_are_forgotten() {
+        let (mut index, owners) = (OwnerIndex::default(), ["one", "other"].map(String::from));
+        index.add(&owners, "member");
+        index.remove(&owners[..1], "member");
+        assert_eq!((index.count("one"), index.count("other"), index.0.len()), (0, 1, 1));
+    }
+}

@@ -114,7 +114,10 @@ fn stops_wait_for_ends_of_circuits() {
         let mut router = scene.router.online(&scene.server).await;
         scene.hosted(&mut router, "terminator-1").await;
         let circuit = router.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;
-        scene.server.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
+        // Its routers are told half a second after they heard of the end of the session.
+        let sessions = scene.server.admin.get("/sessions?limit=500").expect(200);
+        let dialed = sessions.data().as_array().unwrap().iter().find(|session| session["type"] == "Dial").unwrap();
+        scene.server.admin.delete(&format!("/sessions/{}", dialed["id"].as_str().unwrap())).expect(200);
         let Scene { server, .. } = scene;
         let stopped = tokio::task::spawn_blocking(move || drop(server));
         assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, circuit);

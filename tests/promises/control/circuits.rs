@@ -312,7 +312,12 @@ fn routers_touch_only_their_own() {
         assert_eq!(intruding.refused(&scene.dial_token(), &scene.client.fingerprint()).await.0, 5);
         // A certificate of another identity.
         assert_eq!(router.refused(&scene.dial_token(), &scene.host.fingerprint()).await.0, 3);
+        // Where it may, it does not take over a terminator of another router.
+        scene.server.allow_service_over(&scene.host.id, &scene.service, &intruder.id);
+        let answer = intruding.bind("terminator-1", &scene.host.session(&scene.service, "Bind"), &scene.host.fingerprint()).await;
+        assert_eq!(answer.result(), CreateTerminatorResult::FailedIdConflict);
         assert_eq!(scene.terminators(), ["terminator-1"]);
+        assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["router"]["id"], scene.router.id.as_str());
         assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["dynamicCost"], 2);
         assert_eq!(scene.server.admin.get("/terminators/terminator-1").expect(200).data()["cost"], 0);
     });
