@@ -38,6 +38,7 @@ export async function windowOf(browser, width, theme, allowed = () => false, mor
   await context.addInitScript(VIOLATION_RECORDER);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
+  countRequests(page);
   page.on('request', asked => expect(/^(data|blob):/.test(asked.url()) || [origin, ...issuers].some(known => asked.url().startsWith(`${known}/`)), `asks for ${asked.url()}`));
   page.on('response', answer => expect(answer.status() < 400 || allowed(answer), `${answer.request().method()} ${answer.url()} answered ${answer.status()}`));
   // A request without an answer. The page ends requests itself when it is left; a part may take the network away.
@@ -68,12 +69,33 @@ export async function typeIn(page, name = user, secret = password) {
   await page.keyboard.press('Enter');
 }
 
-/** Goes to a page and waits until it is loaded. */
+/** Goes to a page and waits until it is loaded: it has handled its address, has no part that is loading, and its requests are answered. */
 export async function open(page, hash) {
-  await page.evaluate(to => { location.hash = to; }, hash);
+  await page.evaluate(to => new Promise(done => {
+    if (location.hash === to) return done();
+    addEventListener('hashchange', () => setTimeout(done), { once: true });
+    location.hash = to;
+    return undefined;
+  }), hash);
   await page.waitForFunction(to => location.hash.startsWith(to.split('?')[0]), hash);
-  await page.waitForTimeout(50);
   await page.waitForFunction(SETTLED);
+  await quiet(page);
+}
+
+const outstanding = new WeakMap(); // the requests of each window, but the stream of events
+const QUIET = 2000; // milliseconds that are waited for an answer; a part may hold one back
+
+/** Waits until no request is outstanding. */
+async function quiet(page) {
+  const end = performance.now() + QUIET;
+  while (outstanding.get(page)?.size && performance.now() < end) await new Promise(done => setTimeout(done, 5));
+}
+
+function countRequests(page) {
+  const requests = new Set();
+  outstanding.set(page, requests);
+  page.on('request', request => request.url().endsWith('/events') || requests.add(request));
+  for (const end of ['requestfinished', 'requestfailed']) page.on(end, request => requests.delete(request));
 }
 
 /** Texts that begin or end beyond the edge of the window, outside of what can be scrolled. */
@@ -94,7 +116,10 @@ const CUT = () => {
   return found;
 };
 
-/** Checks what the window shows: its width, its texts, the policy, and with axe. */
+/** The rules of axe whose result depends on the theme. */
+export const COLOURS = ['color-contrast', 'link-in-text-block'];
+
+/** Checks what the window shows: its width, its texts, the policy, and with axe: with all rules, or with those that are named. */
 export async function check(page, what, withAxe) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   expect(wide <= 0, `${what}: ${wide} px wider than its window`);
@@ -106,7 +131,7 @@ export async function check(page, what, withAxe) {
   if (withAxe) {
     // Runs through the debugger, which the content security policy does not restrict. It stays in the window until that is loaded anew.
     if (!await page.evaluate(() => 'axe' in window)) await page.evaluate(axe.source);
-    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+    const { violations } = await page.evaluate(some => window.axe.run(document, { resultTypes: ['violations'], ...some }), withAxe === true ? {} : { runOnly: withAxe });
     for (const { id, help, nodes } of violations) expect(false, `${what}: ${id}: ${help}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`);
   }
   const broken = await page.evaluate(() => window.broken.splice(0));

@@ -1,6 +1,7 @@
 // Who may reach what: the map, the answers and their edits.
 
 import { check, expect, open, signedIn } from '../browser.mjs';
+import { createMany } from '../seed.mjs';
 
 const MAX_RATIO = 4; // of the times that the map takes with many and with few identities
 
@@ -72,8 +73,7 @@ export async function explain(browser, ask, ids) {
   await make.click();
   await page.getByText('Something changed meanwhile, so nothing was done.').waitFor();
   expect((await ask('GET', `/identities/${id}`)).roleAttributes.join() === 'newly-added', 'an outdated edit changes nothing');
-  await page.keyboard.press('Escape');
-  await page.waitForTimeout(500); // the new answer
+  await Promise.all([page.waitForResponse(/\/explain\?/), page.keyboard.press('Escape')]);
   await give.click();
   await shown();
   await make.click();
@@ -207,7 +207,6 @@ async function countsOfMany(page, ask) {
 export async function large(browser, ask) {
   const page = await signedIn(browser, 1280, 'light');
   const requests = async () => {
-    await page.waitForTimeout(1000); // news of earlier changes
     let count = 0;
     const counted = () => count++;
     await open(page, '#/overview');
@@ -220,15 +219,15 @@ export async function large(browser, ask) {
     return { count, time };
   };
   const first = async () => {
+    await page.waitForTimeout(1000); // news of earlier changes
     const rounds = [await requests(), await requests()];
     return { count: Math.min(...rounds.map(({ count }) => count)), time: Math.min(...rounds.map(({ time }) => time)) };
   };
   const before = await first();
   const names = Array.from({ length: 5000 }, (_, index) => `sales-${index}`);
-  for (let from = 0; from < names.length; from += 100) {
-    const enrollment = from < 100 ? { ott: true } : undefined;
-    await Promise.all(names.slice(from, from + 100).map(name => ask('POST', '/identities', { name, type: 'Default', isAdmin: false, roleAttributes: ['sales'], enrollment })));
-  }
+  const identities = names.map(name => ({ name, type: 'Default', isAdmin: false, roleAttributes: ['sales'] }));
+  await Promise.all(identities.slice(0, 100).map(identity => ask('POST', '/identities', { ...identity, enrollment: { ott: true } })));
+  await createMany(ask, { identities: identities.slice(100) });
   const last = await ask('GET', `/identities?${new URLSearchParams({ filter: 'name contains "sales-499"' })}`);
   await Promise.all(last.map(({ id }) => ask('POST', `/identities/${id}/disable`, { durationMinutes: 0 })));
   const after = await first();
@@ -260,9 +259,8 @@ export async function large(browser, ask) {
   await page.waitForFunction(() => location.hash === '#/edge-routers');
   await countsOfMany(page, ask);
   await open(page, '#/access/map');
-  const policy = name => ask('POST', '/service-policies', { name, type: 'Dial', semantic: 'AnyOf', identityRoles: ['#few'], serviceRoles: ['#few'] });
-  for (let from = 0; from < 500; from += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => policy(`a policy ${from + index}`)));
-  await policy('the very last one');
+  const policyNames = [...Array.from({ length: 500 }, (_, index) => `a policy ${index}`), 'the very last one'];
+  await createMany(ask, { 'service-policies': policyNames.map(name => ({ name, type: 'Dial', semantic: 'AnyOf', identityRoles: ['#few'], serviceRoles: ['#few'] })) });
   await page.locator('[data-search]').fill('the very last');
   await page.getByRole('link', { name: /the very last one/ }).waitFor();
   await page.context().close();

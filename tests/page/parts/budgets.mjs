@@ -1,6 +1,7 @@
 // Times of the page as ratios to a floor that is measured in the same run: the same bytes or the same answers, asked by the same browser without the page.
 
 import { SETTLED, expect, open, origin, signedIn } from '../browser.mjs';
+import { createMany } from '../seed.mjs';
 
 /** The most of each ratio. They are about twice what docs/performance.md has, because other programs run beside the gate. */
 const MOST = { load: 4, list: 5, explain: 7, overview: 3, map: 3, live: 4 };
@@ -51,9 +52,7 @@ const show = async (page, hash, shown) => {
 
 /** What the page takes beside a plain download of what it asks for: the first load, a list of a thousand records, an explanation, the overview, the map, the live page. */
 export async function budgets(browser, ask, ids) {
-  for (let from = 0; from < ROWS; from += 100) {
-    await Promise.all(Array.from({ length: 100 }, (_, index) => ask('POST', '/services', { name: `budget-${from + index}`, encryptionRequired: true, roleAttributes: ['budget'] })));
-  }
+  await createMany(ask, { services: Array.from({ length: ROWS }, (_, index) => ({ name: `budget-${index}`, encryptionRequired: true, roleAttributes: ['budget'] })) });
   const page = await signedIn(browser, 1280, 'light');
   const measured = {};
   // Files of the page and documents of the interface, without the cache of the browser.

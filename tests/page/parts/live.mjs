@@ -99,7 +99,7 @@ export async function resume(browser, ask) {
 export async function overviewInStream(browser, ask, ids) {
   const EVENTS = 40;
   const page = await signedIn(browser, 1280, 'light');
-  await page.waitForTimeout(1500); // news of earlier changes
+  await page.locator('.pulse.on').waitFor();
   let [loads, isOver] = [0, false];
   // An answer that takes longer than the interval is shown nevertheless.
   await page.route('**/overkeep/v1/attention', async route => {
