@@ -76,15 +76,22 @@ pub(crate) struct RouterConnection {
     pub telling: tokio::sync::Mutex<()>,
     /// The position of the last change of other routers that it was told of (`announcements.rs`).
     pub announced: AtomicU64,
-    /// The number of full states started for it.
-    pub full_states: AtomicU64,
-    /// When it last requested a full state.
-    resynced: Mutex<Option<Instant>>,
+    full_states: Mutex<FullStates>,
     /// When it last answered a heartbeat.
     answered: Mutex<Instant>,
     requests: AtomicUsize,
     is_closed: AtomicBool,
     closed: Notify,
+}
+
+/// The full states of a connection, numbered from 1.
+#[derive(Default)]
+struct FullStates {
+    started: u64,
+    /// The last one of which all parts were passed to the outbox.
+    ended: u64,
+    /// When a request of the router was last granted.
+    requested: Option<Instant>,
 }
 
 /// The properties of a connection when it opens.
@@ -133,8 +140,7 @@ impl RouterConnection {
             opening: tokio::sync::Mutex::default(),
             telling: tokio::sync::Mutex::default(),
             announced: AtomicU64::new(0),
-            full_states: AtomicU64::new(0),
-            resynced: Mutex::new(None),
+            full_states: Mutex::default(),
             answered: Mutex::new(Instant::now()),
             requests: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
@@ -176,12 +182,29 @@ impl RouterConnection {
         *self.answered.lock()
     }
 
-    /// Whether its request for a full state is granted: once in each `pause`.
+    /// Starts a full state, which replaces one that is not yet written. Returns its number.
+    pub(crate) fn start_full_state(&self) -> u64 {
+        let mut states = self.full_states.lock();
+        states.started += 1;
+        states.started
+    }
+
+    /// Whether no later full state has started.
+    pub(crate) fn is_latest_full_state(&self, number: u64) -> bool {
+        self.full_states.lock().started == number
+    }
+
+    /// Records that the last part of a full state was passed to the outbox.
+    pub(crate) fn full_state_ended(&self, number: u64) {
+        self.full_states.lock().ended = number;
+    }
+
+    /// Whether its request for a full state is granted: not while one is written, and once in each `pause`.
     pub(crate) fn may_resync(&self, pause: Duration) -> bool {
-        let mut resynced = self.resynced.lock();
-        let may = resynced.is_none_or(|at| at.elapsed() >= pause);
+        let mut states = self.full_states.lock();
+        let may = states.started == states.ended && states.requested.is_none_or(|at| at.elapsed() >= pause);
         if may {
-            *resynced = Some(Instant::now());
+            states.requested = Some(Instant::now());
         }
         may
     }
@@ -220,5 +243,24 @@ pub(crate) struct RequestGuard(Arc<RouterConnection>);
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_states_are_not_interrupted() {
+        let connection = RouterConnection::unconnected("router");
+        let first = connection.start_full_state();
+        assert!(!connection.may_resync(Duration::ZERO), "it is being written");
+        connection.full_state_ended(first);
+        assert!(connection.may_resync(Duration::ZERO));
+        let [second, third] = [(); 2].map(|()| connection.start_full_state());
+        connection.full_state_ended(second);
+        assert!(!connection.may_resync(Duration::ZERO), "the third one replaces it");
+        connection.full_state_ended(third);
+        assert!(!connection.may_resync(Duration::from_secs(3600)));
     }
 }

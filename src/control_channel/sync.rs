@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -102,9 +102,9 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
         for notice in core.sync.take().await {
             followers.retain(|_, follower| !follower.connection.is_closed());
             match notice {
-                Notice::Begin(connection) => {
+                Notice::Begin(connection, number) => {
                     tokio::spawn(earlier_ends::end(core.clone(), connection.clone()));
-                    followers.insert(connection.number, follow(&core, connection));
+                    followers.insert(connection.number, follow(&core, connection, number));
                 }
                 // One task for each router, however many have ended.
                 Notice::EarlierEnded => has_earlier_ended = true,
@@ -119,7 +119,10 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
                         }
                     }
                 }
-                Notice::Everything => followers.values_mut().for_each(|follower| *follower = follow(&core, follower.connection.clone())),
+                Notice::Everything => followers.values_mut().for_each(|follower| {
+                    let number = follower.connection.start_full_state();
+                    *follower = follow(&core, follower.connection.clone(), number);
+                }),
                 notice => match messages(&core, notice) {
                     Ok(messages) => {
                         for message in messages.into_iter().map(Arc::new) {
@@ -172,7 +175,7 @@ fn messages(core: &ControlCore, notice: Notice) -> Result<Vec<Frame>> {
         vec![Builder::new(content::API_SESSION_UPDATED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, "").body(&body)]
     };
     Ok(match notice {
-        Notice::Begin(_) | Notice::Everything | Notice::EarlierEnded | Notice::AddedAgain(..) => Vec::new(),
+        Notice::Begin(..) | Notice::Everything | Notice::EarlierEnded | Notice::AddedAgain(..) => Vec::new(),
         Notice::Added(ids) => additions(core, &ids)?,
         Notice::Changed(id) => {
             let session = store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))?;
@@ -210,10 +213,9 @@ fn added(sessions: Vec<edge::ApiSession>, is_full_state: bool, (sequence, is_las
     Builder::new(content::API_SESSION_ADDED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, &state).body(&body)
 }
 
-/// Starts the full state of a router. Changes sent to the follower come after it.
-fn follow(core: &Arc<ControlCore>, connection: Arc<RouterConnection>) -> Follower {
+/// Sends the full state with this number to a router. Changes sent to the follower come after it.
+fn follow(core: &Arc<ControlCore>, connection: Arc<RouterConnection>, number: u64) -> Follower {
     let (changes, waiting) = mpsc::channel(MAX_WAITING);
-    let number = connection.full_states.fetch_add(1, Ordering::AcqRel) + 1;
     tokio::spawn(run_follower(core.clone(), connection.clone(), number, waiting));
     Follower { connection, changes }
 }
@@ -236,7 +238,7 @@ async fn run_follower(core: Arc<ControlCore>, connection: Arc<RouterConnection>,
 /// Sends a full state. One reader encodes it for all routers that wait for one, so that the work does not grow with their number. A router
 /// that is too slow for the others gets another one, together with those that are slow, too.
 async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, number: u64) -> Result<()> {
-    let is_current = || connection.full_states.load(Ordering::Acquire) == number && !connection.is_closed();
+    let is_current = || connection.is_latest_full_state(number) && !connection.is_closed();
     for (kind, readers) in core.sync.readers.iter().enumerate() {
         let (sender, mut parts) = mpsc::channel(4);
         readers.waiting.lock().push(sender);
@@ -252,6 +254,7 @@ async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnect
             }
         }
         if is_complete {
+            connection.full_state_ended(number);
             core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
             return Ok(());
         }

@@ -27,13 +27,15 @@ const FULL_STATES: usize = 2;
 const QUICK: Duration = Duration::from_secs(10);
 /// The same for those that took longer than that.
 const SLOW: Duration = Duration::from_secs(300);
-/// Minimum interval between two full states that a router requests.
-const RESYNC_PAUSE: Duration = Duration::from_secs(10);
+/// Minimum interval between two full states that a router requests. A router requests one whenever 20 seconds have passed since it received the
+/// first part of one, or since its last request, and it has not received all parts. It uses each part that it receives nevertheless, so that
+/// the state is written to its end. One repetition helps a router that was slow for a while; over a slow line, more would never end.
+const RESYNC_PAUSE: Duration = Duration::from_secs(600);
 
 /// A change for routers.
 pub(crate) enum Notice {
-    /// A full state for one router.
-    Begin(Arc<RouterConnection>),
+    /// A full state for one router, and its number.
+    Begin(Arc<RouterConnection>, u64),
     /// A full state for all routers.
     Everything,
     Added(Vec<Id<ApiSession>>),
@@ -92,10 +94,11 @@ impl Default for Sync {
 impl Sync {
     /// Starts a full state for a router, followed by every change from then on.
     pub(crate) fn begin(&self, connection: &Arc<RouterConnection>) {
-        self.record(Notice::Begin(connection.clone()));
+        self.record(Notice::Begin(connection.clone(), connection.start_full_state()));
     }
 
-    /// Starts a full state for a router that requests it, at most once in each [`RESYNC_PAUSE`]. Returns whether it is started.
+    /// Starts a full state for a router that requests it, unless one is being written to it, and at most once in each [`RESYNC_PAUSE`]. Returns
+    /// whether it is started.
     pub(crate) fn resync(&self, connection: &Arc<RouterConnection>) -> bool {
         let may = connection.may_resync(RESYNC_PAUSE);
         if may {
@@ -118,7 +121,7 @@ impl Sync {
             (_, notice) => notices.push(notice),
         }
         if notices.len() > MAX_NOTICES {
-            notices.retain(|notice| matches!(notice, Notice::Begin(_)));
+            notices.retain(|notice| matches!(notice, Notice::Begin(..)));
             notices.extend([Notice::Everything, Notice::EarlierEnded]);
         }
         drop(notices);

@@ -1,15 +1,15 @@
 //! API sessions and sessions as they are reported to routers.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use overkeep::testing::{
-    control_channel::message::{content, edge},
-    frame::Builder,
+    control_channel::message::{content, edge, key},
+    frame::{Builder, Frame},
     pki::Certificate,
 };
 use prost::Message;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::mock::{Enrolled, MockRouter, run, server};
 use crate::{harness::Key, router::scene::Member};
@@ -33,6 +33,48 @@ fn full_state_holds_every_session() {
         assert!(of_member.cert_fingerprints.contains(&members[1].fingerprint()), "{of_member:?}");
         assert!(sessions.is_sorted_by_key(|session| session.id.clone()));
     });
+}
+
+#[test]
+fn slow_router_gets_state_whole() {
+    let server = server();
+    let member = Member::new(&server, "member");
+    // The full state has several parts.
+    (0..110).for_each(|_| drop(member.caller.log_in_by_certificate()));
+    let router = Enrolled::new(&server);
+    run(async {
+        let mut connected = router.connect(&server).await;
+        let hello = connected.next_of(content::SERVER_HELLO).await;
+        // More than the buffers of the connection hold is to be written before the full state.
+        let unknown = edge::ValidateSessions { session_tokens: (0..20_000).map(|number| format!("{number:0>120}")).collect() };
+        for _ in 0..3 {
+            connected.send(Builder::new(content::VALIDATE_SESSIONS).body(&unknown.encode_to_vec())).await;
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        connected.answer_hello(&hello, false).await;
+        // A router 1.1.15 asks again every 20 seconds, as long as parts arrive.
+        let request = edge::RequestResync { reason: "timeout, did not receive all updates in time".into() };
+        let request = || Builder::new(content::REQUEST_RESYNC).body(&request.encode_to_vec());
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            connected.send(request()).await;
+        }
+        let first = state_id(&connected.next_of(content::API_SESSION_ADDED).await);
+        assert_eq!(state_id(&connected.next_of(content::API_SESSION_ADDED).await), first, "it begins again");
+        // One repetition is granted after the end.
+        connected.send(request()).await;
+        connected.full_state().await;
+        connected.send(request()).await;
+        let token = member.caller.log_in_by_certificate().token.unwrap();
+        let added: edge::ApiSessionAdded = connected.receive(content::API_SESSION_ADDED).await;
+        assert_eq!((added.is_full_state, &added.api_sessions[0].token), (false, &token));
+    });
+}
+
+/// The id of the full state of a part.
+fn state_id(part: &Frame) -> String {
+    let state: Json = serde_json::from_slice(part.header(key::SYNC_STATE).unwrap()).unwrap();
+    state["id"].as_str().unwrap().to_owned()
 }
 
 /// The next change of sessions that a router is told: the type of the message, and the tokens of API sessions or the ids of sessions.
@@ -161,7 +203,7 @@ fn repeated_introductions_cause_one_state() {
         for _ in 0..20 {
             connected.answer_hello(&hello, true).await;
         }
-        // The first repetition counts as a request for a full state, of which one is granted in ten seconds.
+        // The first repetition counts as a request for a full state, of which one is granted in ten minutes.
         connected.full_state().await;
         let token = member.caller.log_in_by_certificate().token.unwrap();
         let mut full_states = 0;
