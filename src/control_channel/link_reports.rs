@@ -34,9 +34,10 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
         let lost = core.links.remove_dialed(&connection.router, &ids, core.loss(reason));
         lost.iter().for_each(|link| gone(core, link, reason));
     }
+    let deleted = deleted_destinations(core, &links);
     for link in links {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
-        if is_text(&id) && is_text(&destination) && is_deleted(core, &destination) {
+        if deleted.contains(&destination) {
             tracing::info!(link = id, source = %connection.router, destination, "a link to a router that does not exist is ignored");
             connection.send(announcements::removed(&destination));
             continue;
@@ -57,10 +58,23 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
     }
 }
 
-/// Whether there is no router with this id.
-fn is_deleted(core: &ControlCore, id: &str) -> bool {
-    let found = || core.context.authorizer.store.read(|tx| record_of(tx, id));
-    !core.is_connected(id) && found().is_ok_and(|found| found.is_none())
+/// The destinations of links that are not routers. Those that are not connected are looked up together: after a restart of the controller
+/// most of them are away. Other tasks of this thread go on meanwhile on another one.
+fn deleted_destinations(core: &ControlCore, links: &[fabric::RouterLink]) -> HashSet<String> {
+    let reported: HashSet<&str> = links.iter().filter(|link| is_text(&link.id)).map(|link| link.destination_router_id.as_str()).collect();
+    let absent: Vec<&str> = reported.into_iter().filter(|id| is_text(id) && !core.is_connected(id)).collect();
+    if absent.is_empty() {
+        return HashSet::new();
+    }
+    let deleted = |tx: &Read<'_>| {
+        let missing = absent.iter().filter_map(|id| record_of(tx, id).map(|found| found.is_none().then(|| (*id).to_owned())).transpose());
+        missing.collect::<Result<HashSet<String>>>()
+    };
+    let found = tokio::task::block_in_place(|| core.context.authorizer.store.read(deleted));
+    found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the routers at the ends of links cannot be looked up");
+        HashSet::new()
+    })
 }
 
 /// Handles the report of a router that a link is lost or is a duplicate. The router must be at an end of the link.
