@@ -1,6 +1,10 @@
 //! The first message of a router: identifies it by its certificate and decides whether it may connect.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
 
 use prost::Message;
 use tokio::{
@@ -27,6 +31,8 @@ use crate::{
     pki::Certificate,
 };
 
+/// The reason of a rejection without a record.
+const UNKNOWN_ROUTER: &str = "there is no router with this id: it was deleted, or is of another controller";
 /// Maximum length of a version member that is stored, in characters.
 const MAX_VERSION_LENGTH: usize = 64;
 
@@ -134,14 +140,19 @@ fn open_connection(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -
     };
     let connection = Arc::new(RouterConnection::new(parameters));
     let is_reconnect = hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty());
+    // Before the connection is found, so that no route of a circuit that comes back to the router is in its queue before the removal.
+    let told = if is_reconnect { remove_unconfirmed(core, &connection, &HashSet::new()) } else { HashSet::new() };
     // A live connection answers a heartbeat more often than this.
     core.registry.add(&connection, is_reconnect, core.times.silence / 2, core.online())?;
     core.paths.changed();
     // A change between the first look-up and the registration was not reported to this connection, so the record is read again.
     let still = identify(core, hello, &leaf);
-    if !matches!(&still, Ok(Ok(known)) if !known.is_disabled) {
+    if let Some(reason) = changed_meanwhile(&still) {
+        // The other routers are told of the deletion. The change itself found no connection.
+        connection.is_deleted.store(reason == UNKNOWN_ROUTER, Ordering::SeqCst);
+        connection.is_revoked.store(still.is_ok(), Ordering::SeqCst);
         connection.close();
-        let (core, reason) = (core.clone(), "the router has been changed meanwhile");
+        let core = core.clone();
         // A connection that this one has replaced leaves the clean-up to it.
         tokio::spawn(async move { core.left(&connection, reason).await });
         return Err(reason);
@@ -150,13 +161,8 @@ fn open_connection(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -
         certificates::used(core, &connection, leaf.fingerprint());
     }
     if is_reconnect {
-        for (circuit, now) in core.removals.unconfirmed(&connection.router) {
-            // A later attempt or a reroute may have brought the circuit back to the router.
-            let is_back = core.circuits.find(&circuit).is_some_and(|circuit| circuit.path().has_router(&connection.router));
-            if !is_back {
-                connection.send(unroute(&circuit, now));
-            }
-        }
+        // Those that ended meanwhile.
+        remove_unconfirmed(core, &connection, &told);
     } else {
         core.earlier.router_started(&connection.router);
         core.forget(&connection.router, "its router was restarted");
@@ -165,6 +171,26 @@ fn open_connection(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -
     }
     tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
     Ok(connection)
+}
+
+/// Tells a router that has connected again which circuits to remove, except those that it was `told` of. Returns their ids.
+fn remove_unconfirmed(core: &ControlCore, connection: &RouterConnection, told: &HashSet<String>) -> HashSet<String> {
+    // A later attempt or a reroute may have brought the circuit back to the router.
+    let is_back = |id: &str| core.circuits.find(id).is_some_and(|circuit| circuit.path().has_router(&connection.router));
+    let mut unconfirmed = core.removals.unconfirmed(&connection.router);
+    unconfirmed.retain(|(circuit, _)| !told.contains(circuit) && !is_back(circuit));
+    unconfirmed.iter().for_each(|(circuit, now)| connection.send(unroute(circuit, *now)));
+    unconfirmed.into_iter().map(|(circuit, _)| circuit).collect()
+}
+
+/// Why a router that was found at first may not connect now; `None` if it may.
+fn changed_meanwhile(found: &Result<std::result::Result<IdentifiedRouter, &'static str>>) -> Option<&'static str> {
+    match found {
+        Ok(Ok(known)) if known.is_disabled => Some("the router is disabled"),
+        Ok(Ok(_)) => None,
+        Ok(Err(reason)) => Some(reason),
+        Err(_) => Some("the router cannot be looked up at the moment"),
+    }
 }
 
 /// The router that a certificate belongs to; the inner error is why it belongs to none.
@@ -193,7 +219,7 @@ fn identify(core: &ControlCore, hello: &Frame, leaf: &Certificate) -> Result<std
         }))
     })?;
     Ok(match found {
-        None => Err("there is no router with this id: it was deleted, or is of another controller"),
+        None => Err(UNKNOWN_ROUTER),
         Some((_, State { is_verified: false, .. })) => Err("the router is not enrolled: enroll it with its enrollment token"),
         Some((known, state)) if state.has_fingerprint(&fingerprint) => {
             Ok(IdentifiedRouter { has_two: state.unverified_fingerprint.is_some(), ..known })
@@ -314,5 +340,19 @@ async fn send_heartbeats(core: &ControlCore, connection: &Arc<RouterConnection>)
         connection.connected.expire(core.online());
         public_keys::send(core, connection);
         data_model::keep_open(core, connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_within_a_hello_reject() {
+        let known =
+            |is_disabled| IdentifiedRouter { id: "router".into(), kind: RouterKind::Edge, is_disabled, weight: (0, false), has_two: false };
+        assert_eq!(changed_meanwhile(&Ok(Ok(known(false)))), None);
+        assert_eq!(changed_meanwhile(&Ok(Ok(known(true)))), Some("the router is disabled"));
+        assert_eq!(changed_meanwhile(&Ok(Err(UNKNOWN_ROUTER))), Some(UNKNOWN_ROUTER));
     }
 }

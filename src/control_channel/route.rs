@@ -153,6 +153,8 @@ impl ControlCore {
             match later {
                 Some((connection, runtime)) => {
                     let (frame, circuit, removals) = (unroute(&circuit.id, now), circuit.id.clone(), self.removals.clone());
+                    // A router that connects again meanwhile is told on its new connection.
+                    removals.add(router, &circuit, now, || ());
                     runtime.spawn(async move {
                         sleep(PASSING_ON).await;
                         removals.add(&connection.router, &circuit, now, || connection.send(frame));

@@ -127,6 +127,24 @@ fn client_here_reaches_host_there() {
 }
 
 #[test]
+fn reconnected_router_is_told_too() {
+    run(async {
+        let mut linked = Linked::new().await;
+        linked.host_there().await;
+        let (sdk, token) = linked.scene.dialler(Options::GO).await;
+        let (client, route) = tokio::join!(sdk.dial(&token), linked.router.accept_route());
+        let (client, mut known) = (client.unwrap(), 0);
+        assert!(linked.link.take(&route.circuit_id, &mut known).await.is_start());
+        let again = linked.far.tls(linked.scene.server.bound(), "ziti-ctrl").await;
+        client.close().await;
+        assert!(linked.link.take(&route.circuit_id, &mut known).await.is_end());
+        // The removal is still to be sent: the end goes over the link first.
+        let mut router = linked.far.try_connect_over(again, linked.far.hello(Some("1"))).await.unwrap_or_else(|reason| panic!("{reason}"));
+        assert_eq!(router.receive::<fabric::Unroute>(content::UNROUTE).await.circuit_id, route.circuit_id);
+    });
+}
+
+#[test]
 fn client_there_reaches_host_here() {
     run(async {
         let mut linked = Linked::new().await;

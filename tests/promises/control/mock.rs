@@ -121,7 +121,12 @@ impl Enrolled {
 
     /// The same at another address.
     pub async fn try_connect_at(&self, at: SocketAddr, hello: Frame) -> Result<MockRouter, String> {
-        let mut stream = self.try_tls(at, "ziti-ctrl").await.map_err(|error| error.to_string())?;
+        let stream = self.try_tls(at, "ziti-ctrl").await.map_err(|error| error.to_string())?;
+        self.try_connect_over(stream, hello).await
+    }
+
+    /// The same over an open TLS connection.
+    pub async fn try_connect_over(&self, mut stream: TlsStream<TcpStream>, hello: Frame) -> Result<MockRouter, String> {
         stream.write_all(hello.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
         let mut router = MockRouter { stream, sequence: 0, answer: None };
