@@ -2,7 +2,14 @@
 //!
 //! They are written without history (`Entity::is_unlogged`) and in their own tasks: no reader of a connection waits for the disk.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use parking_lot::Mutex;
@@ -25,9 +32,40 @@ pub(crate) const EDGE: &str = "edge";
 /// Writes and deletes terminator records.
 pub(crate) struct TerminatorRecords {
     changes: Changes,
-    /// The queue of terminators to delete.
-    ended: Mutex<Vec<Id<Terminator>>>,
+    ended: Arc<Mutex<Ended>>,
     added: Notify,
+}
+
+/// The queue of terminators to delete, each with a number that ascends. The writer looks into it when it deletes, so that a terminator with the
+/// same id that was written meanwhile stays.
+#[derive(Default)]
+struct Ended {
+    last: u64,
+    waiting: BTreeMap<u64, Id<Terminator>>,
+}
+
+impl Ended {
+    fn add(&mut self, id: Id<Terminator>) {
+        self.last += 1;
+        self.waiting.insert(self.last, id);
+    }
+
+    /// Up to [`BATCH`] of them, which stay in the queue.
+    fn first(&self) -> Vec<(u64, Id<Terminator>)> {
+        self.waiting.iter().take(BATCH).map(|(number, id)| (*number, id.clone())).collect()
+    }
+
+    fn done(&mut self, numbers: &[u64]) {
+        numbers.iter().for_each(|number| drop(self.waiting.remove(number)));
+    }
+
+    /// Removes a terminator that was queued up to a number and has been written again.
+    /// Returns whether there was one.
+    fn replaced(&mut self, written: &Id<Terminator>, until: u64) -> bool {
+        let count = self.waiting.len();
+        self.waiting.retain(|number, id| *number > until || id != written);
+        self.waiting.len() < count
+    }
 }
 
 /// A terminator to write.
@@ -48,36 +86,35 @@ pub(crate) struct NewTerminator {
 
 impl TerminatorRecords {
     pub(crate) fn new(changes: Changes) -> Self {
-        Self { changes, ended: Mutex::default(), added: Notify::new() }
+        Self { changes, ended: Arc::default(), added: Notify::new() }
     }
 
     /// Queues terminators for deletion.
     pub(crate) fn remove(&self, ids: impl IntoIterator<Item = Id<Terminator>>) {
-        self.ended.lock().extend(ids);
+        let mut ended = self.ended.lock();
+        ids.into_iter().for_each(|id| ended.add(id));
+        drop(ended);
         self.added.notify_one();
-    }
-
-    /// Takes up to [`BATCH`] of them.
-    fn take(&self) -> Vec<Id<Terminator>> {
-        let mut ids = self.ended.lock();
-        let count = ids.len().min(BATCH);
-        ids.drain(..count).collect()
     }
 
     /// Deletes queued terminators, as long as the router runs. `pause` is the delay after a failure.
     pub(crate) async fn remove_ended(&self, pause: Duration) {
         loop {
-            let ids = self.take();
-            if ids.is_empty() {
+            if self.ended.lock().waiting.is_empty() {
                 self.added.notified().await;
                 continue;
             }
-            let batch = ids.clone();
-            let outcome = self.changes.run(move |change| delete(change, &batch)).await;
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "terminators of ended connections could not be deleted; the deletion is retried");
-                self.remove(ids);
-                sleep(pause).await;
+            let ended = self.ended.clone();
+            let deleted = self.changes.run(move |change| {
+                let (numbers, ids): (Vec<_>, Vec<_>) = ended.lock().first().into_iter().unzip();
+                delete(change, &ids).map(|()| numbers)
+            });
+            match deleted.await {
+                Ok(numbers) => self.ended.lock().done(&numbers),
+                Err(error) => {
+                    tracing::warn!(%error, "terminators of ended connections could not be deleted; the deletion is retried");
+                    sleep(pause).await;
+                }
             }
         }
     }
@@ -102,13 +139,29 @@ impl TerminatorRecords {
         }
     }
 
-    /// Writes a terminator; one with the same id is replaced.
+    /// Writes a terminator; one of the router with the same id is replaced, and a deletion of it that was queued before this call is dropped.
     ///
     /// # Errors
-    /// The instance id is in use with another secret, or the store fails.
+    /// The id belongs to another terminator, the instance id is in use with another secret, or the store fails.
     pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), RequestFailure> {
-        match self.changes.run(move |change| insert(change, new)).await {
+        let (ended, until, id) = (self.ended.clone(), self.ended.lock().last, new.id.clone());
+        let is_dropped = Arc::new(AtomicBool::new(false));
+        let dropped = is_dropped.clone();
+        let replaced = id.clone();
+        let written = self.changes.run(move |change| {
+            let inserted = insert(change, new)?;
+            if matches!(inserted, Inserted::Yes) {
+                dropped.store(ended.lock().replaced(&replaced, until), Ordering::SeqCst);
+            }
+            Ok(inserted)
+        });
+        let written = written.await;
+        if written.is_err() && is_dropped.load(Ordering::SeqCst) {
+            self.remove([id]);
+        }
+        match written {
             Ok(Inserted::Yes) => Ok(()),
+            Ok(Inserted::OtherId) => Err(RequestFailure::internal("another terminator has this id")),
             Ok(Inserted::OtherSecret) => {
                 Err(RequestFailure::instance("the service is already hosted under this instance id with another secret"))
             }
@@ -141,6 +194,7 @@ impl TerminatorRecords {
 /// Whether a terminator was written, or why not.
 enum Inserted {
     Yes,
+    OtherId,
     OtherSecret,
     TooMany,
 }
@@ -170,7 +224,12 @@ fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<Inserted> {
             }
         }
     }
-    delete(change, std::slice::from_ref(&id))?;
+    if let Some(before) = change.find_readable(&id)? {
+        if before.spec.router != spec.router || !before.is_of_a_connection() {
+            return Ok(Inserted::OtherId);
+        }
+        change.delete_record(before)?;
+    }
     let mut record = Record::new(id, change.now(), spec);
     record.state.host_id = host.to_string();
     change.insert(record).map(|_| Inserted::Yes)
@@ -181,4 +240,22 @@ fn delete(change: &Change<'_, '_>, ids: &[Id<Terminator>]) -> Result<()> {
         change.find_readable(id)?.map_or(Ok(()), |terminator| change.delete_record(terminator))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminators_written_again_stay() {
+        let (mut ended, id) = (Ended::default(), |text: &str| Id::<Terminator>::from_text(text));
+        ["a", "b", "a"].into_iter().for_each(|text| ended.add(id(text)));
+        let until = ended.last;
+        ended.add(id("a"));
+        assert!(ended.replaced(&id("a"), until) && !ended.replaced(&id("c"), until));
+        assert_eq!(ended.first(), [(2, id("b")), (4, id("a"))], "what has ended since then is deleted");
+        ended.add(id("b"));
+        ended.done(&[2, 4]);
+        assert_eq!(ended.first(), [(5, id("b"))]);
+    }
 }

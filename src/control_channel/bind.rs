@@ -139,13 +139,9 @@ pub(crate) async fn host_for(
         core.records.update(known.id.clone(), weight).await;
         return Ok(());
     }
-    core.hosted.remove(&known);
-    request.create(core, connection).await.inspect_err(|_| {
-        // The record of the terminator that is not replaced, unless another request is creating it again.
-        if core.hosted.find(known.id.as_str()).is_none() {
-            core.records.remove([known.id.clone()]);
-        }
-    })
+    // The record is deleted unless it is replaced first.
+    core.hosted.remove(&known, |id| core.records.remove([id]));
+    request.create(core, connection).await
 }
 
 /// A request for a terminator within its limits.
@@ -201,7 +197,7 @@ impl BindRequest<'_> {
         }
         // The router may have been restarted meanwhile, and its terminators removed before this one was added.
         if connection.is_closed() {
-            core.hosted.remove(&hosted);
+            core.hosted.remove(&hosted, |_| ());
             return Err(self.refusal(Outcome::FailedOther, "the connection of the router has ended"));
         }
         // From here on a change that removes the right finds the terminator; the second check covers changes before.
@@ -222,11 +218,10 @@ impl BindRequest<'_> {
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = written {
-            core.hosted.remove(&hosted);
+            core.hosted.remove(&hosted, |_| ());
             return Err(refusal);
         }
-        if core.hosted.find(hosted.id.as_str()).is_none() {
-            core.records.remove([hosted.id.clone()]);
+        if core.hosted.when_free(&hosted.id, |id| core.records.remove([id])) {
             return Err(self.named(BindRefusal::of(RequestFailure::invalid_session())));
         }
         tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");

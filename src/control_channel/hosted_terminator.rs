@@ -98,8 +98,8 @@ impl HostedTerminators {
         true
     }
 
-    /// Removes a terminator. Returns whether it was there.
-    pub(crate) fn remove(&self, hosted: &Arc<HostedTerminator>) -> bool {
+    /// Removes a terminator, and calls `then` with its id before another one can have it. Returns whether it was there.
+    pub(crate) fn remove(&self, hosted: &Arc<HostedTerminator>, then: impl FnOnce(Id<Terminator>)) -> bool {
         let mut open = self.0.lock();
         let id = hosted.id.to_string();
         let is_there = open.by_id.get(&id).is_some_and(|known| Arc::ptr_eq(known, hosted));
@@ -107,8 +107,19 @@ impl HostedTerminators {
             open.by_id.remove(&id);
             open.by_router.remove(std::slice::from_ref(&hosted.router), &id);
             open.by_authorizing_record.remove(&id, hosted.bases());
+            then(hosted.id.clone());
         }
         is_there
+    }
+
+    /// Calls `then` if no terminator has this id, before one can have it.
+    pub(crate) fn when_free(&self, id: &Id<Terminator>, then: impl FnOnce(Id<Terminator>)) -> bool {
+        let open = self.0.lock();
+        let is_free = !open.by_id.contains_key(id.as_str());
+        if is_free {
+            then(id.clone());
+        }
+        is_free
     }
 
     /// The terminators at a router.

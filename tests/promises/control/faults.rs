@@ -90,6 +90,19 @@ fn repeated_messages_act_once() {
 }
 
 #[test]
+fn terminators_of_administrators_stay() {
+    let scene = Scene::new();
+    let spec = json!({ "service": scene.service, "router": scene.router.id, "address": "tcp:localhost:80", "binding": "transport" });
+    let id = scene.server.admin.post("/terminators", spec).expect(201).id();
+    run(async {
+        let mut router = scene.router.online(&scene.server).await;
+        let answer = router.bind(&id, &scene.host.session(&scene.service, "Bind"), &scene.host.fingerprint()).await;
+        assert_ne!(answer.result(), CreateTerminatorResult::Success);
+        assert_eq!(scene.server.admin.get(&format!("/terminators/{id}")).expect(200).data()["binding"], "transport");
+    });
+}
+
+#[test]
 fn reordered_messages_are_harmless() {
     let scene = Scene::new();
     let far = Enrolled::new(&scene.server);
