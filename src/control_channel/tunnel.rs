@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prost::Message;
 use tokio::{task::spawn_blocking, time::sleep};
 
@@ -84,7 +85,8 @@ pub(crate) fn open(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
         let config_types = config_types.map_err(unreadable)?;
         let opened = opened(&at, &identity, &api_session);
         of.connected.seen(&api_session.id, &identity.id, at.online());
-        *of.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types }));
+        let untold = Mutex::new(None);
+        *of.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types, untold }));
         Ok(opened)
     });
 }
@@ -187,7 +189,7 @@ pub(crate) fn list_services(core: &Arc<ControlCore>, connection: &Arc<RouterConn
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         match ensure_open(&core, &connection).await {
-            Ok(_) => drop(spawn_blocking(move || send_services(&core, &connection, &frame)).await),
+            Ok(()) => drop(spawn_blocking(move || send_services(&core, &connection, &frame)).await),
             Err(refusal) => tracing::debug!(router = %connection.router, reason = %refusal.text, "a tunneler gets no services"),
         }
         drop(request);
@@ -204,21 +206,28 @@ fn send_services(core: &ControlCore, connection: &Arc<RouterConnection>, frame: 
 }
 
 /// Finds or opens the API session of a router that has none on this connection, or whose API session has ended: a router opens it only when
-/// it starts, and may have started before the controller. Returns it in that case, for the answer to the router.
+/// it starts, and may have started before the controller. The router learns of it from the answer to the next dial or terminator.
 ///
 /// # Errors
 /// The router may not have one.
-pub(crate) async fn ensure_open(core: &ControlCore, connection: &RouterConnection) -> Answer<Option<tunnel::CreateApiSessionResponse>> {
+pub(crate) async fn ensure_open(core: &ControlCore, connection: &RouterConnection) -> Answer<()> {
     let _opening = connection.opening.lock().await;
     if keep_open(core, connection) {
-        return Ok(None);
+        return Ok(());
     }
     let asked = tunnel::CreateApiSession { config_types: CONFIG_TYPES.map(str::to_owned).to_vec(), ..Default::default() };
     let (identity, api_session) = session_of_router(core, connection, &asked).await?;
     connection.connected.seen(&api_session.id, &identity.id, core.online());
-    let (answer, config_types) = (opened(core, &identity, &api_session), api_session.spec.config_types.clone());
-    *connection.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types }));
-    Ok(Some(answer))
+    let untold = Mutex::new(Some(opened(core, &identity, &api_session)));
+    let config_types = api_session.spec.config_types.clone();
+    *connection.tunneler.lock() = Some(Arc::new(Tunneler { identity: identity.id, api_session, config_types, untold }));
+    Ok(())
+}
+
+/// Takes the API session that a router was not told of yet, for an answer to it.
+fn take_untold(connection: &RouterConnection) -> Option<tunnel::CreateApiSessionResponse> {
+    let tunneler = connection.tunneler.lock().clone()?;
+    tunneler.untold.lock().take()
 }
 
 /// Counts as activity of the API session of a router. Returns whether the router has one.
@@ -299,7 +308,7 @@ pub(crate) fn host(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
     answer(core, connection, frame, content::TUNNEL_TERMINATOR_RESPONSE, async move {
         let tunnel::CreateTerminator { service_name, address, peer_data, cost, precedence, start_time, .. } = asked;
         let tunnel::CreateTerminator { instance_id, instance_secret, .. } = asked;
-        let api_session = ensure_open(&at, &of).await?;
+        ensure_open(&at, &of).await?;
         let found = session(&at, &of, &service_name, Right::Bind).await?;
         let wanted = edge::CreateTerminator { address, peer_data, cost, precedence, instance_id, instance_secret, ..Default::default() };
         if let Err(refusal) = bind::host_for(&at, &of, &wanted, &found, BINDING).await {
@@ -307,7 +316,7 @@ pub(crate) fn host(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
             bind::count_refusal(&at, refusal).await;
             return Err(failure);
         }
-        let session = session_response(&found.session);
+        let (api_session, session) = (take_untold(&of), session_response(&found.session));
         Ok(tunnel::CreateTerminatorResponse { api_session, session, terminator_id: wanted.address, start_time })
     });
 }
@@ -350,9 +359,9 @@ pub(crate) fn dial_as(
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         let dialed = async {
-            let api_session = ensure_open(&core, &connection).await?;
+            ensure_open(&core, &connection).await?;
             let found = session(&core, &connection, &asked.service_name, Right::Dial).await?;
-            circuit(&core, &connection, &frame, asked, (api_session, found), form).await
+            circuit(&core, &connection, &frame, asked, found, form).await
         };
         if let Err(failure) = dialed.await {
             refuse(&core, &connection, &frame, &failure).await;
@@ -378,7 +387,7 @@ async fn circuit(
     connection: &Arc<RouterConnection>,
     frame: &Frame,
     asked: tunnel::CreateCircuit,
-    (api_session, found): (Option<tunnel::CreateApiSessionResponse>, FoundSession),
+    found: FoundSession,
     form: DialForm,
 ) -> Answer<()> {
     let session = session_response(&found.session);
@@ -388,7 +397,7 @@ async fn circuit(
         let tags = opened.tags.iter().map(|(name, id)| TextEntry::new(*name, id.as_str())).collect();
         let (kind, body) = match form {
             DialForm::V1 => {
-                let (api_session, session) = (api_session.clone(), session.clone());
+                let (api_session, session) = (take_untold(connection), session.clone());
                 let message = tunnel::CreateCircuitResponse { api_session, session, circuit_id, address, peer_data, tags };
                 (content::TUNNEL_CIRCUIT_RESPONSE, message.encode_to_vec())
             }

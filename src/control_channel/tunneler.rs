@@ -1,5 +1,8 @@
 //! A router that dials and hosts services itself.
 
+use parking_lot::Mutex;
+
+use super::message::tunnel::CreateApiSessionResponse;
 use crate::entity::{ApiSession, ConfigType, Id, Identity, Record};
 
 /// What a router with a tunneler acts with: the identity that has the id and the name of the router.
@@ -8,4 +11,6 @@ pub(crate) struct Tunneler {
     pub identity: Id<Identity>,
     /// The types of the configs that it wants to see.
     pub config_types: Vec<Id<ConfigType>>,
+    /// The API session as the router is told of it; `None` if the router knows it.
+    pub untold: Mutex<Option<CreateApiSessionResponse>>,
 }

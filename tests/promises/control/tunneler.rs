@@ -139,6 +139,14 @@ fn tunnelers_outlive_the_controller() {
         let answer = router.ask(frame, content::TUNNEL_TERMINATOR_RESPONSE).await;
         let newer = tunnel::CreateTerminatorResponse::decode(answer.body()).unwrap().api_session.unwrap();
         assert!(newer.session_id != opened.session_id && newer.token != opened.token);
+
+        // It is told of one that a list of services has opened, too.
+        server.admin.delete(&format!("/api-sessions/{}", newer.session_id)).expect(200);
+        services(&mut router, b"").await;
+        let frame = Builder::new(content::TUNNEL_TERMINATOR).body(&hosting(&name, "third").encode_to_vec());
+        let answer = router.ask(frame, content::TUNNEL_TERMINATOR_RESPONSE).await;
+        let answer = tunnel::CreateTerminatorResponse::decode(answer.body()).unwrap();
+        assert!(answer.api_session.is_some_and(|newest| newest.token != newer.token));
     });
 }
 
