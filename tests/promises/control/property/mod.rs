@@ -2,7 +2,10 @@
 
 mod records;
 
-use std::{collections::BTreeSet, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use overkeep::testing::{
     clock::Clock,
@@ -29,8 +32,13 @@ use crate::{
 };
 
 const STEPS: usize = 60;
+/// After so many steps nearly everything is allowed again.
+const STEPS_PER_RESTORE: usize = 5;
 /// From the near router to the far one.
 const LINKS: [&str; 2] = ["link-1", "link-2"];
+
+/// The changes that must end circuits in these histories. The others end some by chance.
+const CAUSES: [&str; 4] = ["policy", "disabled", "sessions", "api-sessions"];
 
 struct Circuit {
     id: String,
@@ -55,6 +63,8 @@ struct World {
     by_password: Vec<String>,
     /// The number of circuits that were opened.
     opened: usize,
+    /// How many circuits ended because of a change of access, by the name of the change.
+    ended: BTreeMap<String, usize>,
 }
 
 fn api_session_of(caller: &Caller) -> Option<String> {
@@ -72,7 +82,9 @@ impl World {
         server.give_password(&other.id, &other.name);
         let (terminators, circuits, by_password) = (Vec::new(), Vec::new(), Vec::new());
         let links = LINKS.into();
-        let mut world = Self { server, routers, witness, records, terminators, circuits, links, dialed: 0, other, by_password, opened: 0 };
+        let ended = BTreeMap::new();
+        let mut world =
+            Self { server, routers, witness, records, terminators, circuits, links, dialed: 0, other, by_password, opened: 0, ended };
         for router in [NEAR, FAR] {
             world.connect(router, true).await;
         }
@@ -206,6 +218,25 @@ impl World {
         String::new()
     }
 
+    /// Nearly everything is allowed, connected and linked again, hosts host and circuits are opened.
+    async fn restore(&mut self, rng: &mut Rng) {
+        self.records.allow_everything(&self.server);
+        for router in [FAR, NEAR] {
+            if !self.routers[router].is_connected() {
+                self.connect(router, false).await;
+            }
+        }
+        self.links = LINKS.into();
+        self.report_links().await;
+        self.settle("everything is allowed").await;
+        for _ in 0..3 {
+            self.bind(rng).await;
+        }
+        for _ in 0..5 {
+            self.dial(rng).await;
+        }
+    }
+
     /// A new session of an identity for a service, with its token.
     fn session(&mut self, rng: &mut Rng, kind: usize) -> Option<(End, String, String)> {
         let (person, service) = (rng.below(PEOPLE), rng.below(SERVICES));
@@ -302,11 +333,15 @@ impl World {
     }
 
     /// Waits until exactly the allowed circuits and terminators are left, at the controller and at the connected routers.
-    async fn settle(&mut self) {
+    async fn settle(&mut self, change: &str) {
+        let before = self.circuits.len();
         let (mut terminators, mut circuits) = (std::mem::take(&mut self.terminators), std::mem::take(&mut self.circuits));
         terminators.retain(|(_, end)| self.records.stands(end, BIND, FAR));
         circuits.retain(|circuit| self.records.stands(&circuit.client, DIAL, NEAR) && self.records.stands(&circuit.host, BIND, FAR));
         (self.terminators, self.circuits) = (terminators, circuits);
+        if self.circuits.len() < before {
+            *self.ended.entry(change.to_owned()).or_default() += before - self.circuits.len();
+        }
         let ids = |answer: &Json| -> BTreeSet<String> {
             answer.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
         };
@@ -372,8 +407,8 @@ impl World {
     }
 }
 
-/// Runs one history, and prints it if a check fails. Returns how many circuits were opened.
-async fn run_history(seed: u64) -> usize {
+/// Runs one history, and prints it if a check fails. Returns how many circuits were opened, and how many ended by which change.
+async fn run_history(seed: u64) -> (usize, BTreeMap<String, usize>) {
     struct Steps(u64, Vec<String>);
     impl Drop for Steps {
         fn drop(&mut self) {
@@ -384,23 +419,35 @@ async fn run_history(seed: u64) -> usize {
     }
     let (mut world, mut rng, mut steps) = (World::new().await, Rng::new(seed), Steps(seed, Vec::new()));
     for step in 0..STEPS {
-        steps.1.push(match rng.below(10) {
-            0..3 => world.change(&mut rng).await,
-            3..7 => world.dial(&mut rng).await,
-            7..9 => world.bind(&mut rng).await,
+        if step % STEPS_PER_RESTORE == 0 {
+            world.restore(&mut rng).await;
+        }
+        let what = match rng.below(12) {
+            0..5 => world.change(&mut rng).await,
+            5..9 => world.dial(&mut rng).await,
+            9..11 => world.bind(&mut rng).await,
             _ => world.end(&mut rng).await,
-        });
-        world.settle().await;
+        };
+        world.settle(&what).await;
+        steps.1.push(what);
         if step % 10 == 9 {
             world.compare().await;
-            world.settle().await;
+            world.settle("").await;
         }
     }
-    world.opened
+    (world.opened, world.ended)
 }
 
 #[test]
 fn routers_know_the_present_state() {
-    let opened: usize = (0..5).map(|seed| run(run_history(seed))).sum();
-    assert!(opened > 10, "only {opened} circuits were opened");
+    let (mut opened, mut ended) = (0, BTreeMap::<String, usize>::new());
+    for seed in 0..4 {
+        let (more, by_change) = run(run_history(seed));
+        opened += more;
+        by_change.into_iter().for_each(|(change, count)| *ended.entry(change).or_default() += count);
+    }
+    assert!(opened > 150, "only {opened} circuits were opened");
+    for cause in CAUSES {
+        assert!(ended.keys().any(|change| change.split(' ').any(|word| word == cause)), "{cause} ended no circuit: {ended:#?}");
+    }
 }
