@@ -133,10 +133,10 @@ fn reconnected_router_is_told_too() {
         linked.host_there().await;
         let (sdk, token) = linked.scene.dialler(Options::GO).await;
         let (client, route) = tokio::join!(sdk.dial(&token), linked.router.accept_route());
-        let (client, mut known) = (client.unwrap(), 0);
+        let (_client, mut known) = (client.unwrap(), 0);
         assert!(linked.link.take(&route.circuit_id, &mut known).await.is_start());
         let again = linked.far.tls(linked.scene.server.bound(), "ziti-ctrl").await;
-        client.close().await;
+        linked.scene.server.admin.delete(&format!("/service-policies/{}", linked.scene.dial)).expect(200);
         assert!(linked.link.take(&route.circuit_id, &mut known).await.is_end());
         // The removal is still to be sent: the end goes over the link first.
         let mut router = linked.far.try_connect_over(again, linked.far.hello(Some("1"))).await.unwrap_or_else(|reason| panic!("{reason}"));
