@@ -17,7 +17,7 @@ use crate::{
     access::Right,
     authentication::BIND,
     change::Lifecycle,
-    entity::{Id, Precedence, Terminator},
+    entity::{EdgeRouter, Id, Precedence, Terminator},
     frame::{Builder, Frame},
 };
 
@@ -107,7 +107,7 @@ async fn host(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame, con
     };
     let binding = Arc::new(Binding::new(request, weight(frame, Weight::default())));
     if !channel.enter(connection, ConnectionEntry::Binding(binding.clone())) {
-        core.records.remove(taken_over);
+        core.records.remove(EdgeRouter::BUILT_IN, taken_over);
         return Err(RequestFailure::internal(format!("connection id {connection} is in use")));
     }
     // From here on the review of a change finds the binding. The second check covers changes before this point.
@@ -117,13 +117,13 @@ async fn host(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: &Frame, con
     };
     if let Err(failure) = outcome {
         core.drop_binding(&binding, None);
-        core.records.remove(taken_over);
+        core.records.remove(EdgeRouter::BUILT_IN, taken_over);
         return Err(failure);
     }
     core.counters.binds_accepted.increment();
     binding.set_listed(true);
     if binding.is_closed() {
-        core.records.remove([binding.id.clone()]);
+        core.records.remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
         return Err(RequestFailure::access_denied("access has ended in the meantime"));
     }
     tracing::debug!(terminator = %binding.id, service = %binding.service, identity = %channel.identity, "hosted");

@@ -211,7 +211,7 @@ impl RouterCore {
         if self.drop_binding(binding, failure) {
             self.counters.binds_ended.increment();
             if binding.is_listed() {
-                self.records.remove([binding.id.clone()]);
+                self.records.remove(EdgeRouter::BUILT_IN, [binding.id.clone()]);
             }
         }
     }

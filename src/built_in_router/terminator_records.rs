@@ -41,18 +41,32 @@ pub(crate) struct TerminatorRecords {
 #[derive(Default)]
 struct Ended {
     last: u64,
-    waiting: BTreeMap<u64, Id<Terminator>>,
+    waiting: BTreeMap<u64, OfRouter>,
+}
+
+/// A terminator, and the router that made it: no router deletes or changes the terminator of another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OfRouter {
+    id: Id<Terminator>,
+    router: String,
+}
+
+impl OfRouter {
+    /// The record, unless it does not exist, or an administrator or another router made it.
+    fn find(&self, change: &Change<'_, '_>) -> Result<Option<Record<Terminator>>> {
+        Ok(change.find_readable(&self.id)?.filter(|record| record.spec.router == self.router && record.is_of_a_connection()))
+    }
 }
 
 impl Ended {
-    fn add(&mut self, id: Id<Terminator>) {
+    fn add(&mut self, terminator: OfRouter) {
         self.last += 1;
-        self.waiting.insert(self.last, id);
+        self.waiting.insert(self.last, terminator);
     }
 
     /// Up to [`BATCH`] of them, which stay in the queue.
-    fn first(&self) -> Vec<(u64, Id<Terminator>)> {
-        self.waiting.iter().take(BATCH).map(|(number, id)| (*number, id.clone())).collect()
+    fn first(&self) -> Vec<(u64, OfRouter)> {
+        self.waiting.iter().take(BATCH).map(|(number, terminator)| (*number, terminator.clone())).collect()
     }
 
     fn done(&mut self, numbers: &[u64]) {
@@ -63,7 +77,7 @@ impl Ended {
     /// Returns whether there was one.
     fn replaced(&mut self, written: &Id<Terminator>, until: u64) -> bool {
         let count = self.waiting.len();
-        self.waiting.retain(|number, id| *number > until || id != written);
+        self.waiting.retain(|number, terminator| *number > until || terminator.id != *written);
         self.waiting.len() < count
     }
 }
@@ -89,10 +103,10 @@ impl TerminatorRecords {
         Self { changes, ended: Arc::default(), added: Notify::new() }
     }
 
-    /// Queues terminators for deletion.
-    pub(crate) fn remove(&self, ids: impl IntoIterator<Item = Id<Terminator>>) {
+    /// Queues terminators of a router for deletion.
+    pub(crate) fn remove(&self, router: &str, ids: impl IntoIterator<Item = Id<Terminator>>) {
         let mut ended = self.ended.lock();
-        ids.into_iter().for_each(|id| ended.add(id));
+        ids.into_iter().for_each(|id| ended.add(OfRouter { id, router: router.to_owned() }));
         drop(ended);
         self.added.notify_one();
     }
@@ -106,8 +120,8 @@ impl TerminatorRecords {
             }
             let ended = self.ended.clone();
             let deleted = self.changes.run(move |change| {
-                let (numbers, ids): (Vec<_>, Vec<_>) = ended.lock().first().into_iter().unzip();
-                delete(change, &ids).map(|()| numbers)
+                let (numbers, terminators): (Vec<_>, Vec<_>) = ended.lock().first().into_iter().unzip();
+                delete(change, &terminators).map(|()| numbers)
             });
             match deleted.await {
                 Ok(numbers) => self.ended.lock().done(&numbers),
@@ -128,7 +142,8 @@ impl TerminatorRecords {
             let router = router.to_owned();
             let more = self.changes.run_blocking(move |change| {
                 let of_router = change.linked::<Terminator>("router", &router)?;
-                let mut left: Vec<_> = of_router.into_iter().filter(Record::is_of_a_connection).map(|record| record.id).collect();
+                let own = of_router.into_iter().filter(Record::is_of_a_connection);
+                let mut left: Vec<_> = own.map(|record| OfRouter { id: record.id, router: record.spec.router }).collect();
                 let more = left.len() > BATCH;
                 left.truncate(BATCH);
                 delete(change, &left).map(|()| more)
@@ -144,7 +159,7 @@ impl TerminatorRecords {
     /// # Errors
     /// The id belongs to another terminator, the instance id is in use with another secret, or the store fails.
     pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), RequestFailure> {
-        let (ended, until, id) = (self.ended.clone(), self.ended.lock().last, new.id.clone());
+        let (ended, until, id, router) = (self.ended.clone(), self.ended.lock().last, new.id.clone(), new.router.clone());
         let is_dropped = Arc::new(AtomicBool::new(false));
         let dropped = is_dropped.clone();
         let replaced = id.clone();
@@ -157,7 +172,7 @@ impl TerminatorRecords {
         });
         let written = written.await;
         if written.is_err() && is_dropped.load(Ordering::SeqCst) {
-            self.remove([id]);
+            self.remove(&router, [id]);
         }
         match written {
             Ok(Inserted::Yes) => Ok(()),
@@ -177,11 +192,11 @@ impl TerminatorRecords {
         }
     }
 
-    /// Writes cost and precedence of a terminator that still exists.
-    pub(crate) async fn update(&self, id: Id<Terminator>, weight: Weight) {
-        let terminator = id.clone();
+    /// Writes cost and precedence of a terminator of a router, if it still exists.
+    pub(crate) async fn update(&self, router: &str, id: Id<Terminator>, weight: Weight) {
+        let (terminator, of_router) = (id.clone(), OfRouter { id, router: router.to_owned() });
         let updated = self.changes.run(move |change| {
-            let Some(mut record) = change.find_readable(&id)? else { return Ok(()) };
+            let Some(mut record) = of_router.find(change)? else { return Ok(()) };
             (record.spec.cost, record.spec.precedence) = (weight.cost, weight.precedence);
             change.put(record)
         });
@@ -235,9 +250,9 @@ fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<Inserted> {
     change.insert(record).map(|_| Inserted::Yes)
 }
 
-fn delete(change: &Change<'_, '_>, ids: &[Id<Terminator>]) -> Result<()> {
-    for id in ids {
-        change.find_readable(id)?.map_or(Ok(()), |terminator| change.delete_record(terminator))?;
+fn delete(change: &Change<'_, '_>, terminators: &[OfRouter]) -> Result<()> {
+    for terminator in terminators {
+        terminator.find(change)?.map_or(Ok(()), |record| change.delete_record(record))?;
     }
     Ok(())
 }
@@ -249,13 +264,14 @@ mod tests {
     #[test]
     fn terminators_written_again_stay() {
         let (mut ended, id) = (Ended::default(), |text: &str| Id::<Terminator>::from_text(text));
-        ["a", "b", "a"].into_iter().for_each(|text| ended.add(id(text)));
+        let terminator = |text: &str| OfRouter { id: id(text), router: "router".into() };
+        ["a", "b", "a"].into_iter().for_each(|text| ended.add(terminator(text)));
         let until = ended.last;
-        ended.add(id("a"));
+        ended.add(terminator("a"));
         assert!(ended.replaced(&id("a"), until) && !ended.replaced(&id("c"), until));
-        assert_eq!(ended.first(), [(2, id("b")), (4, id("a"))], "what has ended since then is deleted");
-        ended.add(id("b"));
+        assert_eq!(ended.first(), [(2, terminator("b")), (4, terminator("a"))], "what has ended since then is deleted");
+        ended.add(terminator("b"));
         ended.done(&[2, 4]);
-        assert_eq!(ended.first(), [(5, id("b"))]);
+        assert_eq!(ended.first(), [(5, terminator("b"))]);
     }
 }

@@ -8,7 +8,7 @@ use super::{
     terminator_records::{EDGE, NewTerminator},
 };
 use crate::{
-    entity::{Id, Identity, Terminator},
+    entity::{EdgeRouter, Id, Identity, Terminator},
     store::Event,
 };
 
@@ -32,7 +32,7 @@ pub(crate) async fn add(core: &RouterCore, binding: &Binding, identity: &Id<Iden
 
 /// Writes a host's new cost and precedence. The binding follows the record.
 pub(crate) async fn update(core: &RouterCore, binding: &Binding, weight: Weight) {
-    core.records.update(binding.id.clone(), weight).await;
+    core.records.update(EdgeRouter::BUILT_IN, binding.id.clone(), weight).await;
 }
 
 /// Updates bindings from their records, which administrators may change and delete.

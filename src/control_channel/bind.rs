@@ -136,11 +136,11 @@ pub(crate) async fn host_for(
         return Err(request.refusal(Outcome::FailedIdConflict, "another terminator has this id"));
     }
     if known.session == found.session.id && known.is_listed() {
-        core.records.update(known.id.clone(), weight).await;
+        core.records.update(&known.router, known.id.clone(), weight).await;
         return Ok(());
     }
     // The record is deleted unless it is replaced first.
-    core.hosted.remove(&known, |id| core.records.remove([id]));
+    core.hosted.remove(&known, |id| core.records.remove(&known.router, [id]));
     request.create(core, connection).await
 }
 
@@ -221,7 +221,7 @@ impl BindRequest<'_> {
             core.hosted.remove(&hosted, |_| ());
             return Err(refusal);
         }
-        if core.hosted.when_free(&hosted.id, |id| core.records.remove([id])) {
+        if core.hosted.when_free(&hosted.id, |id| core.records.remove(&hosted.router, [id])) {
             return Err(self.named(BindRefusal::of(RequestFailure::invalid_session())));
         }
         tracing::debug!(router = %connection.router, terminator = %hosted.id, service = %hosted.service, identity = %hosted.identity, "hosted");
@@ -290,7 +290,7 @@ pub(crate) fn change(
     };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        core.records.update(hosted.id.clone(), Weight { precedence, cost, ..Weight::default() }).await;
+        core.records.update(&hosted.router, hosted.id.clone(), Weight { precedence, cost, ..Weight::default() }).await;
         connection.send(Builder::reply(answer, &frame).empty());
         drop(request);
     });

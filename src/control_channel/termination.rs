@@ -31,7 +31,7 @@ impl ControlCore {
 
     /// Removes a terminator and its record. Its circuits stay open.
     pub(crate) fn end_hosted(&self, hosted: &Arc<HostedTerminator>) {
-        if self.hosted.remove(hosted, |id| self.records.remove([id])) {
+        if self.hosted.remove(hosted, |id| self.records.remove(&hosted.router, [id])) {
             self.online().set_dynamic_cost(hosted.id.as_str(), 0);
         }
     }

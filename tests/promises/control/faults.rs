@@ -1,7 +1,7 @@
 //! Messages of routers that are cut off, repeated or out of order.
 
 use overkeep::testing::{
-    control_channel::message::{content, edge::CreateTerminatorResult, fabric, fabric::FaultSubject, key},
+    control_channel::message::{content, edge, edge::CreateTerminatorResult, fabric, fabric::FaultSubject, key},
     frame::{Builder, Frame, content as common, key as common_key},
 };
 use prost::Message;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     circuits::Scene,
     links::report,
-    mock::{Enrolled, run, soon},
+    mock::{Enrolled, bind_request, run, soon},
 };
 use crate::harness::Base;
 
@@ -98,7 +98,20 @@ fn terminators_of_administrators_stay() {
         let mut router = scene.router.online(&scene.server).await;
         let answer = router.bind(&id, &scene.host.session(&scene.service, "Bind"), &scene.host.fingerprint()).await;
         assert_ne!(answer.result(), CreateTerminatorResult::Success);
-        assert_eq!(scene.server.admin.get(&format!("/terminators/{id}")).expect(200).data()["binding"], "transport");
+        // The router changes and removes it while its own request is decided.
+        let token = scene.host.session(&scene.service, "Bind");
+        let update = edge::UpdateTerminator { terminator_id: id.clone(), update_cost: true, cost: 7, ..<_>::default() };
+        for _ in 0..50 {
+            router.send(bind_request(&id, &token, &scene.host.fingerprint())).await;
+            for _ in 0..10 {
+                router.send(Builder::new(content::UPDATE_TERMINATOR).body(&update.encode_to_vec())).await;
+                router.send(removal(&id)).await;
+            }
+        }
+        let answer = router.bind("own", &token, &scene.host.fingerprint()).await;
+        assert_eq!(answer.result(), CreateTerminatorResult::Success, "what was queued before is decided");
+        let record = scene.server.admin.get(&format!("/terminators/{id}")).expect(200);
+        assert_eq!((&record.data()["binding"], &record.data()["cost"]), (&json!("transport"), &json!(0)));
     });
 }
 
