@@ -196,7 +196,8 @@ impl RouterConnection {
 
     /// Records that the last part of a full state was passed to the outbox.
     pub(crate) fn full_state_ended(&self, number: u64) {
-        self.full_states.lock().ended = number;
+        let mut states = self.full_states.lock();
+        states.ended = states.ended.max(number);
     }
 
     /// Whether its request for a full state is granted: not while one is written, and once in each `pause`.
@@ -262,5 +263,7 @@ mod tests {
         assert!(!connection.may_resync(Duration::ZERO), "the third one replaces it");
         connection.full_state_ended(third);
         assert!(!connection.may_resync(Duration::from_secs(3600)));
+        connection.full_state_ended(second);
+        assert!(connection.may_resync(Duration::ZERO), "one that was replaced ends later");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
     let deleted = deleted_destinations(core, &links);
     for link in links {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
-        if deleted.contains(&destination) {
+        if is_text(&id) && deleted.contains(&destination) {
             tracing::info!(link = id, source = %connection.router, destination, "a link to a router that does not exist is ignored");
             connection.send(announcements::removed(&destination));
             continue;

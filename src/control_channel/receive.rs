@@ -1,4 +1,4 @@
-//! Reads the messages of a control channel one after the other and dispatches them. Nothing blocks here.
+//! Reads the messages of a control channel one after the other and dispatches them. Only a report of links waits for the store.
 
 use std::sync::{Arc, atomic::Ordering};
 

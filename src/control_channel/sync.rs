@@ -104,7 +104,10 @@ pub(crate) async fn run(core: Arc<ControlCore>) {
             match notice {
                 Notice::Begin(connection, number) => {
                     tokio::spawn(earlier_ends::end(core.clone(), connection.clone()));
-                    followers.insert(connection.number, follow(&core, connection, number));
+                    // A full state for all routers may have replaced it.
+                    if connection.is_latest_full_state(number) {
+                        followers.insert(connection.number, follow(&core, connection, number));
+                    }
                 }
                 // One task for each router, however many have ended.
                 Notice::EarlierEnded => has_earlier_ended = true,
@@ -251,6 +254,10 @@ async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnect
             (is_begun, is_complete) = (true, is_last);
             if !is_current() || connection.outbox.push_when_low(Arc::unwrap_or_clone(part)).await.is_none() {
                 return Ok(());
+            }
+            // The reader may go on for others.
+            if is_last {
+                break;
             }
         }
         if is_complete {

@@ -27,9 +27,10 @@ const FULL_STATES: usize = 2;
 const QUICK: Duration = Duration::from_secs(10);
 /// The same for those that took longer than that.
 const SLOW: Duration = Duration::from_secs(300);
-/// Minimum interval between two full states that a router requests. A router requests one whenever 20 seconds have passed since it received the
-/// first part of one, or since its last request, and it has not received all parts. It uses each part that it receives nevertheless, so that
-/// the state is written to its end. One repetition helps a router that was slow for a while; over a slow line, more would never end.
+/// Minimum interval between two full states that a router requests. A router requests one when 20 seconds have passed since it received the
+/// first part of one, or the first part after its last request, and it has not received all parts. It uses each part that it receives
+/// nevertheless, so that the state is written to its end. One repetition helps a router that was slow for a while; over a slow line, more would
+/// never end. A refused request is not kept: what ended meanwhile is removed when the router reports its use.
 const RESYNC_PAUSE: Duration = Duration::from_secs(600);
 
 /// A change for routers.
