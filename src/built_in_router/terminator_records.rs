@@ -36,16 +36,16 @@ pub(crate) struct TerminatorRecords {
     added: Notify,
 }
 
-/// The queue of terminators to delete, each with a number that ascends. The writer looks into it when it deletes, so that a terminator with the
-/// same id that was written meanwhile stays.
+/// The terminators to delete, each with the number of its last deletion, which ascends. The writer looks into it when it deletes, so that a
+/// terminator with the same id that was written meanwhile stays.
 #[derive(Default)]
 struct Ended {
     last: u64,
-    waiting: BTreeMap<u64, OfRouter>,
+    waiting: BTreeMap<OfRouter, u64>,
 }
 
 /// A terminator, and the router that made it: no router deletes or changes the terminator of another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct OfRouter {
     id: Id<Terminator>,
     router: String,
@@ -61,24 +61,21 @@ impl OfRouter {
 impl Ended {
     fn add(&mut self, terminator: OfRouter) {
         self.last += 1;
-        self.waiting.insert(self.last, terminator);
+        self.waiting.insert(terminator, self.last);
     }
 
-    /// Up to [`BATCH`] of them, which stay in the queue.
-    fn first(&self) -> Vec<(u64, OfRouter)> {
-        self.waiting.iter().take(BATCH).map(|(number, terminator)| (*number, terminator.clone())).collect()
+    /// Up to [`BATCH`] of them, which stay.
+    fn first(&self) -> Vec<(OfRouter, u64)> {
+        self.waiting.iter().take(BATCH).map(|(terminator, number)| (terminator.clone(), *number)).collect()
     }
 
-    fn done(&mut self, numbers: &[u64]) {
-        numbers.iter().for_each(|number| drop(self.waiting.remove(number)));
-    }
-
-    /// Removes a terminator that was queued up to a number and has been written again.
-    /// Returns whether there was one.
-    fn replaced(&mut self, written: &Id<Terminator>, until: u64) -> bool {
-        let count = self.waiting.len();
-        self.waiting.retain(|number, terminator| *number > until || terminator.id != *written);
-        self.waiting.len() < count
+    /// Drops the deletion of a terminator, unless there was another one after this number. Returns whether it was dropped.
+    fn drop_until(&mut self, terminator: &OfRouter, until: u64) -> bool {
+        let is_earlier = self.waiting.get(terminator).is_some_and(|number| *number <= until);
+        if is_earlier {
+            self.waiting.remove(terminator);
+        }
+        is_earlier
     }
 }
 
@@ -120,11 +117,16 @@ impl TerminatorRecords {
             }
             let ended = self.ended.clone();
             let deleted = self.changes.run(move |change| {
-                let (numbers, terminators): (Vec<_>, Vec<_>) = ended.lock().first().into_iter().unzip();
-                delete(change, &terminators).map(|()| numbers)
+                let first = ended.lock().first();
+                delete(change, first.iter().map(|(terminator, _)| terminator)).map(|()| first)
             });
             match deleted.await {
-                Ok(numbers) => self.ended.lock().done(&numbers),
+                Ok(deleted) => {
+                    let mut ended = self.ended.lock();
+                    for (terminator, number) in &deleted {
+                        ended.drop_until(terminator, *number);
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "terminators of ended connections could not be deleted; the deletion is retried");
                     sleep(pause).await;
@@ -159,20 +161,21 @@ impl TerminatorRecords {
     /// # Errors
     /// The id belongs to another terminator, the instance id is in use with another secret, or the store fails.
     pub(crate) async fn add(&self, new: NewTerminator) -> std::result::Result<(), RequestFailure> {
-        let (ended, until, id, router) = (self.ended.clone(), self.ended.lock().last, new.id.clone(), new.router.clone());
+        let (ended, until) = (self.ended.clone(), self.ended.lock().last);
+        let terminator = OfRouter { id: new.id.clone(), router: new.router.clone() };
         let is_dropped = Arc::new(AtomicBool::new(false));
         let dropped = is_dropped.clone();
-        let replaced = id.clone();
+        let replaced = terminator.clone();
         let written = self.changes.run(move |change| {
             let inserted = insert(change, new)?;
             if matches!(inserted, Inserted::Yes) {
-                dropped.store(ended.lock().replaced(&replaced, until), Ordering::SeqCst);
+                dropped.store(ended.lock().drop_until(&replaced, until), Ordering::SeqCst);
             }
             Ok(inserted)
         });
         let written = written.await;
         if written.is_err() && is_dropped.load(Ordering::SeqCst) {
-            self.remove(&router, [id]);
+            self.remove(&terminator.router, [terminator.id]);
         }
         match written {
             Ok(Inserted::Yes) => Ok(()),
@@ -250,7 +253,7 @@ fn insert(change: &Change<'_, '_>, new: NewTerminator) -> Result<Inserted> {
     change.insert(record).map(|_| Inserted::Yes)
 }
 
-fn delete(change: &Change<'_, '_>, terminators: &[OfRouter]) -> Result<()> {
+fn delete<'t>(change: &Change<'_, '_>, terminators: impl IntoIterator<Item = &'t OfRouter>) -> Result<()> {
     for terminator in terminators {
         terminator.find(change)?.map_or(Ok(()), |record| change.delete_record(record))?;
     }
@@ -263,15 +266,16 @@ mod tests {
 
     #[test]
     fn terminators_written_again_stay() {
-        let (mut ended, id) = (Ended::default(), |text: &str| Id::<Terminator>::from_text(text));
-        let terminator = |text: &str| OfRouter { id: id(text), router: "router".into() };
-        ["a", "b", "a"].into_iter().for_each(|text| ended.add(terminator(text)));
+        let mut ended = Ended::default();
+        let terminator = |text: &str| OfRouter { id: Id::from_text(text), router: "router".into() };
+        ["b", "a"].into_iter().for_each(|text| ended.add(terminator(text)));
         let until = ended.last;
-        ended.add(terminator("a"));
-        assert!(ended.replaced(&id("a"), until) && !ended.replaced(&id("c"), until));
-        assert_eq!(ended.first(), [(2, terminator("b")), (4, terminator("a"))], "what has ended since then is deleted");
+        assert!(ended.drop_until(&terminator("a"), until) && !ended.drop_until(&terminator("c"), until));
+        let other = OfRouter { router: "other".into(), ..terminator("b") };
+        assert!(!ended.drop_until(&other, until), "one of another router");
+        assert_eq!(ended.first(), [(terminator("b"), 1)]);
         ended.add(terminator("b"));
-        ended.done(&[2, 4]);
-        assert_eq!(ended.first(), [(5, terminator("b"))]);
+        assert!(!ended.drop_until(&terminator("b"), until), "it has ended again since then");
+        assert_eq!(ended.first(), [(terminator("b"), 3)]);
     }
 }

@@ -246,24 +246,21 @@ async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnect
         let (sender, mut parts) = mpsc::channel(4);
         readers.waiting.lock().push(sender);
         tokio::spawn(read_for_waiting(core.clone(), kind));
-        let (mut is_begun, mut is_complete) = (false, false);
+        let mut is_begun = false;
         while let Some((part, is_last)) = parts.recv().await {
             if !is_begun && is_current() {
                 core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
             }
-            (is_begun, is_complete) = (true, is_last);
+            is_begun = true;
             if !is_current() || connection.outbox.push_when_low(Arc::unwrap_or_clone(part)).await.is_none() {
                 return Ok(());
             }
             // The reader may go on for others.
             if is_last {
-                break;
+                connection.full_state_ended(number);
+                core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
+                return Ok(());
             }
-        }
-        if is_complete {
-            connection.full_state_ended(number);
-            core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
-            return Ok(());
         }
     }
     Err(crate::error::Error::Internal("API sessions cannot be read, or the router does not take them in time".into()))
