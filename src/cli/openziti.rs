@@ -3,14 +3,14 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    api::{self, output, transport::Transport},
-    failure::CommandResult,
+    api::{output, transport::Transport},
+    failure::{CommandError, CommandResult},
     import::{
         network_file::{names_line, network},
         source::{self, is, is_given, records_of, text},
     },
 };
-use crate::{admin_socket::Outcome, entity::EdgeRouter};
+use crate::{admin_socket::Outcome, entity::EdgeRouter, http::Interfaces};
 
 /// The kinds of network files, and their names in the other file.
 const KINDS: [(&str, &str); 12] = [
@@ -37,7 +37,8 @@ const ROLES: &str = "roleAttributes";
 /// # Errors
 /// One line: the controller does not answer.
 pub(super) fn file(controller: &Transport) -> CommandResult {
-    let (mut kinds, _) = source::records(controller, &api::grammar()?)?;
+    let declared = Interfaces::new().map_err(CommandError::of)?.declared();
+    let (mut kinds, _) = source::records(controller, &declared)?;
     for kind in &mut kinds {
         kind.records.retain(|record| text(record, "id") != EdgeRouter::BUILT_IN);
     }

@@ -2,27 +2,17 @@
 
 use std::{
     collections::HashMap,
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpListener,
     sync::{Arc, Mutex},
-    thread,
     time::SystemTime,
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
 use ring::digest::{SHA256, digest};
-use rustls::{
-    ServerConfig, ServerConnection, StreamOwned,
-    crypto::ring::default_provider,
-    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
-};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Answer, Caller, Program, command, fresh, trusting},
+    harness::{Answer, Caller, HttpsServer, Program, answer_json, command, fresh, trusting},
     second_factors::{Signer, signer},
 };
 
@@ -55,17 +45,8 @@ struct Issuer {
 impl Issuer {
     /// Starts it. Writes the certificate that its clients trust to `trusted`.
     fn start(trusted: &std::path::Path) -> Self {
-        let mut params = CertificateParams::default();
-        (params.is_ca, params.key_usages) = (IsCa::Ca(BasicConstraints::Unconstrained), vec![KeyUsagePurpose::KeyCertSign]);
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        fs::write(trusted, authority.pem()).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let config = ServerConfig::builder_with_provider(Arc::new(default_provider())).with_safe_default_protocol_versions().unwrap();
-        let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key).unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
+        let server = HttpsServer::bind(trusted);
+        let url = server.url.clone();
         let issuer = Self {
             url: url.clone(),
             mode: Arc::new(Mutex::new(Mode::Token)),
@@ -75,51 +56,19 @@ impl Issuer {
         };
         let (mode, metadata, form, claims) = (issuer.mode.clone(), issuer.metadata.clone(), issuer.form.clone(), issuer.claims.clone());
         let idp = signer();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream.unwrap());
-                let Some((path, body)) = request(&mut stream) else { continue };
-                let metadata = metadata.lock().unwrap().clone();
-                let answer = match path.as_str() {
-                    "/.well-known/openid-configuration" => good(&well_known(&url, &metadata)),
-                    "/keys" => good(&idp.keys().to_string()),
-                    _ => {
-                        *form.lock().unwrap() = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
-                        tokens(*mode.lock().unwrap(), &idp, &claims.lock().unwrap())
-                    }
-                };
-                stream.write_all(answer.as_bytes()).ok();
-                stream.conn.send_close_notify();
-                stream.flush().ok();
+        server.run(move |path, body| {
+            let metadata = metadata.lock().unwrap().clone();
+            match path {
+                "/.well-known/openid-configuration" => good(&well_known(&url, &metadata)),
+                "/keys" => good(&idp.keys().to_string()),
+                _ => {
+                    *form.lock().unwrap() = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+                    tokens(*mode.lock().unwrap(), &idp, &claims.lock().unwrap())
+                }
             }
         });
         issuer
     }
-}
-
-/// Path and body of a request.
-fn request(stream: &mut impl Read) -> Option<(String, String)> {
-    let mut reader = BufReader::new(stream);
-    let (mut path, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        let line = line.trim();
-        if line.is_empty() {
-            break;
-        }
-        if path.is_empty() {
-            path = line.split(' ').nth(1)?.to_owned();
-        }
-        if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = text.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((path, String::from_utf8(body).ok()?))
 }
 
 fn well_known(url: &str, more: &Json) -> String {
@@ -130,7 +79,7 @@ fn well_known(url: &str, more: &Json) -> String {
 }
 
 fn good(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    answer_json("200 OK", body)
 }
 
 fn tokens(mode: Mode, idp: &Signer, claims: &Json) -> String {

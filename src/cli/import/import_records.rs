@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::{
     network_file::{draft_with_ids, shipped_types},
-    source::{ImportedCredentials, SourceKind, is, is_of_router, records_of, text},
+    source::{AUTHENTICATORS, ENROLLMENTS, ImportedCredentials, SourceKind, is, is_of_router, records_of, text},
 };
 use crate::{
     change::{
@@ -28,8 +28,6 @@ const MAX_LEFT_OUT: usize = 100;
 const MAX_ID: usize = 64;
 /// The maximum length of a line about a record that is left out, in characters.
 const MAX_LINE: usize = 400;
-const AUTHENTICATORS: &str = "authenticators";
-const ENROLLMENTS: &str = "enrollments";
 /// The member that names a credential or an enrollment in the report.
 const CREDENTIAL_OF: &str = "identityId";
 /// Kinds that restrict access. Without one of their records, more would be allowed than before.
@@ -78,7 +76,7 @@ type RecordKey = (String, String);
 pub(super) fn import(changes: &Changes, mut network: Network) -> std::result::Result<ImportSummary, CommandError> {
     let (mut left_out, mut reasons) = (BTreeSet::<RecordKey>::new(), Vec::new());
     for kind in &mut network.kinds {
-        without_bad_ids(&kind.path, "name", &mut kind.records, &mut reasons)?;
+        without_bad_ids(kind.path, "name", &mut kind.records, &mut reasons)?;
     }
     let ImportedCredentials { authenticators, enrollments, .. } = &mut network.credentials;
     without_bad_ids(AUTHENTICATORS, CREDENTIAL_OF, authenticators, &mut reasons)?;
@@ -162,11 +160,11 @@ impl Job {
             let Some(kind) = self.network.kinds.iter().find(|kind| kind.path == one.kind.path) else { continue };
             let mut count = 0;
             for record in &kind.records {
-                if self.begin(&kind.path, record, "name") {
+                if self.begin(kind.path, record, "name") {
                     count += usize::from(self.put(change, one, kind, record, &mut imported)?);
                 }
             }
-            imported.counts.push((kind.path.clone(), count));
+            imported.counts.push((kind.path.to_owned(), count));
         }
         self.tunnelers(change)?;
         self.states(change)?;
@@ -197,7 +195,7 @@ impl Job {
         record: &Json,
         imported: &mut ImportSummary,
     ) -> Result<bool> {
-        let (id, name, path) = (text(record, "id"), text(record, "name"), kind.path.as_str());
+        let (id, name, path) = (text(record, "id"), text(record, "name"), kind.path);
         if is(record, "isSystem") || (path == "identities" && is_of_router(record)) {
             return Ok(false);
         }

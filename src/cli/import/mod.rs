@@ -3,7 +3,9 @@
 //!
 //! No code here knows the members of a kind: they come from the schema of network files. `source.rs` reads the records, `network_file.rs`
 //! replaces ids by names, `import_records.rs` writes the records to a new data file, and `new_file.rs` gives the complete file its name.
+//! `dropped.rs` names the members that this controller does not know.
 
+mod dropped;
 mod import_records;
 pub(super) mod network_file;
 mod new_file;
@@ -15,12 +17,12 @@ use clap::Args;
 use serde_json::Value as Json;
 
 use super::{
-    api::{self, output, transport::Transport},
-    failure::CommandResult,
+    api::{grammar::Grammar, output, transport::Transport},
+    failure::{CommandError, CommandResult},
     login,
     trust::Trust,
 };
-use crate::admin_socket::Outcome;
+use crate::{admin_socket::Outcome, http::Interfaces};
 use new_file::{NewFile, NewFileFlags};
 
 /// Print the network of another controller as a file for `overkeep plan` and `overkeep apply`, or write it with its ids to a new data file.
@@ -57,15 +59,16 @@ impl Import {
         let password = login::password(&self.user, self.password_file.as_deref())?;
         let context = login::with_password(url, &self.user, &password, ca, self.code.as_deref())?;
         let source = Transport::remote(context.clone())?;
-        let grammar = api::grammar()?;
-        let (kinds, missing) = source::records(&source, &grammar)?;
+        let interfaces = Interfaces::new().map_err(CommandError::of)?;
+        let (kinds, missing) = source::records(&source, &interfaces.declared())?;
         let credentials = new_file.is_some().then(|| source::credentials(&source, &kinds)).transpose()?;
         // An error is ignored: the records were read, and the session ends by itself.
         drop(login::end(&context));
+        let dropped = dropped::lines(&Grammar::of(&interfaces), &kinds, credentials.as_ref());
         if let (Some(new_file), Some(credentials)) = (new_file, credentials) {
-            return new_file.write((self.user, &password), kinds, credentials, &missing);
+            return new_file.write((self.user, &password), kinds, credentials, &missing, dropped);
         }
-        let mut lines = network_file::report(&kinds, &missing);
+        let mut lines = network_file::report(&kinds, &missing, &dropped);
         lines.push(output::text(&Json::Object(network_file::network(&kinds)?), "yaml", &[])?);
         Ok(Outcome::Done(lines))
     }

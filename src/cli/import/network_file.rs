@@ -1,17 +1,18 @@
 //! The records of another controller as a network file, with names instead of ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value as Json};
 
-use super::source::{SourceKind, is_given, records_of, text};
+use super::source::{SourceKind, is_given, is_of_router, records_of, text};
 use crate::{
     cli::{api::output, failure::CommandError},
     clock::Clock,
-    entity::{builtin, identity::DEFAULT_AUTH_POLICY},
+    entity::{EdgeRouter, Entity, Kind, builtin},
+    http::with_references,
 };
 
-/// Members with free data, in which ids are not replaced.
+/// Members with free data, in which nothing is replaced.
 const FREE: [&str; 5] = ["tags", "data", "schema", "appData", "name"];
 /// Members of posture checks that some controllers send as `null` instead of an empty list.
 const LISTS: [&str; 3] = ["hashes", "signerFingerprints", "versions"];
@@ -20,20 +21,21 @@ const MAX_NAMES: usize = 50;
 
 /// The document: the records that an administrator made, with names instead of ids.
 pub(crate) fn network(kinds: &[SourceKind]) -> Result<Map<String, Json>, CommandError> {
-    let all: BTreeMap<String, String> =
-        kinds.iter().flat_map(|kind| &kind.records).map(|record| (text(record, "id").into(), text(record, "name").into())).collect();
+    // Records of several kinds can share one id: a router, the identity of its tunneler, and the policy of the two.
+    let named = |kind: &SourceKind, record: &Json| ((kind.of.kind, text(record, "id").to_owned()), text(record, "name").to_owned());
+    let names: HashMap<(Kind, String), String> =
+        kinds.iter().flat_map(|kind| kind.records.iter().map(move |record| named(kind, record))).collect();
+    let name = |_, kind, id: &str| Ok(names.get(&(kind, id.to_owned())).map_or(id, String::as_str).to_owned());
     let known = shipped_types()?;
-    // Other members may have this id as a text that is no id.
-    let names = all.iter().filter(|(id, _)| *id != DEFAULT_AUTH_POLICY).map(|(id, name)| (id.clone(), name.clone())).collect();
+    let routers: BTreeSet<&str> = records_of(kinds, EdgeRouter::KIND.path).map(|record| text(record, "id")).collect();
     let mut network = Map::new();
     for kind in kinds {
         let is_shipped = |record: &Json| kind.path == "config-types" && known.iter().any(|name| name == text(record, "name"));
-        let wanted = kind.records.iter().filter(|record| !is_given(record) && !is_shipped(record));
-        let renamed = |member: &str, value: &Json| match member {
-            id if id.ends_with("Id") => converted(value, Some(&all)),
-            _ => converted(value, Some(&names)),
-        };
-        network.insert(kind.path.clone(), wanted.map(|record| draft(kind, record, &renamed)).collect());
+        // A router makes the identity of its tunneler, and the file gives the identity what an administrator set in it.
+        let is_wanted = |record: &Json| !is_given(record) || (is_of_router(record) && routers.contains(text(record, "id")));
+        let wanted = kind.records.iter().filter(|record| is_wanted(record) && !is_shipped(record));
+        let drafts = wanted.map(|record| with_references(&kind.of, draft_with_ids(kind, record), &name).map_err(CommandError::of));
+        network.insert(kind.path.to_owned(), drafts.collect::<Result<_, _>>()?);
     }
     Ok(network)
 }
@@ -46,44 +48,33 @@ pub(super) fn shipped_types() -> Result<Vec<String>, CommandError> {
 
 /// The members of a record that a request writes; ids stay.
 pub(super) fn draft_with_ids(kind: &SourceKind, record: &Json) -> Json {
-    draft(kind, record, &|_, value| converted(value, None))
-}
-
-fn draft(kind: &SourceKind, record: &Json, convert: &dyn Fn(&str, &Json) -> Json) -> Json {
     let members = kind.members.iter().filter_map(|member| {
         let value = record.get(member).filter(|value| !value.is_null() && **value != "")?;
-        let value = if FREE.contains(&member.as_str()) { value.clone() } else { convert(member, value) };
-        Some((member.clone(), value))
+        Some((member.clone(), if FREE.contains(&member.as_str()) { value.clone() } else { written(value) }))
     });
     Json::Object(members.collect())
 }
 
-/// A value as requests write it: a reference to a record becomes the id of the record. With `names`, ids are replaced by names: in texts,
-/// in roles `@id`, and in keys of maps.
-fn converted(value: &Json, names: Option<&BTreeMap<String, String>>) -> Json {
-    let name = |text: &str| names.and_then(|names| names.get(text)).cloned().unwrap_or_else(|| text.to_owned());
+/// A value as requests write it: a reference to a record becomes the id of the record.
+fn written(value: &Json) -> Json {
     match value {
-        Json::String(text) => match text.strip_prefix('@') {
-            Some(id) => format!("@{}", name(id)).into(),
-            None => name(text).into(),
-        },
-        Json::Array(list) => list.iter().map(|one| converted(one, names)).collect(),
+        Json::Array(list) => list.iter().map(written).collect(),
         Json::Object(members) if members.contains_key("entity") && members.contains_key("name") => {
-            members.get(if names.is_some() { "name" } else { "id" }).cloned().unwrap_or_default()
+            members.get("id").cloned().unwrap_or_default()
         }
         Json::Object(members) => {
             let value = |key: &str, value: &Json| match value {
                 Json::Null if LISTS.contains(&key) => Json::Array(Vec::new()),
-                other => converted(other, names),
+                other => written(other),
             };
-            members.iter().map(|(key, json)| (name(key), value(key, json))).collect()
+            members.iter().map(|(key, json)| (key.clone(), value(key, json))).collect()
         }
         other => other.clone(),
     }
 }
 
 /// What the file lacks, as comments.
-pub(super) fn report(kinds: &[SourceKind], missing: &[String]) -> Vec<String> {
+pub(super) fn report(kinds: &[SourceKind], missing: &[String], dropped: &[String]) -> Vec<String> {
     let mut lines = vec!["# Not in this file: ids, passwords, certificates, enrollments, sessions and terminators.".to_owned()];
     let mut told = |what: &str, names: Vec<&str>| lines.extend(names_line(&format!("# {what}"), &names));
     for (path, what) in [
@@ -96,6 +87,7 @@ pub(super) fn report(kinds: &[SourceKind], missing: &[String]) -> Vec<String> {
         told(what, records.filter_map(|record| record.get("name")?.as_str()).collect());
     }
     told("Kinds that the other controller does not list", missing.iter().map(String::as_str).collect());
+    lines.extend(dropped.iter().map(|line| format!("# {line}")));
     lines
 }
 

@@ -98,13 +98,14 @@ impl NewFile {
         kinds: Vec<SourceKind>,
         credentials: ImportedCredentials,
         missing: &[String],
+        dropped: Vec<String>,
     ) -> CommandResult {
         if let Some(kind) = missing.iter().find(|kind| import_records::RESTRICTING.contains(&kind.as_str())) {
             return Err(CommandError::of(format!(
                 "the other controller does not list {kind}; without them, more would be allowed than before"
             )));
         }
-        let mut lines = notes(&kinds, &credentials, missing);
+        let mut lines = notes(&kinds, &credentials, missing, dropped);
         let Self { path, reserved, incomplete, config, advertised, adopted } = self;
         let written = fill(&config, advertised, adopted, (user, password), kinds, credentials).and_then(|written| {
             reserved.give_to(&incomplete).map_err(|error| CommandError::of(format!("--into: {}: {error}", path.display())))?;
@@ -147,6 +148,19 @@ fn fill(
     filled
 }
 
+/// The names of identities with an enrollment that the other controller did not list.
+fn without_enrollment<'k>(kinds: &'k [SourceKind], credentials: &ImportedCredentials) -> Vec<&'k str> {
+    if credentials.unread.is_none() {
+        return Vec::new();
+    }
+    let listed: BTreeSet<&str> = credentials.enrollments.iter().map(|record| text(record, "identityId")).collect();
+    let waits = |record: &&serde_json::Value| {
+        let own = record.get("enrollment").and_then(serde_json::Value::as_object);
+        own.is_some_and(|own| own.values().any(|one| !one.is_null())) && !listed.contains(text(record, "id"))
+    };
+    records_of(kinds, "identities").filter(waits).map(|record| text(record, "name")).collect()
+}
+
 fn report(imported: &ImportSummary) -> Vec<String> {
     let counts = imported.counts.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}"));
     let mut lines = vec![format!("imported records, with their ids: {}", counts.collect::<Vec<_>>().join(", "))];
@@ -158,7 +172,7 @@ fn report(imported: &ImportSummary) -> Vec<String> {
 }
 
 /// Lines about what an import leaves out, with the names of the records.
-fn notes(kinds: &[SourceKind], credentials: &ImportedCredentials, missing: &[String]) -> Vec<String> {
+fn notes(kinds: &[SourceKind], credentials: &ImportedCredentials, missing: &[String], dropped: Vec<String>) -> Vec<String> {
     let second: Vec<&str> =
         records_of(kinds, "identities").filter(|record| is(record, "isMfaEnabled")).map(|record| text(record, "name")).collect();
     let unproven: Vec<&str> =
@@ -189,6 +203,13 @@ fn notes(kinds: &[SourceKind], credentials: &ImportedCredentials, missing: &[Str
         names_line("CAs to verify (overkeep verify ca)", &unproven),
         names_line("terminators to create again (overkeep create terminator)", &fixed),
         names_line("kinds that the other controller does not have", missing),
+        credentials.unread.as_deref().map(output::plain),
+        names_line("identities that may lack an enrollment (overkeep create enrollment)", &without_enrollment(kinds, credentials)),
     ];
-    lines.into_iter().flatten().chain(["not imported: passwords of other users, sessions, history, times of creation".to_owned()]).collect()
+    lines
+        .into_iter()
+        .flatten()
+        .chain(dropped)
+        .chain(["not imported: passwords of other users, sessions, history, times of creation".to_owned()])
+        .collect()
 }

@@ -6,18 +6,30 @@ use serde_json::{Map, Value as Json};
 
 use crate::{
     cli::{
-        api::{self, grammar::Grammar, request::ApiRequest, transport::Transport},
+        api::{
+            self,
+            request::{ApiAnswer, ApiRequest},
+            transport::Transport,
+        },
         failure::CommandError,
     },
     entity::identity::DEFAULT_AUTH_POLICY,
+    http::{DeclaredKind, DeclaredKinds},
 };
 
+pub(super) const AUTHENTICATORS: &str = "authenticators";
+pub(super) const ENROLLMENTS: &str = "enrollments";
 const BASE: &str = "/edge/management/v1";
+/// The most enrollments that are asked for one by one.
+const MAX_SINGLE: u64 = 100_000;
+/// After so many that the other controller cannot show, before one that it can, none is asked for any more.
+const MAX_REFUSED: u64 = 100;
 
-/// A kind of network files: its path, its members, and the records of the other controller.
+/// A kind of network files, its members, and the records of the other controller.
 pub(crate) struct SourceKind {
-    pub path: String,
-    pub members: Vec<String>,
+    pub of: DeclaredKind,
+    pub path: &'static str,
+    pub members: BTreeSet<String>,
     pub records: Vec<Json>,
 }
 
@@ -26,6 +38,8 @@ pub(crate) struct SourceKind {
 pub(super) struct ImportedCredentials {
     pub authenticators: Vec<Json>,
     pub enrollments: Vec<Json>,
+    /// A line about enrollments that the other controller could not show.
+    pub unread: Option<String>,
     /// For an identity, the services and configs of its overrides.
     pub overrides: HashMap<String, Vec<(String, String)>>,
     pub terminators: Vec<Json>,
@@ -35,11 +49,12 @@ pub(super) struct ImportedCredentials {
 ///
 /// # Errors
 /// One line: the other controller does not answer, or rejects a request.
-pub(crate) fn records(source: &Transport, grammar: &Grammar) -> Result<(Vec<SourceKind>, Vec<String>), CommandError> {
-    let (mut kinds, mut missing, mut seen) = (kinds(grammar)?, Vec::new(), BTreeSet::new());
+pub(crate) fn records(source: &Transport, declared: &DeclaredKinds) -> Result<(Vec<SourceKind>, Vec<String>), CommandError> {
+    let mut kinds: Vec<SourceKind> = declared.all().iter().map(SourceKind::of).collect();
+    let (mut missing, mut seen) = (Vec::new(), BTreeSet::new());
     for kind in &mut kinds {
-        let Some(mut records) = list(source, &kind.path)? else {
-            missing.push(kind.path.clone());
+        let Some(mut records) = list(source, kind.path)? else {
+            missing.push(kind.path.to_owned());
             continue;
         };
         // The list of transit routers also holds edge routers. The identity of a router has the id of the router.
@@ -69,50 +84,81 @@ pub(super) fn credentials(source: &Transport, kinds: &[SourceKind]) -> Result<Im
             overrides.insert(id.to_owned(), configs.iter().map(pair).collect());
         }
     }
-    Ok(ImportedCredentials {
-        authenticators: all("authenticators")?,
-        enrollments: all("enrollments")?,
-        terminators: all("terminators")?,
-        overrides,
-    })
+    let (enrollments, unread) = enrollments(source)?;
+    Ok(ImportedCredentials { authenticators: all(AUTHENTICATORS)?, enrollments, unread, terminators: all("terminators")?, overrides })
 }
 
 /// The records of a list; `None` if there is no such list.
 fn list(source: &Transport, path: &str) -> Result<Option<Vec<Json>>, CommandError> {
-    let request = ApiRequest { method: "GET".into(), path: format!("{BASE}/{path}"), ..ApiRequest::default() };
-    let probe = ApiRequest { query: vec![("limit".into(), "1".into())], ..request.clone() };
-    let answer = source.ask(probe, None)?;
+    let answer = single(source, path, 0)?;
     if answer.status == 404 {
         return Ok(None);
     }
-    let total = answer.json().and_then(|whole| whole.pointer("/meta/pagination/totalCount")?.as_u64());
+    let total = total(&answer);
     if total == Some(0) {
         return Ok(Some(Vec::new()));
     }
     let total = total.unwrap_or_default();
-    let Json::Array(records) = api::everything(source, &request)? else { return Ok(None) };
+    let Json::Array(records) = api::everything(source, &listing(path))? else { return Ok(None) };
     if (records.len() as u64) < total {
         return Err(CommandError::of(format!("{path}: the other controller listed {} of {total} records", records.len())));
     }
     Ok(Some(records))
 }
 
+fn listing(path: &str) -> ApiRequest {
+    ApiRequest { method: "GET".into(), path: format!("{BASE}/{path}"), ..ApiRequest::default() }
+}
+
+/// The answer with the one record of a list that is at an offset.
+fn single(source: &Transport, path: &str, offset: u64) -> Result<ApiAnswer, CommandError> {
+    let query = vec![("limit".into(), "1".into()), ("offset".into(), offset.to_string())];
+    source.ask(ApiRequest { query, ..listing(path) }, None)
+}
+
+fn total(answer: &ApiAnswer) -> Option<u64> {
+    answer.json()?.pointer("/meta/pagination/totalCount")?.as_u64()
+}
+
+/// The enrollments, and a line about those that the other controller cannot show. A page with the enrollment of a router that was deleted
+/// fails there for ever; then each enrollment is asked for alone.
+fn enrollments(source: &Transport) -> Result<(Vec<Json>, Option<String>), CommandError> {
+    if let Ok(Some(records)) = list(source, ENROLLMENTS) {
+        return Ok((records, None));
+    }
+    let (mut records, mut count, mut offset, mut reason) = (Vec::new(), None, 0, String::new());
+    while offset < count.unwrap_or(MAX_REFUSED).min(MAX_SINGLE) {
+        let answer = single(source, ENROLLMENTS, offset)?;
+        offset += 1;
+        if answer.status == 404 || answer.status >= 500 {
+            reason = answer.good().err().map(|error| error.message()).unwrap_or_default();
+            continue;
+        }
+        let answer = answer.good()?;
+        count = total(&answer).or(count);
+        match answer.data() {
+            Json::Array(page) if !page.is_empty() => records.extend(page.into_iter().take(1)),
+            _ => break,
+        }
+    }
+    let line = match count.map(|count| count.saturating_sub(records.len() as u64)) {
+        Some(0) => return Ok((records, None)),
+        Some(unread) => format!("enrollments that the other controller cannot show, and that are not imported: {unread} ({reason})"),
+        None => format!("the other controller cannot list enrollments, and none is imported ({reason})"),
+    };
+    Ok((records, Some(line)))
+}
+
 fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The kinds of network files, from the schema of `PUT /network`.
-fn kinds(grammar: &Grammar) -> Result<Vec<SourceKind>, CommandError> {
-    let operation = grammar.operations.iter().find(|one| one.method == "PUT" && one.path == "/network");
-    let schema = operation.and_then(|operation| grammar.body(operation)?.0).and_then(|schema| schema.get("properties")?.as_object());
-    let schema = schema.ok_or_else(|| CommandError::of("the schema of network files is missing"))?;
-    let kind = |(path, list): (&String, &Json)| {
-        let item = list.get("items").filter(|item| item.get("properties").is_some())?;
-        let forms = item.get("oneOf").and_then(Json::as_array).into_iter().flatten().chain([item]);
-        let members: BTreeSet<&String> = forms.filter_map(|form| form.get("properties")?.as_object()).flat_map(Map::keys).collect();
-        Some(SourceKind { path: path.clone(), members: members.into_iter().cloned().collect(), records: Vec::new() })
-    };
-    Ok(schema.iter().filter_map(kind).collect())
+impl SourceKind {
+    fn of(of: &DeclaredKind) -> Self {
+        let forms = of.schema.get("oneOf").and_then(Json::as_array).into_iter().flatten().chain([of.schema.as_ref()]);
+        let members = forms.filter_map(|form| form.get("properties")?.as_object()).flat_map(Map::keys).cloned().collect();
+        Self { path: of.kind.path, members, records: Vec::new(), of: of.clone() }
+    }
 }
 
 /// The records of a kind, by its path.

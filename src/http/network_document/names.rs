@@ -29,25 +29,19 @@ impl<'n> DeclaredNames<'n> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub(crate) fn to_names(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
-        for (path, kind) in &of.references {
-            rewrite(&mut draft, *path, &mut |id| self.name(*kind, id))?;
-        }
-        Ok(draft)
+    pub(crate) fn to_names(&self, of: &DeclaredKind, draft: Json) -> Result<Json> {
+        with_references(of, draft, &|_, kind, id| self.name(kind, id))
     }
 
     /// Replaces names by ids in a draft.
     ///
     /// # Errors
     /// A name does not exist, or a record cannot be read.
-    pub(crate) fn to_ids(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
-        for (path, kind) in &of.references {
-            rewrite(&mut draft, *path, &mut |name| {
-                let found = self.id(*kind, name)?;
-                found.ok_or_else(|| Error::invalid(member(*path), format!("no object in {} has this name", kind.path), name))
-            })?;
-        }
-        Ok(draft)
+    pub(crate) fn to_ids(&self, of: &DeclaredKind, draft: Json) -> Result<Json> {
+        with_references(of, draft, &|path, kind, name| {
+            let found = self.id(kind, name)?;
+            found.ok_or_else(|| Error::invalid(member(path), format!("no object in {} has this name", kind.path), name))
+        })
     }
 
     /// The id of the record with a name.
@@ -85,8 +79,22 @@ fn member(path: IdPath) -> &'static str {
     }
 }
 
+/// What replaces a reference at a path to a record of a kind.
+type Rename<'r> = &'r dyn Fn(IdPath, Kind, &str) -> Result<String>;
+
+/// A draft in which each reference to another record is replaced.
+///
+/// # Errors
+/// `rename` fails.
+pub(crate) fn with_references(of: &DeclaredKind, mut draft: Json, rename: Rename<'_>) -> Result<Json> {
+    for (path, kind) in &of.references {
+        rewrite(&mut draft, *path, &|text| rename(*path, *kind, text))?;
+    }
+    Ok(draft)
+}
+
 /// Replaces each id or name at a path. Sorts roles and the keys of maps.
-fn rewrite(draft: &mut Json, path: IdPath, rename: &mut dyn FnMut(&str) -> Result<String>) -> Result<()> {
+fn rewrite(draft: &mut Json, path: IdPath, rename: &dyn Fn(&str) -> Result<String>) -> Result<()> {
     let Some(value) = member(path).split('.').try_fold(draft, |json, name| json.get_mut(name)) else { return Ok(()) };
     match (path, value) {
         (IdPath::Roles(_), Json::Array(roles)) => {

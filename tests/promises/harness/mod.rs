@@ -7,6 +7,7 @@
 mod answer;
 mod caller;
 mod enrolling;
+mod https_server;
 mod openapi_check;
 mod program;
 mod rng;
@@ -25,6 +26,7 @@ use std::sync::{
 pub use answer::Answer;
 pub use caller::{Base, Caller, encoded};
 pub use enrolling::{Authority, Key};
+pub use https_server::{HttpsServer, answer_json};
 pub use openapi_check::interface;
 pub use program::{Program, command};
 pub use rng::Rng;
