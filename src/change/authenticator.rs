@@ -3,7 +3,10 @@
 use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, Authenticator, Ca, Credential, Enrollment, Id, Identity, Record, Tags, TypedLookup, enrollment::Method},
+    entity::{
+        ApiSession, Authenticator, Ca, Credential, Enrollment, Id, Identity, Record, Tags, TypedLookup, authenticator::ExtensionRequest,
+        enrollment::Method,
+    },
     error::{Error, Refusal, Result},
 };
 
@@ -93,6 +96,19 @@ fn end_sessions(change: &Change<'_, '_>, id: &Id<Authenticator>, spared: Option<
     }
     let ended = change.few_or_tombstone::<ApiSession>(FIELD, id.as_str())?;
     ended.into_iter().filter(|session| Some(&session.id) != spared).try_for_each(|session| change.delete_record(session))
+}
+
+/// Asks the holder of a certificate to renew it: the sessions that it opens say so, until it is renewed.
+///
+/// # Errors
+/// There is no such authenticator, or it is no certificate of this controller, which cannot renew any other.
+pub(crate) fn request_extension(change: &Change<'_, '_>, id: &Id<Authenticator>, roll_keys: bool) -> Result<()> {
+    let mut record = change.get(id)?;
+    if !record.is_issued_by_network() {
+        return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
+    }
+    record.state.extension = Some(ExtensionRequest { roll_keys, at: change.now() });
+    change.put(record)
 }
 
 /// Deletes a credential, ends its sessions, and issues an enrollment for a new credential of the same kind.

@@ -5,6 +5,6 @@ use crate::entity::{ConfigType, Record, builtin};
 
 impl Lifecycle for ConfigType {
     fn is_factory(record: &Record<Self>) -> bool {
-        builtin::config_type_ids().any(|id| id == record.id) && record.created_at == record.updated_at
+        builtin::is_shipped(record)
     }
 }

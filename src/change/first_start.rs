@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Authenticator, Credential, Id, Identity, Lookup, Record, TypedLookup, builtin},
+    entity::{
+        Authenticator, ConfigType, Credential, Id, Identity, Lookup, Record, TypedLookup,
+        builtin::{self, Shipped},
+    },
     error::{Error, Result},
     pki::{AlternativeNames, Material, Seal},
     store::{Read, Store, Tx},
@@ -17,6 +20,8 @@ use crate::{
 
 /// The setting with the hash of a generated password that has not been shown yet.
 const UNSEEN: &str = "unseen-password";
+/// The setting with the built-in config types that the file got.
+const SHIPPED: &str = "built-in-config-types";
 
 /// The administrator of a new controller.
 pub struct Administrator {
@@ -57,6 +62,7 @@ pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: NewFile) ->
         builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::posture_check_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::config_types(now)?.into_iter().try_for_each(|record| tx.insert(record))?;
+        tx.set_setting(SHIPPED, Some(Shipped::all().setting().as_bytes()))?;
         tx.insert(builtin::auth_policy(now))?;
         if filling.router {
             built_in_router::add_open(tx, now)?;
@@ -96,22 +102,39 @@ pub(crate) fn seen(store: &Store) -> Result<()> {
     store.write_blocking(|tx| tx.set_setting(UNSEEN, None))
 }
 
-/// Updates the built-in config types of an existing file to the schemas of this release. A type that an administrator
-/// changed is left unchanged; a deleted one is not created again.
+/// Gives an existing file the built-in config types of this release, and the schemas of this release to those that it got earlier. A type
+/// that an administrator changed or made is left unchanged; a deleted one is not created again.
 ///
 /// # Errors
 /// The file cannot be read or written.
 pub(crate) fn renew_config_types(store: &Store) -> Result<()> {
-    let outdated: Vec<_> = store.read(|read| {
-        let stored = builtin::config_type_ids().map(|id| read.find(&id)).collect::<Result<Vec<_>>>()?;
-        let renewed = stored.iter().flatten().map(builtin::renewed).collect::<Result<Vec<_>>>()?;
-        Ok(renewed.into_iter().flatten().collect())
+    let (mut shipped, outdated, lacking) = store.read(|read| {
+        let shipped = Shipped::read(read.setting(SHIPPED)?.as_deref());
+        let (mut outdated, mut lacking) = (Vec::new(), Vec::new());
+        for id in shipped.ids() {
+            if let Some(stored) = read.find(&id)? {
+                outdated.extend(builtin::renewed(&stored)?);
+            }
+        }
+        for record in shipped.lacking(read.now())? {
+            if read.find(&record.id)?.is_none() && read.find_by::<ConfigType>("name", &record.spec.name)?.is_none() {
+                lacking.push(record);
+            }
+        }
+        Ok((shipped, outdated, lacking))
     })?;
-    if outdated.is_empty() {
+    if outdated.is_empty() && lacking.is_empty() {
         return Ok(());
     }
-    tracing::info!(count = outdated.len(), "updating the schemas of built-in config types");
-    store.write_blocking(move |tx| outdated.into_iter().try_for_each(|record| tx.put(record)))
+    tracing::info!(schemas = outdated.len(), added = lacking.len(), "updating the built-in config types");
+    store.write_blocking(move |tx| {
+        outdated.into_iter().try_for_each(|record| tx.put(record))?;
+        for record in lacking {
+            shipped.add(&record.id);
+            tx.insert(record)?;
+        }
+        tx.set_setting(SHIPPED, Some(shipped.setting().as_bytes()))
+    })
 }
 
 fn unseen(read: &Read<'_>, username: &str) -> Result<Option<Record<Authenticator>>> {

@@ -51,12 +51,22 @@ pub(super) fn file(controller: &Transport) -> CommandResult {
     told("CAs to verify again", &given("cas"));
     let disabled = records_of(&kinds, "identities").filter(|record| is(record, "disabled"));
     told("Identities to disable again", &disabled.map(|record| text(record, "name")).collect::<Vec<_>>());
-    let (mut unnamed, mut costs, mut file) = (Vec::new(), Vec::new(), Map::new());
+    let built_in = Json::from(format!("@{}", EdgeRouter::BUILT_IN));
+    let (mut unnamed, mut unopened, mut costs, mut file) = (Vec::new(), Vec::new(), Vec::new(), Map::new());
     for (path, named) in KINDS {
         let mut records = all.get(path).and_then(Json::as_array).cloned().unwrap_or_default();
         for record in &mut records {
             costs.extend(converted(record).then(|| text(record, "name").to_owned()));
         }
+        // The other network has no built-in router. A policy that names no other router allows nothing there.
+        records.retain_mut(|record| {
+            let Some(Json::Array(roles)) = record.get_mut("edgeRouterRoles") else { return true };
+            let before = roles.len();
+            roles.retain(|role| *role != built_in);
+            let is_left_out = before > 0 && roles.is_empty();
+            unopened.extend(is_left_out.then(|| text(record, "name").to_owned()));
+            !is_left_out
+        });
         // The other program accepts posture checks by role only. A policy without its posture checks would allow more.
         records.retain(|record| {
             let roles = record.get("postureCheckRoles").and_then(Json::as_array).into_iter().flatten();
@@ -67,6 +77,7 @@ pub(super) fn file(controller: &Transport) -> CommandResult {
         file.insert(named.into(), records.into());
     }
     report.extend(names_line("# Left out, because they name posture checks: policies to create again", &unnamed));
+    report.extend(names_line("# Left out, because they name only the built-in router", &unopened));
     report.extend(names_line("# Identities whose hosting costs and precedences for single services are left out", &costs));
     let left: Vec<&str> = all.keys().map(String::as_str).filter(|path| !KINDS.iter().any(|(kind, _)| kind == path)).collect();
     let left: Vec<&str> = left.into_iter().flat_map(given).collect();

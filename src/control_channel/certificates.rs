@@ -45,7 +45,7 @@ pub(crate) fn extend(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>
         let requests = (asked.client_cert_csr.as_str(), asked.server_cert_csr.as_str());
         let issued = offer_router(&context(&core, &connection), &renewing(&connection), requests, !asked.require_verification).await;
         match issued {
-            Ok(Issued { ca, cert, server_cert }) => {
+            Ok(Issued { ca, cert, server_cert, .. }) => {
                 let issued = edge::EnrollmentCertificates {
                     client_cert_pem: cert.unwrap_or_default(),
                     server_cert_pem: server_cert.unwrap_or_default(),

@@ -105,6 +105,9 @@ pub(crate) struct Issued {
     /// The server certificate of a router and the authorities between it and the root, as PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cert: Option<String>,
+    /// The user name of a new password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub username: Option<String>,
 }
 
 pub(super) fn unknown() -> Error {

@@ -81,6 +81,7 @@ pub(crate) async fn confirm(context: &EnrollmentContext<'_>, owner: CertificateO
         let shown = shown.filter(|shown| shown.fingerprint() == waiting.fingerprint);
         let shown = shown.ok_or(Error::Refused(Refusal::InvalidClientCert))?;
         record.spec.credential = Credential::certificate(&shown);
+        record.state.extension = None;
         change.put(record)?;
         session_certificate::withdraw(change, &old.fingerprint)?;
         session_certificate::add(change, &owner.session, &shown).map(|_| ())

@@ -73,7 +73,12 @@ impl Pair {
     /// The response to the router.
     pub(crate) fn handed_out(&self, context: &EnrollmentContext<'_>) -> Issued {
         let chain = |leaf| Some(context.keystore.chain_pem(leaf));
-        Issued { ca: Some(context.keystore.bundle_pem(context.now.seconds())), cert: chain(&self.client), server_cert: chain(&self.server) }
+        Issued {
+            ca: Some(context.keystore.bundle_pem(context.now.seconds())),
+            cert: chain(&self.client),
+            server_cert: chain(&self.server),
+            username: None,
+        }
     }
 
     /// Records the new certificates in the state of the router; its previous certificate becomes invalid. If not

@@ -45,6 +45,8 @@ pub struct View {
     has_api_session: bool,
     /// Whether it has a channel to an edge router.
     has_edge_router_connection: bool,
+    /// The same as a word: `online` or `offline`.
+    edge_router_connection_status: ConnectionStatus,
     /// Whether it has set up one-time codes.
     is_mfa_enabled: bool,
     default_hosting_cost: u16,
@@ -54,6 +56,15 @@ pub struct View {
     app_data: Document,
     env_info: Filled<EnvInfo>,
     sdk_info: Filled<SdkInfo>,
+}
+
+/// Whether an identity has a channel to an edge router.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "IdentityConnectionStatus")]
+enum ConnectionStatus {
+    Online,
+    Offline,
 }
 
 impl Entity for Identity {
@@ -140,6 +151,7 @@ impl Entity for Identity {
             disabled_until: state.disabled_until,
             has_api_session: lookup.has::<ApiSession>("identity", id)?,
             has_edge_router_connection: lookup.is_connected(id),
+            edge_router_connection_status: if lookup.is_connected(id) { ConnectionStatus::Online } else { ConnectionStatus::Offline },
             is_mfa_enabled: lookup.linked::<Mfa>("identity", id)?.iter().any(|mfa| mfa.spec.is_verified),
             name: spec.name,
             is_admin: record.is_admin(),

@@ -29,6 +29,9 @@ pub(crate) struct ExplainedCredential {
     /// Whether a log-in with it succeeds: the auth policy of the identity allows it, and a certificate is valid, or
     /// expired where the policy allows that, and issued by an authority whose certificates may log in.
     pub is_allowed: bool,
+    /// Whether its holder was asked to renew the certificate, and has not done so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_extend_requested: bool,
     /// Why it is not allowed; all reasons must be removed.
     #[serde(skip)]
     pub lacking: Vec<CredentialProblem>,
@@ -36,7 +39,7 @@ pub(crate) struct ExplainedCredential {
 
 impl ExplainedCredential {
     fn new(method: LoginMethod, lacking: Vec<CredentialProblem>) -> Self {
-        Self { method, is_allowed: lacking.is_empty(), lacking }
+        Self { method, is_allowed: lacking.is_empty(), is_extend_requested: false, lacking }
     }
 }
 
@@ -75,7 +78,10 @@ pub(crate) fn credentials(tx: &Read<'_>, identity: &Record<Identity>, policy: &R
     for held in tx.linked::<Authenticator>("identity", identity.id.as_str())? {
         means.push(match held.spec.credential.method() {
             authenticator::Method::Updb => ExplainedCredential::new(LoginMethod::Updb, look.password()),
-            authenticator::Method::Cert => ExplainedCredential::new(LoginMethod::Cert, look.certificate(&held)?),
+            authenticator::Method::Cert => ExplainedCredential {
+                is_extend_requested: held.state.extension.is_some(),
+                ..ExplainedCredential::new(LoginMethod::Cert, look.certificate(&held)?)
+            },
         });
     }
     if identity.spec.external_id.is_some() {

@@ -69,6 +69,9 @@ impl Explanation {
             let lacks = lacks(&self.authentication.credentials);
             write!(f, "\n  {} could not log in again: {}", plain(&self.identity.name), plain(&lacks))?;
         }
+        if self.authentication.credentials.iter().any(|means| means.is_extend_requested) {
+            write!(f, "\n  {} was asked to renew its certificate and has not done so", plain(&self.identity.name))?;
+        }
         for factor in &self.authentication.second_factors {
             if !self.obstacles.iter().any(|obstacle| obstacle.text == factor.text) {
                 write!(f, "\n  {}", plain(&factor.text))?;

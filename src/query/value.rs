@@ -10,6 +10,8 @@ pub enum Type {
     Text,
     Bool,
     Number,
+    /// A number that a comparison may also write as one of these names.
+    Named(&'static [(&'static str, i64)]),
     Date,
     /// A member of a map (`tags.x`): a value of any type.
     Any,

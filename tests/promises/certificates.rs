@@ -196,6 +196,58 @@ fn extended(open: &mut TlsConnection, session: &Json) -> (String, Arc<Key>) {
 }
 
 #[test]
+fn holders_are_asked_to_renew() {
+    let server = TestServer::start();
+    let (mut alice, bob) = (Device::enrolled(&server), Device::enrolled(&server));
+    let wishes = |session: &Json| (session["isCertExtendRequested"].clone(), session["isCertKeyRollRequested"].clone());
+    let (none, both) = ((json!(false), json!(false)), (json!(true), json!(true)));
+    let mut open = alice.connect();
+    let session = open.log_in();
+    let (token, id) = (text(&session["token"]).to_owned(), text(&session["authenticatorId"]).to_owned());
+    assert_eq!(wishes(&session), none);
+    let shown = |id: &str| server.admin.get(&format!("/authenticators/{id}")).expect(200).data().clone();
+    assert_eq!((&shown(&id)["isExtendRequested"], &shown(&id)["isKeyRollRequested"]), (&json!(false), &json!(false)));
+    assert!(shown(&id).get("extendRequestedAt").is_none());
+
+    let ask = format!("/authenticators/{id}/request-extend");
+    server.admin.post(&ask, json!({ "rollKeys": true })).expect(200);
+    assert_eq!((&shown(&id)["isExtendRequested"], &shown(&id)["isKeyRollRequested"]), (&json!(true), &json!(true)));
+    assert!(shown(&id)["extendRequestedAt"].is_string());
+    // The open session and a new one say so; the session of another device does not.
+    let current = open.data("GET", "/edge/client/v1/current-api-session", &token, None);
+    assert_eq!(wishes(&current), both);
+    assert_eq!(wishes(&alice.connect().log_in()), both);
+    assert_eq!(wishes(&bob.connect().log_in()), none);
+    let listed = server.admin.get(&format!("/api-sessions/{}", text(&session["id"]))).expect(200);
+    assert_eq!(wishes(listed.data()), both);
+
+    let (identity, service) = (text(&session["identityId"]), server.service("web", json!({})));
+    let explained = || {
+        let why = server.admin.get(&format!("/overkeep/v1/explain?identity={identity}&service={service}&type=Dial")).expect(200);
+        why.data()["authentication"]["credentials"][0]["isExtendRequested"].clone()
+    };
+    assert_eq!(explained(), true);
+
+    alice.own = Some(extended(&mut open, &session));
+    assert_eq!(explained(), Json::Null);
+    assert_eq!(wishes(&alice.connect().log_in()), none);
+    assert_eq!(shown(&id)["isExtendRequested"], json!(false));
+
+    // One identity, then everybody.
+    let all = "/overkeep/v1/certificates/request-extend";
+    let of_alice = server.admin.post(all, json!({ "identityId": identity })).expect(200);
+    assert_eq!(of_alice.data()["certificates"], 1);
+    assert_eq!(wishes(&alice.connect().log_in()), (json!(true), json!(false)));
+    assert_eq!(wishes(&bob.connect().log_in()), none);
+    assert_eq!(server.admin.post(all, json!({})).expect(200).data()["certificates"], 2);
+    assert_eq!(wishes(&bob.connect().log_in()), (json!(true), json!(false)));
+    server.admin.post(all, json!({ "identityId": "nobody" })).expect(404);
+    let password = server.admin.get("/authenticators?filter=method%3D%22updb%22").expect(200).data()[0]["id"].clone();
+    server.admin.post(&format!("/authenticators/{}/request-extend", text(&password)), json!({})).expect(409);
+    server.admin.post("/authenticators/nothing/request-extend", json!({})).expect(404);
+}
+
+#[test]
 fn new_server_key_lists_invalid_tokens() {
     let server = TestServer::start();
     let device = Device::enrolled(&server);

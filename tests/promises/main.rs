@@ -31,6 +31,7 @@ mod control_messages;
 mod crash;
 mod credentials;
 mod crud;
+mod current_programs;
 mod damage;
 mod documentation;
 mod documented_examples;

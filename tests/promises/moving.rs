@@ -160,7 +160,7 @@ fn exports_for_openziti_name_references() {
 
 #[test]
 fn tunnelers_move_out_by_name() {
-    let server = TestServer::start();
+    let server = TestServer::with_router();
     let on = |words: &[&str]| on_host(&server, words).good();
     on(&["create", "edge-router", "oslo", "--is-tunneler-enabled"]);
     on(&["update", "identity", "oslo", "--role-attributes", "tunnelers"]);
@@ -169,6 +169,8 @@ fn tunnelers_move_out_by_name() {
     on(&[policy.as_slice(), &["--identity-roles", "@oslo", "--service-roles", "@web"]].concat());
     on(&["create", "edge-router-policy", "e", "--edge-router-roles", "@oslo", "--identity-roles", "@oslo"]);
     on(&["create", "service-edge-router-policy", "s", "--edge-router-roles", "@oslo", "--service-roles", "@web"]);
+    on(&["create", "edge-router-policy", "both", "--edge-router-roles", "@built-in,@oslo", "--identity-roles", "#all"]);
+    on(&["create", "edge-router-policy", "only", "--edge-router-roles", "@built-in", "--identity-roles", "#all"]);
     let said = on(&["export", "--openziti"]);
     let file: Json = serde_saphyr::from_str(&said).unwrap();
     let named = |list: &str, name: &str| {
@@ -180,7 +182,10 @@ fn tunnelers_move_out_by_name() {
     assert_eq!((&policy["identityRoles"], &policy["edgeRouterRoles"]), (&json!(["@oslo"]), &json!(["@oslo"])));
     assert_eq!(named("serviceEdgeRouterPolicies", "s")["edgeRouterRoles"], json!(["@oslo"]));
     assert_eq!(named("identities", "oslo")["roleAttributes"], json!(["tunnelers"]));
-    assert!(file["edgeRouterPolicies"].as_array().unwrap().iter().all(|record| record["name"] == "e"), "{said}");
+    assert_eq!(named("edgeRouterPolicies", "both")["edgeRouterRoles"], json!(["@oslo"]));
+    let policies = file["edgeRouterPolicies"].as_array().unwrap().iter().map(|record| record["name"].as_str().unwrap());
+    assert!(policies.clone().all(|name| name != "only" && !name.starts_with("edge-router-")), "{said}");
+    assert!(said.contains("# Left out, because they name only the built-in router: only"), "{said}");
     assert!(!said.contains("# Identities to enroll again: oslo"), "{said}");
 }
 

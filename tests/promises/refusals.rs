@@ -130,6 +130,8 @@ const BODIES: &[(&str, &str)] = &[
     ("/authenticators/{id}/extend", "extend"),
     ("/authenticators/{id}/extend-verify", "extend"),
     ("/authenticators/{id}/re-enroll", "reEnroll"),
+    ("/authenticators/{id}/request-extend", "requestExtendAuthenticator"),
+    ("/certificates/request-extend", "extensionRequests"),
     ("/inspections", "inspection"),
     ("/cas", "ca"),
     ("/cas/{id}/verify", "certificate"),

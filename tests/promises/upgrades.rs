@@ -16,7 +16,7 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},
     controller::{self, Controller},
-    entity::{ApiSession, Id, Identity, Record, builtin},
+    entity::{ApiSession, ConfigType, Document, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, offline, restore, snapshot_proof},
     pki::Passphrase,
     store::{NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside, index_code},
@@ -330,6 +330,64 @@ fn changed_config_types_stay() {
     let (running, admin) = start();
     assert_eq!(admin.get("/config-types/host.v2").expect(200).data()["schema"]["properties"], own["properties"]);
     admin.get("/config-types/g7cIWbcGg").expect(404);
+    running.stop();
+}
+
+/// The setting with the built-in config types that a file got. Files of earlier releases lack it.
+const SHIPPED: &str = "built-in-config-types";
+
+#[test]
+fn own_config_types_keep_their_names() {
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
+    let given = directory.path().join("given");
+    fs::write(&given, PASSPHRASE).unwrap();
+    let mut config = configuration(&data);
+    config.admin_password_file = Some(given);
+    let start = || {
+        let running = controller::start(&config, Clock::system()).unwrap();
+        let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", PASSPHRASE);
+        (running, admin)
+    };
+    start().0.stop();
+    // As a file of an earlier release: two types are the operator's, one of which has the id of OpenZiti's.
+    let own = || Document(json!({ "type": "object", "title": "own" }).as_object().unwrap().clone());
+    let store = stores::of(KINDS).start(&data);
+    store
+        .write_blocking(move |tx| {
+            tx.set_setting(SHIPPED, None)?;
+            ["proxy.v1", "interfaces.v1", "l2.host.v1", "l2.intercept.v1"]
+                .into_iter()
+                .try_for_each(|id| tx.delete(&Id::<ConfigType>::from_text(id)))?;
+            for (id, name) in [("proxy.v1", "proxy.v1"), ("mine", "interfaces.v1")] {
+                tx.insert(Record::new(
+                    Id::from_text(id),
+                    Timestamp::from_millis(1),
+                    ConfigType { name: name.into(), schema: Some(own()) },
+                ))?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    store.close();
+    for _ in 0..2 {
+        let (running, admin) = start();
+        for id in ["proxy.v1", "mine"] {
+            assert_eq!(admin.get(&format!("/config-types/{id}")).expect(200).data()["schema"]["title"], "own");
+        }
+        admin.get("/config-types/interfaces.v1").expect(404);
+        for id in ["l2.host.v1", "l2.intercept.v1"] {
+            assert!(admin.get(&format!("/config-types/{id}")).expect(200).data()["schema"]["properties"].is_object());
+        }
+        let exported = admin.get("/overkeep/v1/network").expect(200).data()["config-types"].to_string();
+        assert!(exported.contains("proxy.v1") && exported.contains("interfaces.v1") && !exported.contains("l2."), "{exported}");
+        running.stop();
+    }
+    let (running, admin) = start();
+    admin.delete("/config-types/l2.host.v1").expect(200);
+    running.stop();
+    let (running, admin) = start();
+    admin.get("/config-types/l2.host.v1").expect(404);
     running.stop();
 }
 

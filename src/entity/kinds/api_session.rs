@@ -135,6 +135,10 @@ pub struct View {
     is_mfa_complete: bool,
     /// What the session lacks before it may do anything.
     pub(crate) auth_queries: Vec<AuthQuery>,
+    /// Whether an administrator asked that the certificate of the log-in is renewed.
+    is_cert_extend_requested: bool,
+    /// Whether a new key should be made for it.
+    is_cert_key_roll_requested: bool,
     /// The last activity that is stored on disk.
     last_activity_at: Timestamp,
     /// The last activity, including what is only in memory.
@@ -274,14 +278,24 @@ impl Entity for ApiSession {
         let identity = lookup.get(&record.spec.identity_id)?;
         let policy = lookup.get(identity.spec.auth_policy())?;
         let auth_queries = AuthQuery::outstanding(&record.spec, &policy.spec, lookup)?;
-        Ok(View::of(record.spec.clone(), &identity, auth_queries))
+        let authenticator = record.spec.authenticator().map(Id::<Authenticator>::from_text);
+        let authenticator = authenticator.map(|id| lookup.find(&id)).transpose()?.flatten();
+        Ok(View::of(record.spec.clone(), &identity, auth_queries, authenticator.as_ref()))
     }
 }
 
 impl View {
-    /// The view of a session of `identity`; `auth_queries` is what the session lacks.
-    pub fn of(spec: ApiSession, identity: &Record<Identity>, auth_queries: Vec<AuthQuery>) -> Self {
+    /// The view of a session of `identity`; `auth_queries` is what the session lacks, `authenticator` the credential that opened it.
+    pub fn of(
+        spec: ApiSession,
+        identity: &Record<Identity>,
+        auth_queries: Vec<AuthQuery>,
+        authenticator: Option<&Record<Authenticator>>,
+    ) -> Self {
+        let wish = authenticator.and_then(|authenticator| authenticator.state.extension.as_ref());
         Self {
+            is_cert_extend_requested: wish.is_some(),
+            is_cert_key_roll_requested: wish.is_some_and(|wish| wish.roll_keys),
             token: spec.token,
             identity: EntityRef::of(identity, &identity.spec.name),
             identity_id: spec.identity_id,

@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entity::{
-    Ca, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, TypedLookup,
-    value::other_certificate,
+    Ca, Entity, EntityRef, Field, Id, Identity, Kind, Logged, Lookup, OnDelete, Record, Reference, Stateful, Stored, TypedLookup,
+    kind::unreadable, value::other_certificate,
 };
 use crate::{
+    clock::Timestamp,
     error::{Error, Result},
     pki::Certificate,
     query::Type,
@@ -41,6 +42,29 @@ pub struct Authenticator {
 pub struct State {
     /// The third-party CA that issued the certificate, if one did: the credential is deleted with the CA.
     pub ca_id: Option<Id<Ca>>,
+    /// An administrator's wish that its holder renews the certificate.
+    pub extension: Option<ExtensionRequest>,
+}
+
+/// The wish that the holder of a certificate renews it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExtensionRequest {
+    /// Whether the holder should also make a new key.
+    pub roll_keys: bool,
+    pub at: Timestamp,
+}
+
+/// The state as stored in version 1.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StateBeforeExtensions {
+    ca_id: Option<Id<Ca>>,
+}
+
+impl From<StateBeforeExtensions> for State {
+    fn from(StateBeforeExtensions { ca_id }: StateBeforeExtensions) -> Self {
+        Self { ca_id, extension: None }
+    }
 }
 
 /// The data that a log-in is verified with.
@@ -145,6 +169,15 @@ pub struct View {
     /// Only for a certificate: whether this controller issued it, so that its holder can renew it.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_issued_by_network: Option<bool>,
+    /// Only for a certificate: whether an administrator asked its holder to renew it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_extend_requested: Option<bool>,
+    /// Only for a certificate: whether the holder should also make a new key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_key_roll_requested: Option<bool>,
+    /// When an administrator asked for the renewal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extend_requested_at: Option<Timestamp>,
 }
 
 impl Record<Authenticator> {
@@ -175,7 +208,15 @@ impl Entity for Authenticator {
     ];
     const ENDS_BY: &'static [&'static str] = &["ca"];
     const LOGGED: Logged = Logged::Changes { secret: &["/credential/updb/password"], quiet: &[] };
+    const VERSION: u8 = 2;
     type View = View;
+
+    fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
+        if version != 1 {
+            return Err(unreadable(version));
+        }
+        old.read::<Self, StateBeforeExtensions>(Self::ENCODING).map(|(spec, state)| (spec, state.into()))
+    }
 
     fn check(&self, _: &dyn Lookup) -> Result<()> {
         self.credential.username().map_or(Ok(()), check_username)
@@ -191,6 +232,7 @@ impl Entity for Authenticator {
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
         let Self { identity_id, credential } = &record.spec;
         let identity = lookup.get(identity_id)?;
+        let (is_certificate, wish) = (credential.method() == Method::Cert, record.state.extension.as_ref());
         Ok(View {
             method: credential.method(),
             identity_id: identity_id.clone(),
@@ -198,7 +240,10 @@ impl Entity for Authenticator {
             username: credential.username().map(Into::into),
             cert_pem: credential.pem().map(Into::into),
             fingerprint: credential.fingerprint().map(Into::into),
-            is_issued_by_network: (credential.method() == Method::Cert).then(|| record.is_issued_by_network()),
+            is_issued_by_network: is_certificate.then(|| record.is_issued_by_network()),
+            is_extend_requested: is_certificate.then_some(wish.is_some()),
+            is_key_roll_requested: is_certificate.then(|| wish.is_some_and(|wish| wish.roll_keys)),
+            extend_requested_at: wish.map(|wish| wish.at),
         })
     }
 

@@ -165,10 +165,15 @@ fn records_show_connected_identities() {
     let server = TestServer::with_router();
     let member = Member::new(&server, "member");
     let path = format!("/identities/{}", member.id);
-    let connected = || server.admin.get(&path).expect(200).data()["hasEdgeRouterConnection"].clone();
-    assert_eq!(connected(), false);
+    let connected = || {
+        let shown = server.admin.get(&path).expect(200).data().clone();
+        let is_connected = shown["hasEdgeRouterConnection"] == true;
+        assert_eq!(shown["edgeRouterConnectionStatus"], if is_connected { "online" } else { "offline" });
+        is_connected
+    };
+    assert!(!connected());
     let (one, other) = run(async { (member.connect(&server, Options::GO).await, member.connect(&server, Options::C).await) });
-    assert_eq!(connected(), true);
+    assert!(connected());
     let shown = server.router().channels();
     assert_eq!(
         shown.iter().map(|channel| (channel.identity_id.as_str(), channel.hello.as_str())).collect::<Vec<_>>(),
@@ -176,10 +181,10 @@ fn records_show_connected_identities() {
     );
     run(one.leave());
     run(one.closed());
-    assert_eq!(connected(), true);
+    assert!(connected());
     run(other.leave());
     run(other.closed());
-    assert!(super::scene::soon(|| server.router().channels().is_empty() && connected() == false));
+    assert!(super::scene::soon(|| server.router().channels().is_empty() && !connected()));
 }
 
 #[test]

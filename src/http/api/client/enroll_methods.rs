@@ -92,9 +92,9 @@ pub(crate) async fn erott(call: Call, Body(sent): Body<ErOttEnrollmentRequest>) 
 }
 
 /// POST /enroll/updb
-pub(crate) async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<NoData> {
+pub(crate) async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<Data<Issued>> {
     let offer = EnrollmentMembers { password: Some(Member::Text(sent.password)), ..EnrollmentMembers::default() };
-    redeem(&call, of.token, Method::Updb, EnrollmentRequest::Members(offer)).await.map(|_| NoData)
+    redeem(&call, of.token, Method::Updb, EnrollmentRequest::Members(offer)).await.map(Data)
 }
 
 /// POST /enroll/ca

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     authentication::{Caller, session_end},
     clock::Timestamp,
-    entity::{ApiSession, Authenticator, Entity, HalLinks, Id, Identity, TypedLookup, api_session::View},
+    entity::{ApiSession, Authenticator, Entity, HalLinks, Id, Identity, Record, TypedLookup, api_session::View},
     error::Result,
     http::{
         answer::{Data, NoData},
@@ -42,8 +42,8 @@ pub(crate) fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let active = call.sessions.last_activity(session);
     let authenticator = session.spec.authenticator().map(Id::<Authenticator>::from_text);
     let authenticator = authenticator.map(|id| call.store.read(|tx| tx.find(&id))).transpose()?.flatten();
-    let is_cert_extendable = authenticator.is_some_and(|record| record.is_issued_by_network());
-    let mut of = View::of(session.spec.clone(), &caller.identity, caller.queries.clone());
+    let is_cert_extendable = authenticator.as_ref().is_some_and(Record::is_issued_by_network);
+    let mut of = View::of(session.spec.clone(), &caller.identity, caller.queries.clone(), authenticator.as_ref());
     of.cached_last_activity_at = active;
     let (expires_at, left) = call.ends(caller);
     let view = CurrentSession { of, expires_at, expiration_seconds: left.as_secs(), is_cert_extendable };

@@ -61,8 +61,13 @@ pub(crate) async fn version(call: Call) -> Result<Data<VersionDetail>> {
         capabilities: Vec::new(),
         revision: env!("OVERKEEP_REVISION"),
         runtime_version: concat!("rust ", env!("CARGO_PKG_RUST_VERSION")),
-        version: format!("v{}", env!("CARGO_PKG_VERSION")),
+        version: version_word(),
     }))
+}
+
+/// The version that clients read.
+pub(crate) fn version_word() -> String {
+    format!("v{}", env!("CARGO_PKG_VERSION"))
 }
 
 /// The capabilities that a controller of this version line can have.

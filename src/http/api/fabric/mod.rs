@@ -4,6 +4,7 @@
 //! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers (`built_in_router/`).
 
 mod circuit;
+mod cluster;
 mod inspection;
 mod link;
 mod router;
@@ -65,6 +66,8 @@ pub(crate) fn routes() -> Routes {
         .post("/inspections", Admin, inspection::inspect)
         .summary("Asks remote routers for values that they know, such as their links or circuits.")
         .body_name("inspection")
+        .get("/cluster/list-members", Admin, cluster::members)
+        .summary("The controllers of the cluster: this one.")
         .post("/database", Admin, copy)
         .without_time_limit()
         .summary("Copies the data file to a new file beside it, at most once a minute.")

@@ -166,6 +166,25 @@ async fn set(
     preview.change(&call, work).await
 }
 
+/// What the holder of the certificate is asked for.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RequestExtendAuthenticator {
+    /// Whether the holder should also make a new key.
+    #[serde(default)]
+    roll_keys: bool,
+}
+
+/// POST /authenticators/{id}/request-extend
+pub(crate) async fn request_extension(
+    call: Call,
+    id: Id<Authenticator>,
+    Body(wanted): Body<RequestExtendAuthenticator>,
+    preview: PreviewParameter,
+) -> Result<ChangeOutcome<NoData>> {
+    preview.change(&call, move |change| authenticator::request_extension(change, &id, wanted.roll_keys).map(|()| NoData)).await
+}
+
 /// The new expiry of the enrollment.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

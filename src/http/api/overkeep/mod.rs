@@ -8,6 +8,7 @@ mod doctor;
 mod events;
 mod expiring;
 mod explain;
+mod extensions;
 mod history;
 mod last_hour;
 mod links;
@@ -48,6 +49,10 @@ pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
         .refuses(&[404])
         .get("/history", Admin, history::list)
         .summary("The history, newest first: changes, who gained and lost access by them, logins and rejected requests.")
+        .post("/certificates/request-extend", Admin, extensions::request)
+        .summary("Asks the holders of client certificates to renew them: those of one identity, or everybody.")
+        .body_name("extensionRequests")
+        .refuses(&[404])
         .get("/circuits", Admin, circuits::list)
         .summary("The circuits, with client, host, service, routers and traffic.")
         .get("/circuits/{id}", Admin, circuits::detail)

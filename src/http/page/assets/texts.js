@@ -156,7 +156,7 @@ export const texts = {
     run: verb => verb.charAt(0).toUpperCase() + verb.slice(1).replaceAll('-', ' '),
     done: 'Done.',
     // Names of actions whose paths do not say what they do.
-    actions: { 'post service-configs': 'Override configs', 'delete service-configs': 'Remove config overrides', 'delete mfa': 'Remove one-time codes', 'post re-enroll': 'Enroll again' },
+    actions: { 'post service-configs': 'Override configs', 'delete service-configs': 'Remove config overrides', 'delete mfa': 'Remove one-time codes', 'post re-enroll': 'Enroll again', 'post request-extend': 'Ask to renew the certificate' },
     takeBack: what => `Remove ${what}`,
   },
 
