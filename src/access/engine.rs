@@ -151,12 +151,19 @@ impl Engine {
         Some(rights)
     }
 
+    /// The rows of the edge routers that the identity may use, shared by identities with the same roles.
+    pub(crate) fn usable_edge_routers(&mut self, identity: &str) -> Option<Arc<RoaringBitmap>> {
+        let (known, all) = (&mut self.evaluated, &self.all);
+        let row = all.of(PolicyEntityKind::Identity).row(identity)?;
+        known.reach(PolicyEntityKind::Identity, row, &self.edge_router_policies, all)
+    }
+
     /// The edge routers that the identity may use, and those over which the service may be reached.
     pub(super) fn reaches(&mut self, identity: &str, service: &str) -> Option<[Arc<RoaringBitmap>; 2]> {
-        use PolicyEntityKind::{Identity, Service};
+        let near = self.usable_edge_routers(identity)?;
         let (known, all) = (&mut self.evaluated, &self.all);
-        let near = known.reach(Identity, all.of(Identity).row(identity)?, &self.edge_router_policies, all)?;
-        let far = known.reach(Service, all.of(Service).row(service)?, &self.service_edge_router_policies, all)?;
+        let row = all.of(PolicyEntityKind::Service).row(service)?;
+        let far = known.reach(PolicyEntityKind::Service, row, &self.service_edge_router_policies, all)?;
         Some([near, far])
     }
 

@@ -33,7 +33,7 @@ pub(crate) use fair_queue::network;
 pub(crate) use login_links::LoginLinks;
 pub use password_failures::FailureCount;
 pub use passwords::Passwords;
-pub(crate) use proof::{fingerprints_of, holds, holds_fingerprint};
+pub(crate) use proof::{channel_fingerprints, holds, holds_fingerprint};
 pub(crate) use refusals::{BIND, DIAL, Refusals, RejectedCaller};
 pub(crate) use session_quota::SessionSlot;
 pub use sessions::Sessions;

@@ -29,14 +29,22 @@ pub(crate) fn holds_fingerprint(tx: &Read<'_>, session: &Record<ApiSession>, fin
     Ok(authenticator.is_some_and(|authenticator| authenticator.spec.identity_id == session.spec.identity_id))
 }
 
-/// The fingerprints of all certificates of an API session.
+/// The fingerprints of the certificates with which an SDK can open a channel in an API session: those that it was opened with or that were
+/// issued to it, and those of its identity, if it was opened with one of them. An API session that was opened in another way, such as with a
+/// password, has none until a certificate is issued to it.
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn fingerprints_of(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Vec<String>> {
-    let authenticators = tx.linked::<Authenticator>("identity", session.spec.identity_id.as_str())?;
-    let mut fingerprints: Vec<String> =
-        authenticators.iter().filter_map(|authenticator| authenticator.spec.credential.fingerprint().map(Into::into)).collect();
+pub(crate) fn channel_fingerprints(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Vec<String>> {
+    let authenticators = match session.spec.authenticator() {
+        Some(_) => tx.linked::<Authenticator>("identity", session.spec.identity_id.as_str())?,
+        None => Vec::new(),
+    };
+    let of_certificates = authenticators.iter().filter_map(|record| Some((record.id.as_str(), record.spec.credential.fingerprint()?)));
+    let of_certificates: Vec<(&str, &str)> = of_certificates.collect();
+    let is_opened_with_one = of_certificates.iter().any(|(id, _)| session.spec.authenticator() == Some(*id));
+    let of_identity = of_certificates.into_iter().filter(|_| is_opened_with_one).map(|(_, fingerprint)| fingerprint.to_owned());
+    let mut fingerprints: Vec<String> = of_identity.collect();
     let certificates = tx.linked::<SessionCertificate>("apiSession", session.id.as_str())?;
     fingerprints.extend(certificates.into_iter().map(|certificate| certificate.spec.fingerprint));
     Ok(fingerprints)

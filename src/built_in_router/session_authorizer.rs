@@ -2,7 +2,7 @@
 
 use super::message::{FailureReason, RequestFailure};
 use crate::{
-    access::{Access, Right},
+    access::{Access, PolicyEntityKind, Right},
     authentication::Sessions,
     clock::Clock,
     entity::{ApiSession, Id, Identity, Record, Service, Session, TypedLookup},
@@ -46,6 +46,10 @@ impl SessionAuthorizer {
         right: Right,
         router: &str,
     ) -> Result<std::result::Result<Grant, RequestFailure>> {
+        // First, because what follows counts as activity of the API session: a router must not keep those of others open.
+        if !self.may_use(router, session.spec.identity_id.as_str()) {
+            return Ok(Err(RequestFailure::no_router()));
+        }
         let Some(caller) = self.sessions.resolve(&self.store, presented.token, self.clock.now())? else {
             return Ok(Err(RequestFailure::invalid_api_session()));
         };
@@ -77,6 +81,14 @@ impl SessionAuthorizer {
             return Ok(Err(RequestFailure::no_router()));
         }
         Ok(Ok(Grant { identity: caller.identity.clone(), service }))
+    }
+
+    /// Whether an identity may use a router.
+    pub(crate) fn may_use(&self, router: &str, identity: &str) -> bool {
+        self.access.ask(|engine| {
+            let row = engine.row(PolicyEntityKind::EdgeRouter, router);
+            row.zip(engine.usable_edge_routers(identity)).is_some_and(|(row, usable)| usable.contains(row))
+        })
     }
 }
 

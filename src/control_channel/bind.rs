@@ -111,7 +111,7 @@ async fn host(core: &ControlCore, connection: &RouterConnection, request_body: &
         fingerprints: request_body.fingerprints.iter().map(String::as_str).collect(),
     };
     let found = core.session_of(&credentials).map_err(BindRefusal::of)?;
-    connection.connected.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
+    core.seen(connection, &found.api_session);
     host_for(core, connection, request_body, &found, EDGE).await
 }
 

@@ -7,13 +7,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
+    announced_sessions::AnnouncedSessions,
     connected_identities::ConnectedIdentities,
     message::fabric::{LinkListener, PeerState, PeerStateChange},
     outbox::Outbox,
@@ -74,24 +75,15 @@ pub(crate) struct RouterConnection {
     pub opening: tokio::sync::Mutex<()>,
     /// Held while it is told which circuits from before the start have ended.
     pub telling: tokio::sync::Mutex<()>,
+    /// The API sessions that it knows.
+    pub announced_sessions: Mutex<AnnouncedSessions>,
     /// The position of the last change of other routers that it was told of (`announcements.rs`).
     pub announced: AtomicU64,
-    full_states: Mutex<FullStates>,
     /// When it last answered a heartbeat.
     answered: Mutex<Instant>,
     requests: AtomicUsize,
     is_closed: AtomicBool,
     closed: Notify,
-}
-
-/// The full states of a connection, numbered from 1.
-#[derive(Default)]
-struct FullStates {
-    started: u64,
-    /// The last one of which all parts were passed to the outbox.
-    ended: u64,
-    /// When a request of the router was last granted.
-    requested: Option<Instant>,
 }
 
 /// The properties of a connection when it opens.
@@ -139,8 +131,8 @@ impl RouterConnection {
             model: AtomicU64::new(0),
             opening: tokio::sync::Mutex::default(),
             telling: tokio::sync::Mutex::default(),
+            announced_sessions: Mutex::default(),
             announced: AtomicU64::new(0),
-            full_states: Mutex::default(),
             answered: Mutex::new(Instant::now()),
             requests: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
@@ -182,34 +174,6 @@ impl RouterConnection {
         *self.answered.lock()
     }
 
-    /// Starts a full state, which replaces one that is not yet written. Returns its number.
-    pub(crate) fn start_full_state(&self) -> u64 {
-        let mut states = self.full_states.lock();
-        states.started += 1;
-        states.started
-    }
-
-    /// Whether no later full state has started.
-    pub(crate) fn is_latest_full_state(&self, number: u64) -> bool {
-        self.full_states.lock().started == number
-    }
-
-    /// Records that the last part of a full state was passed to the outbox.
-    pub(crate) fn full_state_ended(&self, number: u64) {
-        let mut states = self.full_states.lock();
-        states.ended = states.ended.max(number);
-    }
-
-    /// Whether its request for a full state is granted: not while one is written, and once in each `pause`.
-    pub(crate) fn may_resync(&self, pause: Duration) -> bool {
-        let mut states = self.full_states.lock();
-        let may = states.started == states.ended && states.requested.is_none_or(|at| at.elapsed() >= pause);
-        if may {
-            states.requested = Some(Instant::now());
-        }
-        may
-    }
-
     /// Counts a request that is being processed, unless there are too many.
     pub(crate) fn begin_request(self: &Arc<Self>) -> Option<RequestGuard> {
         if self.requests.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
@@ -244,26 +208,5 @@ pub(crate) struct RequestGuard(Arc<RouterConnection>);
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn full_states_are_not_interrupted() {
-        let connection = RouterConnection::unconnected("router");
-        let first = connection.start_full_state();
-        assert!(!connection.may_resync(Duration::ZERO), "it is being written");
-        connection.full_state_ended(first);
-        assert!(connection.may_resync(Duration::ZERO));
-        let [second, third] = [(); 2].map(|()| connection.start_full_state());
-        connection.full_state_ended(second);
-        assert!(!connection.may_resync(Duration::ZERO), "the third one replaces it");
-        connection.full_state_ended(third);
-        assert!(!connection.may_resync(Duration::from_secs(3600)));
-        connection.full_state_ended(second);
-        assert!(connection.may_resync(Duration::ZERO), "one that was replaced ends later");
     }
 }

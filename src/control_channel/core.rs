@@ -11,6 +11,7 @@ use tokio::{sync::RwLock, time::sleep};
 
 use super::{
     changed_models::ChangedModels,
+    channel_sessions::ChannelSessions,
     circuit::Circuits,
     earlier_circuits::EarlierCircuits,
     hosted_terminator::HostedTerminators,
@@ -101,6 +102,8 @@ pub(crate) struct ControlCore {
     /// The routers whose last row in the history says that they are connected.
     pub noted: Mutex<HashSet<String>>,
     pub sync: Sync,
+    /// The API sessions that routers may know, while an edge router is connected.
+    pub channel_sessions: parking_lot::RwLock<ChannelSessions>,
     pub hosted: HostedTerminators,
     pub circuits: Circuits,
     pub earlier: EarlierCircuits,
@@ -129,6 +132,7 @@ impl ControlCore {
             revoked: RevokedRouters::default(),
             noted: Mutex::default(),
             sync: Sync::default(),
+            channel_sessions: parking_lot::RwLock::default(),
             hosted: HostedTerminators::default(),
             reviewing: Arc::default(),
             removals: Arc::default(),

@@ -113,7 +113,7 @@ pub(crate) fn create(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>
 async fn establish(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: &Frame) -> Result<(), RequestFailure> {
     let SdkDial { credentials, instance, peer_data } = SdkDial::of(frame)?;
     let found = core.session_of(&credentials)?;
-    connection.connected.seen(&found.api_session.id, &found.api_session.spec.identity_id, core.online());
+    core.seen(connection, &found.api_session);
     let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| connection.send(answer(frame, circuit, opened));
     let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
     let circuit = dial(core, found, &request).await?;

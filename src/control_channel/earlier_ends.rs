@@ -8,6 +8,7 @@ use std::{
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
+    channel_sessions::ChannelSession,
     connection::RouterConnection,
     core::ControlCore,
     earlier_circuits::Ended,
@@ -15,7 +16,7 @@ use super::{
     sync_queue::{CHUNK, Notice},
 };
 use crate::{
-    entity::{ApiSession, EdgeRouter, Id, Session, TypedLookup},
+    entity::{ApiSession, EdgeRouter, Id, Session},
     error::Result,
 };
 
@@ -26,8 +27,8 @@ pub(crate) async fn end(core: Arc<ControlCore>, connection: Arc<RouterConnection
     if ended.is_empty() {
         return;
     }
-    let reader = core.clone();
-    let api_sessions = match spawn_blocking(move || affected(&reader, &ended)).await {
+    let (reader, router) = (core.clone(), connection.router.clone());
+    let api_sessions = match spawn_blocking(move || affected(&reader, &router, &ended)).await {
         Ok(Ok(api_sessions)) => api_sessions,
         failed => {
             tracing::warn!(router = %connection.router, ?failed, "API sessions cannot be read");
@@ -74,17 +75,20 @@ pub(crate) fn scan(core: &ControlCore) {
     }
 }
 
-/// The selected API sessions that still exist: ids and tokens. Routers learn of those that have ended from the changes of the store.
-fn affected(core: &ControlCore, ended: &[Ended]) -> Result<Vec<(String, String)>> {
-    let mut found: HashMap<String, String> = HashMap::new();
+/// The selected API sessions that still exist and that the router may know: ids and tokens. Routers learn of those that have ended from the
+/// changes of the store.
+fn affected(core: &ControlCore, router: &str, ended: &[Ended]) -> Result<Vec<(String, String)>> {
+    let mut found: HashMap<String, ChannelSession> = HashMap::new();
     core.context.authorizer.store.read(|tx| {
         for ended in ended {
             match ended {
                 Ended::Of(id) if found.contains_key(id.as_str()) => {}
-                Ended::Of(id) => found.extend(tx.find(id)?.map(|session| (session.id.into_text(), session.spec.token))),
+                Ended::Of(id) => found.extend(ChannelSession::find(tx, id.as_str())?.map(|session| (session.id.clone(), session))),
                 Ended::Some => tx.each_readable::<ApiSession>(|session| {
-                    if core.earlier.is_earlier(session.created_at) && tx.find_readable(&session.id)?.is_some() {
-                        found.insert(session.id.into_text(), session.spec.token);
+                    if core.earlier.is_earlier(session.created_at)
+                        && let Some(session) = ChannelSession::find(tx, session.id.as_str())?
+                    {
+                        found.insert(session.id.clone(), session);
                     }
                     Ok(())
                 })?,
@@ -92,5 +96,6 @@ fn affected(core: &ControlCore, ended: &[Ended]) -> Result<Vec<(String, String)>
         }
         Ok(())
     })?;
-    Ok(found.into_iter().collect())
+    let known = found.into_values().filter(|session| core.may_know(router, session));
+    Ok(known.map(|session| (session.id, session.token)).collect())
 }

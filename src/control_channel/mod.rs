@@ -4,19 +4,21 @@
 //! routers (`enrollment/`). Rights are checked by the same functions as for the built-in router (`built_in_router/session_authorizer.rs`).
 //!
 //! A connection begins with a hello ([`hello`]) and is then a [`RouterConnection`](connection::RouterConnection) in the [`registry`].
-//! `receive.rs` reads its messages and dispatches them: `sync.rs` reports API sessions to it, `bind.rs` creates terminators of SDKs that
+//! `receive.rs` reads its messages and dispatches them: `sync.rs` tells it of API sessions, `bind.rs` creates terminators of SDKs that
 //! host, `dial.rs` creates circuits, `fault.rs` ends them, `review.rs` ends circuits and terminators without a right, `certificates.rs`
 //! renews its certificates, `metrics_reports.rs` takes its metrics.
 //!
 //! Invariants: the acting router is always the one of the connection, and it affects only its own circuits and terminators. All its input
 //! is bounded in bytes and cannot make a task panic. Both identities of a listed circuit have the right to it at present.
 
+mod announced_sessions;
 mod announcements;
 mod bind;
 mod built_in;
 mod candidates;
 mod certificates;
 mod changed_models;
+mod channel_sessions;
 mod circuit;
 mod connected_identities;
 mod connection;
@@ -48,8 +50,11 @@ mod review;
 mod revoked_routers;
 mod route;
 mod router_history;
+mod router_rights;
+mod session_reports;
 mod sessions;
 mod sync;
+mod sync_follower;
 mod sync_queue;
 mod termination;
 mod tunnel;

@@ -6,13 +6,13 @@ use tokio::io::AsyncRead;
 
 use super::{
     bind, certificates,
-    connection::RouterConnection,
+    connection::{RouterConnection, RouterKind},
     core::ControlCore,
     dial, fault, inspect, link_reports,
     message::{content, edge, key},
     metrics_reports, public_keys,
     replies::{body, result},
-    sync, tunnel, tunnel_v2,
+    session_reports, tunnel, tunnel_v2,
 };
 use crate::{
     built_in_router::{Stop, read_message},
@@ -58,6 +58,10 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
             core.removals.answered(&connection.router, connection.number, clock);
             core.earlier.heartbeat_answered(&connection.router, connection.number);
         }
+        if connection.kind != RouterKind::Edge && content::is_of_edge_routers(frame.content_type()) {
+            let content_type = frame.content_type();
+            return tracing::debug!(router = %connection.router, content_type, "a message that only edge routers may send is ignored");
+        }
         match frame.content_type() {
             common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),
             content::VERIFY_ROUTER => self.blocking(frame, link_reports::verify),
@@ -65,12 +69,10 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
             content::METRICS => metrics_reports::take(core, connection, &frame),
             content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
             content::CLIENT_HELLO => client_hello(core, connection, &frame),
-            content::API_SESSION_HEARTBEAT => self.blocking(frame, sync::heartbeat),
-            content::CONNECT_EVENTS => self.blocking(frame, sync::connect_events),
-            content::REQUEST_RESYNC => {
-                core.sync.resync(connection);
-            }
-            content::VALIDATE_SESSIONS => self.blocking(frame, sync::validate),
+            content::API_SESSION_HEARTBEAT => self.blocking(frame, session_reports::heartbeat),
+            content::CONNECT_EVENTS => self.blocking(frame, session_reports::connect_events),
+            content::REQUEST_RESYNC => drop(connection.is_introduced.load(Ordering::Acquire) && core.sync.resync(connection)),
+            content::VALIDATE_SESSIONS => self.blocking(frame, session_reports::validate),
             content::EXTEND_ENROLLMENT => certificates::extend(core, connection, &frame),
             content::EXTEND_ENROLLMENT_VERIFY => certificates::confirm(core, connection, frame),
             content::CREATE_TERMINATOR => bind::create(core, connection, frame),

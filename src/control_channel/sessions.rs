@@ -1,6 +1,6 @@
 //! Finds the session of an SDK at a router, by its token and by the certificates that the SDK presented there.
 
-use super::core::ControlCore;
+use super::{connection::RouterConnection, core::ControlCore};
 use crate::{
     authentication::holds_fingerprint,
     built_in_router::{RequestFailure, unreadable},
@@ -38,6 +38,14 @@ impl ControlCore {
         found.ok_or_else(RequestFailure::invalid_session)
     }
 
+    /// Records that an SDK is connected to a router, if its identity may use the router.
+    pub(crate) fn seen(&self, connection: &RouterConnection, api_session: &Record<ApiSession>) {
+        let identity = &api_session.spec.identity_id;
+        if self.context.authorizer.may_use(&connection.router, identity.as_str()) {
+            connection.connected.seen(&api_session.id, identity, self.online());
+        }
+    }
+
     fn find_session(&self, tx: &Read<'_>, credentials: &SdkCredentials<'_>) -> Result<Option<FoundSession>> {
         let Some(session) = named(tx, credentials.token)? else { return Ok(None) };
         let matches_token =
@@ -49,23 +57,6 @@ impl ControlCore {
             }
         }
         Ok(None)
-    }
-
-    /// The ids of the sessions among these, given by token or id, that do not exist.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) fn ended_sessions(&self, asked: Vec<String>) -> Result<Vec<String>> {
-        self.context.authorizer.store.read(|tx| {
-            let mut ended = Vec::new();
-            for text in asked {
-                let id = claimed_id(&text).unwrap_or(text);
-                if tx.find_readable(&Id::<Session>::from_text(id.as_str()))?.is_none() {
-                    ended.push(id);
-                }
-            }
-            Ok(ended)
-        })
     }
 }
 

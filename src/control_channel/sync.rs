@@ -1,42 +1,43 @@
-//! The API sessions and sessions that are sent to edge routers: the full state after their hello, then every committed change, in order.
+//! The API sessions and sessions that edge routers are told of: a full state after their hello, then every committed change, in order.
 //!
-//! The listener on the writer's thread only records what has changed. One task encodes the changes and passes them to each router, whose
-//! own task sends them after the full state. So no change is missed; a change that is sent twice does no harm.
+//! The listener on the writer's thread only records what has changed. One task reads the present state of what has changed, compares it with
+//! what each router was told, and passes the difference to the task of the router (`sync_follower.rs`). So no change is missed; one that is
+//! recorded twice does no harm.
+//!
+//! Invariant: a router is told only of API sessions that it may know (`channel_sessions.rs`, `router_rights.rs`), and of the end only of what
+//! it was told of.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use prost::Message;
-use serde_json::json;
-use tokio::sync::mpsc;
+use roaring::RoaringTreemap;
+use tokio::task::block_in_place;
 
 use super::{
+    channel_sessions::{ChannelSession, SessionChange},
     connection::RouterConnection,
     core::ControlCore,
     earlier_ends,
-    message::{content, edge, key},
-    replies::{IsComplete, Lists, api_sessions_removed, decoded},
-    sync_queue::{CHUNK, FullStatePart, Notice},
+    replies::api_sessions_removed,
+    sync_follower::{Follower, added, sessions_removed, updated},
+    sync_queue::{CHUNK, EndedSession, Notice},
 };
 use crate::{
-    authentication::fingerprints_of,
-    entity::{ApiSession, AuthQuery, Authenticator, Entity, Id, Record, Session, SessionCertificate, TypedLookup},
+    entity::{
+        ApiSession, AuthPolicy, Authenticator, EdgeRouter, EdgeRouterPolicy, Entity, Id, Identity, Lookup, Record, Session,
+        SessionCertificate,
+    },
     error::Result,
-    frame::{Builder, Frame},
-    store::{Event, Read},
+    frame::Frame,
+    store::Event,
 };
 
 /// How long changes are collected after some were sent, for each connected router, because each of them costs an encrypted message. A change
 /// after a quiet time is sent at once.
 const PAUSE_PER_ROUTER: Duration = Duration::from_micros(50);
-const PART_PAUSE: Duration = Duration::from_millis(5);
-/// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
-const MAX_WAITING: usize = 8192;
-/// Maximum sessions and identities in one message of a router.
-const MAX_TOKENS: usize = 20_000;
 
 /// Records what a committed change means to routers. While none is connected, little is recorded: a router gets a full state when it connects.
 pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
@@ -62,22 +63,18 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
         }
         return;
     }
-    match event.of::<ApiSession>() {
-        Some((None, Some(new))) => sync.record(Notice::Added(vec![new.id.clone()])),
-        Some((Some(old), None)) => {
+    if let Some((old, new)) = event.of::<ApiSession>() {
+        let is_same = old.zip(new).is_some_and(|(old, new)| old.spec.is_mfa_complete == new.spec.is_mfa_complete);
+        if let (Some(old), None) = (old, new) {
             core.registry.each(|connection| connection.connected.ended(&old.id, core.online()));
-            sync.record(Notice::ApiSessionsRemoved(vec![old.spec.token.clone()]));
         }
-        Some((Some(old), Some(new))) if old.spec.is_mfa_complete != new.spec.is_mfa_complete => {
-            sync.record(Notice::Added(vec![new.id.clone()]))
-        }
-        _ => {}
+        new.or(old).filter(|_| !is_same).into_iter().for_each(|session| sync.record(Notice::ApiSessions(vec![session.id.clone()])));
     }
     if let Some((Some(old), None)) = event.of::<Session>() {
-        sync.record(Notice::SessionsRemoved(vec![old.id.to_string()]));
+        sync.record(Notice::SessionsEnded(vec![EndedSession::of(old)]));
     }
     if let Some((old, new)) = event.of::<SessionCertificate>() {
-        new.or(old).into_iter().for_each(|certificate| sync.record(Notice::Changed(certificate.spec.api_session_id.clone())));
+        new.or(old).into_iter().for_each(|certificate| sync.record(Notice::ApiSessions(vec![certificate.spec.api_session_id.clone()])));
     }
     if let Some((old, new)) = event.of::<Authenticator>() {
         let fingerprint =
@@ -86,341 +83,259 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
             new.or(old).into_iter().for_each(|record| sync.record(Notice::OfIdentity(record.spec.identity_id.clone())));
         }
     }
+    if let Some((Some(old), Some(new))) = event.of::<Identity>()
+        && (old.spec.role_attributes != new.spec.role_attributes || old.spec.auth_policy() != new.spec.auth_policy())
+    {
+        sync.record(Notice::OfIdentity(new.id.clone()));
+    }
+    let is_other_router = event
+        .of::<EdgeRouter>()
+        .is_some_and(|(old, new)| old.zip(new).is_some_and(|(old, new)| old.spec.role_attributes != new.spec.role_attributes));
+    if is_other_router || event.kind == EdgeRouterPolicy::KIND {
+        sync.record(Notice::Rights);
+    }
+    // Whether a second factor is outstanding depends on it.
+    if event.kind == AuthPolicy::KIND && event.old.is_some() {
+        sync.record(Notice::Everything);
+    }
 }
 
-/// A router to which changes are sent.
-struct Follower {
-    connection: Arc<RouterConnection>,
-    changes: mpsc::Sender<Arc<Frame>>,
-}
-
-/// Sends recorded changes to routers. Never ends.
+/// Passes recorded changes to routers. Never ends.
 pub(crate) async fn run(core: Arc<ControlCore>) {
-    let mut followers: HashMap<u64, Follower> = HashMap::new();
+    let mut followers = Followers { core: core.clone(), all: HashMap::new() };
     loop {
-        let mut has_earlier_ended = false;
-        for notice in core.sync.take().await {
-            followers.retain(|_, follower| !follower.connection.is_closed());
+        let notices = core.sync.take().await;
+        if let Err(error) = block_in_place(|| followers.take(notices)) {
+            tracing::warn!(%error, "changes cannot be sent to routers; all API sessions are read again");
+            core.sync.record(Notice::Everything);
+            tokio::time::sleep(core.times.refusal).await;
+        }
+        tokio::time::sleep(PAUSE_PER_ROUTER * u32::try_from(followers.all.len()).unwrap_or(u32::MAX)).await;
+    }
+}
+
+/// The routers to which changes are sent, by the numbers of their connections.
+struct Followers {
+    core: Arc<ControlCore>,
+    all: HashMap<u64, Follower>,
+}
+
+impl Followers {
+    /// Handles recorded changes in order, after the full states that are to begin.
+    ///
+    /// # Errors
+    /// Some could not be read.
+    fn take(&mut self, notices: Vec<Notice>) -> Result<()> {
+        self.all.retain(|_, follower| !follower.connection.is_closed());
+        if self.all.is_empty() {
+            // Nothing was recorded while no router was connected.
+            self.core.channel_sessions.write().clear();
+        }
+        let (mut beginning, mut changes) = (Vec::new(), Vec::new());
+        for notice in notices {
             match notice {
-                Notice::Begin(connection, number) => {
-                    tokio::spawn(earlier_ends::end(core.clone(), connection.clone()));
-                    // A full state for all routers may have replaced it.
-                    if connection.is_latest_full_state(number) {
-                        followers.insert(connection.number, follow(&core, connection, number));
-                    }
-                }
-                // One task for each router, however many have ended.
-                Notice::EarlierEnded => has_earlier_ended = true,
-                Notice::AddedAgain(connection, ids) => {
-                    if let Some(follower) = followers.get(&connection) {
-                        match additions(&core, &ids) {
-                            Ok(messages) => messages.into_iter().for_each(|message| send(follower, Arc::new(message))),
-                            Err(error) => {
-                                tracing::warn!(router = %follower.connection.router, %error, "API sessions cannot be read");
-                                follower.connection.close();
-                            }
-                        }
-                    }
-                }
-                Notice::Everything => followers.values_mut().for_each(|follower| {
-                    let number = follower.connection.start_full_state();
-                    *follower = follow(&core, follower.connection.clone(), number);
-                }),
-                notice => match messages(&core, notice) {
-                    Ok(messages) => {
-                        for message in messages.into_iter().map(Arc::new) {
-                            followers.values().for_each(|follower| send(follower, message.clone()));
-                        }
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "a change cannot be sent to routers; they get a full state again");
-                        core.sync.record(Notice::Everything);
-                        tokio::time::sleep(core.times.refusal).await;
-                    }
-                },
+                Notice::Begin(connection) => beginning.push(connection),
+                change => changes.push(change),
             }
+        }
+        self.begin(beginning);
+        if self.all.is_empty() {
+            return Ok(());
+        }
+        let (mut outcome, mut has_earlier_ended) = (Ok(()), false);
+        for notice in changes {
+            let handled = match notice {
+                // One task for each router, however many have ended.
+                Notice::EarlierEnded => {
+                    has_earlier_ended = true;
+                    Ok(())
+                }
+                notice => self.handle(notice),
+            };
+            outcome = outcome.and(handled);
         }
         if has_earlier_ended {
-            for follower in followers.values() {
-                tokio::spawn(earlier_ends::end(core.clone(), follower.connection.clone()));
+            for follower in self.all.values() {
+                tokio::spawn(earlier_ends::end(self.core.clone(), follower.connection.clone()));
             }
         }
-        tokio::time::sleep(PAUSE_PER_ROUTER * u32::try_from(followers.len()).unwrap_or(u32::MAX)).await;
+        outcome
     }
-}
 
-fn send(follower: &Follower, message: Arc<Frame>) {
-    if let Err(mpsc::error::TrySendError::Full(_)) = follower.changes.try_send(message) {
-        tracing::warn!(router = %follower.connection.router, "a router that does not read changes is disconnected");
-        follower.connection.close();
-    }
-}
-
-/// The messages that add API sessions which still exist.
-fn additions(core: &ControlCore, ids: &[Id<ApiSession>]) -> Result<Vec<Frame>> {
-    let mut messages = Vec::new();
-    for some in ids.chunks(CHUNK) {
-        let sessions = core.context.authorizer.store.read(|tx| {
-            let encoded = some.iter().map(|id| tx.find(id)?.map_or(Ok(None), |session| encoded(tx, &session)));
-            encoded.filter_map(Result::transpose).collect::<Result<Vec<_>>>()
-        })?;
-        if !sessions.is_empty() {
-            messages.push(added(sessions, false, (0, true, &core.sync.id())));
-        }
-    }
-    Ok(messages)
-}
-
-fn messages(core: &ControlCore, notice: Notice) -> Result<Vec<Frame>> {
-    let store = &core.context.authorizer.store;
-    let updated = |sessions: Vec<edge::ApiSession>| {
-        let body = edge::ApiSessionUpdated { api_sessions: sessions }.encode_to_vec();
-        vec![Builder::new(content::API_SESSION_UPDATED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, "").body(&body)]
-    };
-    Ok(match notice {
-        Notice::Begin(..) | Notice::Everything | Notice::EarlierEnded | Notice::AddedAgain(..) => Vec::new(),
-        Notice::Added(ids) => additions(core, &ids)?,
-        Notice::Changed(id) => {
-            let session = store.read(|tx| tx.find(&id)?.map_or(Ok(None), |session| encoded(tx, &session)))?;
-            session.map_or_else(Vec::new, |session| updated(vec![session]))
-        }
-        Notice::OfIdentity(id) => {
-            let sessions = store.read(|tx| {
-                let sessions = tx.linked::<ApiSession>("identity", id.as_str())?;
-                sessions.iter().filter_map(|session| encoded(tx, session).transpose()).collect::<Result<Vec<_>>>()
-            })?;
-            if sessions.is_empty() { Vec::new() } else { updated(sessions) }
-        }
-        Notice::ApiSessionsRemoved(tokens) => vec![api_sessions_removed(tokens)],
-        Notice::SessionsRemoved(ids) => vec![sessions_removed(ids)],
-    })
-}
-
-/// An API session in the form for routers; none while a second factor is outstanding.
-fn encoded(tx: &Read<'_>, session: &Record<ApiSession>) -> Result<Option<edge::ApiSession>> {
-    let policy = tx.get(tx.get(&session.spec.identity_id)?.spec.auth_policy())?;
-    if AuthQuery::outstanding(&session.spec, &policy.spec, tx)?.iter().any(|query| !query.is_token()) {
-        return Ok(None);
-    }
-    Ok(Some(edge::ApiSession {
-        token: session.spec.token.clone(),
-        cert_fingerprints: fingerprints_of(tx, session)?,
-        id: session.id.to_string(),
-        identity_id: session.spec.identity_id.to_string(),
-    }))
-}
-
-fn added(sessions: Vec<edge::ApiSession>, is_full_state: bool, (sequence, is_last, id): (usize, bool, &str)) -> Frame {
-    let body = edge::ApiSessionAdded { is_full_state, api_sessions: sessions }.encode_to_vec();
-    let state = json!({ "id": id, "isLast": is_last, "sequence": sequence }).to_string();
-    Builder::new(content::API_SESSION_ADDED).text(key::SYNC_STRATEGY, "instant").text(key::SYNC_STATE, &state).body(&body)
-}
-
-/// Sends the full state with this number to a router. Changes sent to the follower come after it.
-fn follow(core: &Arc<ControlCore>, connection: Arc<RouterConnection>, number: u64) -> Follower {
-    let (changes, waiting) = mpsc::channel(MAX_WAITING);
-    tokio::spawn(run_follower(core.clone(), connection.clone(), number, waiting));
-    Follower { connection, changes }
-}
-
-async fn run_follower(core: Arc<ControlCore>, connection: Arc<RouterConnection>, number: u64, mut waiting: mpsc::Receiver<Arc<Frame>>) {
-    if let Err(error) = send_full_state(&core, &connection, number).await {
-        tracing::warn!(router = %connection.router, %error, "the full state cannot be sent to a router; it is disconnected");
-        return connection.close();
-    }
-    while let Some(frame) = waiting.recv().await {
-        if connection.outbox.push_when_low(Arc::unwrap_or_clone(frame)).await.is_none() {
-            if !connection.outbox.is_finished() {
-                connection.close();
+    fn handle(&self, notice: Notice) -> Result<()> {
+        match notice {
+            Notice::Begin(_) | Notice::EarlierEnded => {}
+            Notice::Everything => {
+                self.read_all()?;
+                self.review();
             }
+            Notice::Rights => self.review(),
+            Notice::ApiSessions(ids) => self.changed(&ids.iter().map(Id::as_str).collect::<Vec<_>>())?,
+            Notice::OfIdentity(id) => self.identity_changed(&id)?,
+            Notice::AddedAgain(number, ids) => self.add_again(number, &ids),
+            Notice::SessionsEnded(ended) => self.sessions_ended(&ended),
+        }
+        Ok(())
+    }
+
+    /// Starts full states.
+    fn begin(&mut self, mut beginning: Vec<Arc<RouterConnection>>) {
+        beginning.retain(|connection| !connection.is_closed());
+        if beginning.is_empty() {
             return;
         }
-    }
-}
-
-/// Sends a full state. One reader encodes it for all routers that wait for one, so that the work does not grow with their number. A router
-/// that is too slow for the others gets another one, together with those that are slow, too.
-async fn send_full_state(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, number: u64) -> Result<()> {
-    let is_current = || connection.is_latest_full_state(number) && !connection.is_closed();
-    for (kind, readers) in core.sync.readers.iter().enumerate() {
-        let (sender, mut parts) = mpsc::channel(4);
-        readers.waiting.lock().push(sender);
-        tokio::spawn(read_for_waiting(core.clone(), kind));
-        let mut is_begun = false;
-        while let Some((part, is_last)) = parts.recv().await {
-            if !is_begun && is_current() {
-                core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
-            }
-            is_begun = true;
-            if !is_current() || connection.outbox.push_when_low(Arc::unwrap_or_clone(part)).await.is_none() {
-                return Ok(());
-            }
-            // The reader may go on for others.
-            if is_last {
-                connection.full_state_ended(number);
-                core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_DONE".into());
-                return Ok(());
-            }
+        if self.all.is_empty()
+            && let Err(error) = self.read_all()
+        {
+            tracing::warn!(%error, "API sessions cannot be read; the routers that need them are disconnected");
+            return beginning.iter().for_each(|connection| connection.close());
+        }
+        let known = self.core.known_to(&beginning.iter().collect::<Vec<_>>());
+        for (connection, known) in beginning.into_iter().zip(known) {
+            tokio::spawn(earlier_ends::end(self.core.clone(), connection.clone()));
+            connection.announced_sessions.lock().begin(known);
+            let follower = self.all.entry(connection.number).or_insert_with(|| Follower::start(&self.core, connection));
+            follower.write_full_state();
         }
     }
-    Err(crate::error::Error::Internal("API sessions cannot be read, or the router does not take them in time".into()))
-}
 
-/// Reads a full state for all routers that wait for a reader of this kind when its turn comes.
-async fn read_for_waiting(core: Arc<ControlCore>, kind: usize) {
-    let Some(readers) = core.sync.readers.get(kind) else { return };
-    let _turn = readers.turns.acquire().await;
-    let waiting = std::mem::take(&mut *readers.waiting.lock());
-    if waiting.is_empty() {
-        return;
+    /// Reads all API sessions. Tells routers what has changed in those that they know.
+    fn read_all(&self) -> Result<()> {
+        let store = &self.core.context.authorizer.store;
+        let (mut changes, mut found) = (Vec::new(), HashSet::new());
+        store.read(|tx| {
+            tx.each_readable::<ApiSession>(|session| {
+                // One of very many that ended at once may still be there.
+                let Some(now) = tx.find_readable(&session.id)?.map_or(Ok(None), |session| ChannelSession::of(tx, &session))? else {
+                    return Ok(());
+                };
+                found.insert(now.id.clone());
+                let change = self.core.channel_sessions.write().set(session.id.as_str(), Some(now));
+                changes.extend(change.filter(SessionChange::is_changed));
+                Ok(())
+            })
+        })?;
+        let mut sessions = self.core.channel_sessions.write();
+        let gone: Vec<String> = sessions.ids().filter(|id| !found.contains(*id)).cloned().collect();
+        changes.extend(gone.iter().filter_map(|id| sessions.set(id, None)));
+        drop(sessions);
+        changes.chunks(CHUNK).for_each(|some| self.tell(some));
+        Ok(())
     }
-    let receivers = Receivers(waiting.into_iter().map(|parts| Receiver { parts, patience: readers.patience }).collect());
-    let reader = core.clone();
-    let read = tokio::task::spawn_blocking(move || read_full_state(&reader, receivers)).await;
-    if !matches!(read, Ok(Ok(()))) {
-        tracing::warn!(failed = ?read, "API sessions cannot be read");
+
+    /// Reads what API sessions are now, and tells routers what has changed.
+    fn changed(&self, ids: &[&str]) -> Result<()> {
+        for some in ids.chunks(CHUNK) {
+            let found = self.core.context.authorizer.store.read(|tx| {
+                let found = some.iter().map(|id| ChannelSession::find(tx, id));
+                found.collect::<Result<Vec<_>>>()
+            })?;
+            let mut sessions = self.core.channel_sessions.write();
+            let changes: Vec<SessionChange> = some.iter().zip(found).filter_map(|(id, found)| sessions.set(id, found)).collect();
+            drop(sessions);
+            self.tell(&changes);
+        }
+        Ok(())
     }
-}
 
-/// A router that a full state is read for, and how long the reader still waits for it in all.
-struct Receiver {
-    parts: mpsc::Sender<FullStatePart>,
-    patience: Duration,
-}
+    fn identity_changed(&self, identity: &Id<Identity>) -> Result<()> {
+        let mut ids: HashSet<String> = self.core.channel_sessions.read().ids_of(identity.as_str()).map(str::to_owned).collect();
+        ids.extend(self.core.context.authorizer.store.read(|tx| tx.ids(ApiSession::KIND, "identity", identity.as_str()))?);
+        self.changed(&ids.iter().map(String::as_str).collect::<Vec<_>>())
+    }
 
-struct Receivers(Vec<Receiver>);
-
-impl Receivers {
-    /// Sends a part to all of them. A router that has spent its time gets no more parts. While the reader waits for one, the others go on.
-    fn send(&mut self, part: Frame, is_last: bool) {
-        let part = Arc::new(part);
-        self.0.retain_mut(|Receiver { parts, patience }| {
-            let (mut sent, began) = (parts.try_send((part.clone(), is_last)), Instant::now());
-            while let Err(mpsc::error::TrySendError::Full(part)) = sent {
-                if began.elapsed() >= *patience {
-                    return false;
+    /// Tells routers what has become of some API sessions, at most [`CHUNK`].
+    fn tell(&self, changes: &[SessionChange]) {
+        if changes.is_empty() || self.all.is_empty() {
+            return;
+        }
+        let identities: Vec<&str> =
+            changes.iter().map(|change| change.now.as_ref().map_or("", |session| session.identity.as_str())).collect();
+        let routers = self.all.values().map(|follower| follower.connection.router.as_str());
+        let rights = self.core.rights_at(routers, &identities);
+        // Most routers are told the same.
+        let mut messages: HashMap<[u128; 3], Vec<Arc<Frame>>> = HashMap::new();
+        for (router, follower) in self.all.values().enumerate() {
+            let mut announced = follower.connection.announced_sessions.lock();
+            let [mut ended, mut gained, mut changed] = [0_u128; 3];
+            for (at, change) in changes.iter().enumerate() {
+                let may = change.now.as_ref().filter(|session| {
+                    if session.is_of_router { session.identity == follower.connection.router } else { rights.may(at, router) }
+                });
+                match may {
+                    Some(_) if announced.has(change.row) => {
+                        changed |= u128::from(change.is_changed() && announced.is_told(change.row)) << at;
+                    }
+                    Some(session) => gained |= u128::from(announced.gain(change.row, &session.id)) << at,
+                    None => ended |= u128::from(announced.lose(change.row)) << at,
                 }
-                std::thread::sleep(PART_PAUSE);
-                sent = parts.try_send(part);
             }
-            *patience = patience.saturating_sub(began.elapsed());
-            sent.is_ok()
-        });
-    }
-}
-
-/// Encodes all API sessions; stops early if nobody receives them. Blocks.
-fn read_full_state(core: &ControlCore, mut receivers: Receivers) -> Result<()> {
-    let (id, mut sequence, mut part) = (core.sync.id(), 0, Vec::with_capacity(CHUNK));
-    core.context.authorizer.store.read(|tx| {
-        tx.each_readable::<ApiSession>(|session| {
-            if receivers.0.iter().all(|receiver| receiver.parts.is_closed()) || tx.find_readable(&session.id)?.is_none() {
-                return Ok(());
-            }
-            let Some(session) = encoded(tx, &session)? else { return Ok(()) };
-            if part.len() == CHUNK {
-                receivers.send(added(std::mem::take(&mut part), true, (sequence, false, &id)), false);
-                sequence += 1;
-            }
-            part.push(session);
-            Ok(())
-        })
-    })?;
-    receivers.send(added(part, true, (sequence, true, &id)), true);
-    Ok(())
-}
-
-/// Marks API sessions in use at a router as active, and reports those that have ended.
-pub(crate) fn heartbeat(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(report) = Lists::of(connection, frame) else { return };
-    let authorizer = &core.context.authorizer;
-    let now = authorizer.clock.now();
-    let is_unknown = |token: &&str| match authorizer.sessions.resolve(&authorizer.store, token, now) {
-        Ok(Some(caller)) => {
-            connection.connected.seen(&caller.session.id, &caller.identity.id, core.online());
-            false
+            drop(announced);
+            let of = messages.entry([ended, gained, changed]).or_insert_with(|| self.messages(changes, [ended, gained, changed]));
+            of.iter().for_each(|message| follower.send(message.clone()));
         }
-        Ok(None) => true,
-        Err(_) => false,
-    };
-    let tokens: Vec<String> = report.texts(1).take(MAX_TOKENS).filter(is_unknown).map(String::from).collect();
-    if !tokens.is_empty() {
-        connection.send(api_sessions_removed(tokens));
-    }
-}
-
-/// Takes a report of the identities whose SDKs are connected. Those that may not use the router are ignored.
-pub(crate) fn connect_events(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some((report, full)) = Lists::of(connection, frame).zip(decoded::<IsComplete>(connection, frame)) else { return };
-    let identities = core.context.authorizer.access.ask(|engine| {
-        let may = |event: &edge::ConnectEvent| engine.edge_routers_of_identity(&event.identity_id).contains(&connection.router);
-        let events = report.messages::<edge::ConnectEvent>(1).take(MAX_TOKENS).filter(|event| !event.is_connected || may(event));
-        events.map(|event| (event.identity_id, event.is_connected)).collect()
-    });
-    connection.connected.report(identities, full.is_complete, core.online());
-}
-
-/// Reports to a router that was disconnected which of its sessions have ended.
-pub(crate) fn validate(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
-    let Some(request) = Lists::of(connection, frame) else { return };
-    match core.ended_sessions(request.texts(1).take(MAX_TOKENS).map(String::from).collect()) {
-        Ok(ids) if ids.is_empty() => {}
-        Ok(ids) => connection.send(sessions_removed(ids)),
-        Err(error) => tracing::warn!(%error, "sessions cannot be looked up"),
-    }
-}
-
-/// Routers identify a session by the id that its token names, provided that the message has one id for each token.
-fn sessions_removed(ids: Vec<String>) -> Frame {
-    Builder::new(content::SESSION_REMOVED).body(&edge::Removed { tokens: ids.clone(), ids }.encode_to_vec())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PATIENCE: Duration = Duration::from_millis(100);
-
-    fn receiver(size: usize) -> (Receiver, mpsc::Receiver<FullStatePart>) {
-        let (parts, received) = mpsc::channel(size);
-        (Receiver { parts, patience: PATIENCE }, received)
     }
 
-    fn send(receivers: Vec<Receiver>, count: i32) {
-        let mut receivers = Receivers(receivers);
-        (0..count).for_each(|number| receivers.send(Builder::new(number).empty(), number == count - 1));
+    /// The messages about those of some changes whose bits are set: what has ended, was gained, and was changed.
+    fn messages(&self, changes: &[SessionChange], [ended, gained, changed]: [u128; 3]) -> Vec<Arc<Frame>> {
+        let selected = |bits: u128| changes.iter().enumerate().filter(move |(at, _)| bits >> at & 1 == 1).map(|(_, change)| change);
+        let tokens: Vec<String> = selected(ended).filter_map(|change| change.token().map(str::to_owned)).collect();
+        let encoded = |bits| selected(bits).filter_map(|change| Some(change.now.as_ref()?.encoded.clone())).collect::<Vec<_>>();
+        let (gained, changed) = (encoded(gained), encoded(changed));
+        let mut messages = Vec::new();
+        messages.extend((!tokens.is_empty()).then(|| api_sessions_removed(tokens)));
+        messages.extend((!gained.is_empty()).then(|| added(gained, false, (0, true, &self.core.sync.id()))));
+        messages.extend((!changed.is_empty()).then(|| updated(changed)));
+        messages.into_iter().map(Arc::new).collect()
     }
 
-    /// Takes all parts, with a pause after each. Returns the number of the last one.
-    fn take(mut parts: mpsc::Receiver<FullStatePart>, pause: Duration) -> Option<i32> {
-        let mut last = None;
-        while let Some((frame, _)) = parts.blocking_recv() {
-            last = Some(frame.content_type());
-            std::thread::sleep(pause);
+    /// Compares what routers know with what they may know, and tells them the difference.
+    fn review(&self) {
+        let followers: Vec<&Follower> = self.all.values().collect();
+        let known = self.core.known_to(&followers.iter().map(|follower| &follower.connection).collect::<Vec<_>>());
+        for (follower, known) in followers.into_iter().zip(known) {
+            let mut announced = follower.connection.announced_sessions.lock();
+            let (before, sessions) = (announced.all(), self.core.channel_sessions.read());
+            let lost = (&before - &known).into_iter().filter(|row| announced.lose(*row)).collect::<Vec<_>>();
+            let gained: RoaringTreemap = &known - &before;
+            let gained = gained.into_iter().filter_map(|row| Some((row, sessions.find(row)?)));
+            let gained: Vec<_> = gained.filter(|(row, session)| announced.gain(*row, &session.id)).map(|(_, session)| session).collect();
+            for some in lost.chunks(CHUNK) {
+                let tokens = some.iter().filter_map(|row| Some(sessions.find(*row)?.token.clone()));
+                follower.send(Arc::new(api_sessions_removed(tokens.collect())));
+            }
+            for some in gained.chunks(CHUNK) {
+                let encoded = some.iter().map(|session| session.encoded.clone()).collect();
+                follower.send(Arc::new(added(encoded, false, (0, true, &self.core.sync.id()))));
+            }
         }
-        last
     }
 
-    #[test]
-    fn slow_routers_delay_no_others() {
-        let ((slow, mut of_slow), (quick, of_quick)) = (receiver(1), receiver(1));
-        std::thread::scope(|scope| {
-            let taking = scope.spawn(|| take(of_quick, Duration::from_millis(1)));
-            send(vec![slow, quick], 20);
-            assert_eq!(taking.join().unwrap(), Some(19), "also what follows after the slow one had its time");
-        });
-        assert_eq!(of_slow.try_recv().map(|(frame, _)| frame.content_type()), Ok(0));
-        assert!(of_slow.try_recv().is_err(), "it gets no more parts, and no last one");
+    /// Tells a router that API sessions go on that it was told to end.
+    fn add_again(&self, number: u64, ids: &[Id<ApiSession>]) {
+        let Some(follower) = self.all.get(&number) else { return };
+        let (announced, sessions) = (follower.connection.announced_sessions.lock(), self.core.channel_sessions.read());
+        let rows = ids.iter().filter_map(|id| sessions.row(id.as_str())).filter(|row| announced.is_told(*row));
+        let encoded: Vec<_> = rows.filter_map(|row| Some(sessions.find(row)?.encoded.clone())).collect();
+        for some in encoded.chunks(CHUNK) {
+            follower.send(Arc::new(added(some.to_vec(), false, (0, true, &self.core.sync.id()))));
+        }
     }
 
-    #[test]
-    fn delays_by_slow_router_add_up() {
-        let (slow, parts) = receiver(1);
-        std::thread::scope(|scope| {
-            // Each part is taken just in time.
-            let taking = scope.spawn(|| take(parts, PATIENCE / 4));
-            send(vec![slow], 20);
-            assert!(taking.join().unwrap().unwrap() < 19, "it got all parts");
-        });
+    /// Tells routers that sessions have ended whose API sessions they know.
+    fn sessions_ended(&self, ended: &[EndedSession]) {
+        let rows: Vec<Option<u64>> = {
+            let sessions = self.core.channel_sessions.read();
+            ended.iter().map(|ended| sessions.row(&ended.api_session)).collect()
+        };
+        for follower in self.all.values() {
+            let announced = follower.connection.announced_sessions.lock();
+            let known = ended.iter().zip(&rows).filter(|(_, row)| row.is_some_and(|row| announced.has(row)));
+            let known: Vec<&EndedSession> = known.map(|(ended, _)| ended).collect();
+            drop(announced);
+            if !known.is_empty() {
+                follower.send(Arc::new(sessions_removed(known.iter().map(|ended| ended.shown_to(&follower.connection.router)))));
+            }
+        }
     }
 }

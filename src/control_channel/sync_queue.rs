@@ -9,24 +9,18 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::Notify;
 
-use super::connection::RouterConnection;
+use super::connection::{RouterConnection, RouterKind};
 use crate::{
-    entity::{ApiSession, Id, Identity},
-    frame::Frame,
+    entity::{ApiSession, Id, Identity, Record, Session},
+    pki::jwt::claimed_id,
 };
 
 /// Maximum API sessions in one message.
 pub(crate) const CHUNK: usize = 100;
-/// Maximum recorded changes. Beyond it every router gets a full state again.
+/// Maximum recorded changes. Beyond it all API sessions are compared with what routers were told.
 const MAX_NOTICES: usize = 16_384;
-/// Maximum readers of full states of one kind at the same time.
-const FULL_STATES: usize = 2;
-/// How long a router may delay the others that a full state is read for, in all.
-const QUICK: Duration = Duration::from_secs(10);
-/// The same for those that took longer than that.
-const SLOW: Duration = Duration::from_secs(300);
 /// Minimum interval between two full states that a router requests. A router requests one when 20 seconds have passed since it received the
 /// first part of one, or the first part after its last request, and it has not received all parts. It uses each part that it receives
 /// nevertheless, so that the state is written to its end. One repetition helps a router that was slow for a while; over a slow line, more would
@@ -35,73 +29,75 @@ const RESYNC_PAUSE: Duration = Duration::from_secs(600);
 
 /// A change for routers.
 pub(crate) enum Notice {
-    /// A full state for one router, and its number.
-    Begin(Arc<RouterConnection>, u64),
-    /// A full state for all routers.
+    /// A full state for one router.
+    Begin(Arc<RouterConnection>),
+    /// Any API session may have been opened, changed or ended, and any right of identities at routers.
     Everything,
-    Added(Vec<Id<ApiSession>>),
-    Changed(Id<ApiSession>),
-    /// The certificates of an identity.
+    /// The rights of identities at routers.
+    Rights,
+    /// API sessions that were opened, changed or ended.
+    ApiSessions(Vec<Id<ApiSession>>),
+    /// The certificates, roles or auth policy of an identity.
     OfIdentity(Id<Identity>),
-    /// By token.
-    ApiSessionsRemoved(Vec<String>),
     /// A session from before the start of the controller has ended.
     EarlierEnded,
     /// API sessions that one router, named by the number of its connection, was told to end although they go on.
     AddedAgain(u64, Vec<Id<ApiSession>>),
-    /// By id.
-    SessionsRemoved(Vec<String>),
+    SessionsEnded(Vec<EndedSession>),
 }
 
-/// A message of a full state, and whether it is the last one.
-pub(crate) type FullStatePart = (Arc<Frame>, bool);
-
-/// The routers that wait for a full state, and the tasks that read one for all of them.
-pub(crate) struct FullStateReaders {
-    /// Where the parts of the next full state go.
-    pub waiting: Mutex<Vec<mpsc::Sender<FullStatePart>>>,
-    pub turns: Semaphore,
-    /// How long a reader waits in all for a router that does not take its parts.
-    pub patience: Duration,
+/// A session that has ended.
+pub(crate) struct EndedSession {
+    pub id: String,
+    /// As SDKs show it to routers.
+    pub token: String,
+    pub api_session: String,
+    pub identity: String,
 }
 
-impl FullStateReaders {
-    fn new(patience: Duration) -> Self {
-        Self { waiting: Mutex::default(), turns: Semaphore::new(FULL_STATES), patience }
+impl EndedSession {
+    pub(crate) fn of(session: &Record<Session>) -> Self {
+        let Session { token, api_session_id, identity_id, .. } = &session.spec;
+        let (token, id) = Self::named(token);
+        Self { id, token, api_session: api_session_id.to_string(), identity: identity_id.to_string() }
+    }
+
+    /// The token and the id of a session by which routers know it, if it is given by its token or id. Those that read signed tokens know only
+    /// the id.
+    pub(crate) fn named(text: &str) -> (String, String) {
+        let id = claimed_id(text).unwrap_or_else(|| text.to_owned());
+        (id.clone(), id)
+    }
+
+    /// The token and the id by which a router knows it. The tunneler of a router knows its sessions by their ids only.
+    pub(crate) fn shown_to(&self, router: &str) -> (String, String) {
+        let token = if self.identity == router { &self.id } else { &self.token };
+        (token.clone(), self.id.clone())
     }
 }
 
 /// The recorded changes.
+#[derive(Default)]
 pub(crate) struct Sync {
     notices: Mutex<Vec<Notice>>,
     added: Notify,
-    /// The first reader of full states, and one for routers that are too slow for the first.
-    pub readers: [FullStateReaders; 2],
     /// Part of the ids of full states, which must ascend.
     count: AtomicU64,
 }
 
-impl Default for Sync {
-    fn default() -> Self {
-        Self {
-            notices: Mutex::default(),
-            added: Notify::new(),
-            readers: [QUICK, SLOW].map(FullStateReaders::new),
-            count: AtomicU64::new(0),
-        }
-    }
-}
-
 impl Sync {
-    /// Starts a full state for a router, followed by every change from then on.
+    /// Starts a full state for an edge router, followed by every change from then on. Other routers know no API sessions.
     pub(crate) fn begin(&self, connection: &Arc<RouterConnection>) {
-        self.record(Notice::Begin(connection.clone(), connection.start_full_state()));
+        if connection.kind == RouterKind::Edge {
+            connection.announced_sessions.lock().reserve();
+            self.record(Notice::Begin(connection.clone()));
+        }
     }
 
     /// Starts a full state for a router that requests it, unless one is being written to it, and at most once in each [`RESYNC_PAUSE`]. Returns
     /// whether it is started.
     pub(crate) fn resync(&self, connection: &Arc<RouterConnection>) -> bool {
-        let may = connection.may_resync(RESYNC_PAUSE);
+        let may = connection.announced_sessions.lock().may_resync(RESYNC_PAUSE);
         if may {
             self.begin(connection);
         }
@@ -112,13 +108,9 @@ impl Sync {
     pub(crate) fn record(&self, notice: Notice) {
         let mut notices = self.notices.lock();
         match (notices.last_mut(), notice) {
-            (Some(Notice::Added(ids)), Notice::Added(more)) if ids.len() < CHUNK => ids.extend(more),
-            (Some(Notice::ApiSessionsRemoved(all)), Notice::ApiSessionsRemoved(more))
-            | (Some(Notice::SessionsRemoved(all)), Notice::SessionsRemoved(more))
-                if all.len() < CHUNK =>
-            {
-                all.extend(more);
-            }
+            (Some(Notice::ApiSessions(ids)), Notice::ApiSessions(more)) if ids.len() < CHUNK => ids.extend(more),
+            (Some(Notice::SessionsEnded(all)), Notice::SessionsEnded(more)) if all.len() < CHUNK => all.extend(more),
+            (Some(Notice::Rights), Notice::Rights) | (Some(Notice::Everything), Notice::Everything) => {}
             (_, notice) => notices.push(notice),
         }
         if notices.len() > MAX_NOTICES {
@@ -160,16 +152,18 @@ mod tests {
     async fn changes_of_a_kind_share_notices() {
         let sync = Sync::default();
         let id = |number: usize| Id::from_text(format!("session{number}"));
-        (0..CHUNK + 1).for_each(|number| sync.record(Notice::Added(vec![id(number)])));
-        sync.record(Notice::ApiSessionsRemoved(vec!["first".into()]));
-        sync.record(Notice::ApiSessionsRemoved(vec!["second".into()]));
-        sync.record(Notice::Added(vec![id(0)]));
+        let ended = |id: &str| EndedSession { id: id.into(), token: String::new(), api_session: String::new(), identity: String::new() };
+        (0..CHUNK + 1).for_each(|number| sync.record(Notice::ApiSessions(vec![id(number)])));
+        ["first", "second"].into_iter().for_each(|id| sync.record(Notice::SessionsEnded(vec![ended(id)])));
+        (0..3).for_each(|_| sync.record(Notice::Rights));
+        sync.record(Notice::ApiSessions(vec![id(0)]));
         let lengths = |notice: &Notice| match notice {
-            Notice::Added(ids) => ("added", ids.len()),
-            Notice::ApiSessionsRemoved(tokens) => ("removed", tokens.len()),
+            Notice::ApiSessions(ids) => ("changed", ids.len()),
+            Notice::SessionsEnded(ended) => ("ended", ended.len()),
             _ => ("another", 0),
         };
         let taken = sync.take().await;
-        assert_eq!(taken.iter().map(lengths).collect::<Vec<_>>(), [("added", CHUNK), ("added", 1), ("removed", 2), ("added", 1)]);
+        let expected = [("changed", CHUNK), ("changed", 1), ("ended", 2), ("another", 0), ("changed", 1)];
+        assert_eq!(taken.iter().map(lengths).collect::<Vec<_>>(), expected);
     }
 }

@@ -100,7 +100,7 @@ async fn session_of_router(
     let (id, now) = (Id::<Identity>::from_text(router), authorizer.clock.now());
     let found = authorizer.store.read(|tx| {
         let is_enabled = tx.find(&Id::<EdgeRouter>::from_text(router))?.is_some_and(|router| router.spec.is_tunneler_enabled);
-        let sessions = tx.linked::<ApiSession>("identity", router)?.into_iter().filter(|session| session.spec.authenticator_id.is_empty());
+        let sessions = tx.linked::<ApiSession>("identity", router)?.into_iter().filter(|session| session.spec.is_of_router());
         Ok((is_enabled, sessions.max_by_key(|session| session.created_at)))
     });
     let (is_enabled, known) = found.map_err(unreadable)?;

@@ -33,6 +33,22 @@ pub const TUNNEL_REMOVE_TERMINATOR: i32 = 20410;
 pub const TUNNEL_TERMINATOR_V2: i32 = 20413;
 pub const CONNECT_EVENTS: i32 = 20415;
 
+/// Whether only edge routers send this type: it is about SDKs at a router, or about the router as a client of services.
+pub(crate) fn is_of_edge_routers(content_type: i32) -> bool {
+    matches!(
+        content_type,
+        CLIENT_HELLO
+            | API_SESSION_HEARTBEAT
+            | REQUEST_RESYNC
+            | UPDATE_TERMINATOR
+            | VALIDATE_SESSIONS
+            | CREATE_TERMINATOR
+            | CREATE_CIRCUIT
+            | TUNNEL_CIRCUIT_V2
+            | TUNNEL_API_SESSION..=TUNNEL_TERMINATOR_V2 | CONNECT_EVENTS
+    )
+}
+
 // C to R.
 pub const ROUTE: i32 = 1005;
 pub const UNROUTE: i32 = 1006;

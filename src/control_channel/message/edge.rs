@@ -1,5 +1,7 @@
 //! `edge_ctrl_pb`: API sessions, sessions, and what SDKs do at a router.
 
+use bytes::Bytes;
+
 use super::{NumberedBytes, TextEntry};
 
 /// What the controller reports about itself.
@@ -74,6 +76,21 @@ pub struct ApiSessionAdded {
 pub struct ApiSessionUpdated {
     #[prost(message, repeated, tag = "1")]
     pub api_sessions: Vec<ApiSession>,
+}
+
+/// [`ApiSessionAdded`] and [`ApiSessionUpdated`] with API sessions that are encoded already.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct EncodedAdded {
+    #[prost(bool, tag = "1")]
+    pub is_full_state: bool,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub api_sessions: Vec<Bytes>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct EncodedUpdated {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub api_sessions: Vec<Bytes>,
 }
 
 /// API sessions that have ended. The message about ended sessions has the same fields.

@@ -55,6 +55,11 @@ impl ApiSession {
         (!id.is_empty() && id != INTERNAL && id != LINK && !id.starts_with(SIGNER)).then_some(id)
     }
 
+    /// Whether it is that of the tunneler of a router, which has proven its certificate on its control channel.
+    pub(crate) fn is_of_router(&self) -> bool {
+        self.authenticator_id.is_empty()
+    }
+
     /// Whether a one-time code is still required, by the session or by the `secondary` part of the identity's auth
     /// policy.
     pub(crate) fn lacks_code(&self, secondary: &Secondary) -> bool {

@@ -68,12 +68,22 @@ impl Enrolled {
         Self::re_enrolled(server, id)
     }
 
+    /// A router that only forwards.
+    pub fn transit(server: &TestServer) -> Self {
+        let id = server.admin.post("/transit-routers", json!({ "name": fresh("transit") })).expect(201).id();
+        Self::of_kind(server, "transit-routers", "trott", id)
+    }
+
     /// Enrolls the router with this id.
     pub fn re_enrolled(server: &TestServer, id: String) -> Self {
-        let (shown, key) = (server.admin.get(&format!("/edge-routers/{id}")).expect(200), Key::new());
+        Self::of_kind(server, "edge-routers", "erott", id)
+    }
+
+    fn of_kind(server: &TestServer, kind: &str, method: &str, id: String) -> Self {
+        let (shown, key) = (server.admin.get(&format!("/{kind}/{id}")).expect(200), Key::new());
         let token = shown.data()["enrollmentToken"].as_str().unwrap().to_owned();
         let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
-        let issued = server.anonymous().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+        let issued = server.anonymous().post(&format!("/enroll?method={method}&token={token}"), requests).expect(200);
         let pem = issued.data()["cert"].as_str().unwrap();
         Self { id, leaf: CertificateDer::from_pem_slice(pem.as_bytes()).unwrap(), key: Arc::new(key) }
     }
@@ -268,6 +278,11 @@ impl MockRouter {
         let answer = Builder::reply(content::CLIENT_HELLO, hello);
         let answer = if has_data_model { answer.flag(key::DATA_MODEL, true) } else { answer };
         self.send(answer.body(&client_hello.encode_to_vec())).await;
+    }
+
+    /// Reports its listener although it was not asked.
+    pub async fn hello_unasked(&mut self) {
+        self.answer_hello(&Builder::new(content::SERVER_HELLO).empty(), true).await;
     }
 
     /// Waits for a full state.

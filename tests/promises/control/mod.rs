@@ -1,6 +1,7 @@
 //! Routers in other processes, on their control channel. The routers here are simulated; unmodified ones are in `tests/interop`.
 
 mod access_ends;
+mod announced_sessions;
 mod built_in_links;
 mod certificates;
 mod circuits;

@@ -24,6 +24,7 @@ fn full_state_holds_every_session() {
         tokens.insert(members[0].caller.log_in_by_certificate().token.unwrap());
     }
     let router = Enrolled::new(&server);
+    members.iter().for_each(|member| server.allow_router(&member.id, &router.id));
     run(async {
         let mut connected = router.connect(&server).await;
         let sessions = connected.introduce().await;
@@ -42,6 +43,7 @@ fn slow_router_gets_state_whole() {
     // The full state has several parts.
     (0..110).for_each(|_| drop(member.caller.log_in_by_certificate()));
     let router = Enrolled::new(&server);
+    server.allow_router(&member.id, &router.id);
     run(async {
         let mut connected = router.connect(&server).await;
         let hello = connected.next_of(content::SERVER_HELLO).await;
@@ -148,21 +150,36 @@ fn new_certificates_are_reported() {
     let server = server();
     let router = Enrolled::new(&server);
     let name = crate::harness::fresh("user");
-    let (_, user) = server.user(&name, json!({}));
+    let (id, user) = server.user(&name, json!({}));
+    server.allow_router(&id, &router.id);
     run(async {
         let mut connected = router.online(&server).await;
-        let key = Key::new();
-        let issued = user.post("/current-api-session/certificates", json!({ "csr": key.request() })).expect(201);
+        let issue = || user.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201);
+        let fingerprint = |issued: &crate::harness::Answer| {
+            let leaf = CertificateDer::from_pem_slice(issued.data()["certificate"].as_str().unwrap().as_bytes()).unwrap();
+            Certificate::from_der(&leaf).unwrap().fingerprint()
+        };
+        // The router learns of a session that was opened by password with its first certificate, and of its end with its last one.
+        let [first, second] = [issue(), issue()];
+        let added: edge::ApiSessionAdded = connected.receive(content::API_SESSION_ADDED).await;
+        let [session] = &added.api_sessions[..] else { panic!("{added:?}") };
+        assert_eq!((added.is_full_state, Some(&session.token)), (false, user.token.as_ref()));
+        let mut known = session.cert_fingerprints.clone();
+        if known.len() == 1 {
+            assert_eq!(known, [fingerprint(&first)]);
+            known =
+                connected.receive::<edge::ApiSessionUpdated>(content::API_SESSION_UPDATED).await.api_sessions.remove(0).cert_fingerprints;
+        }
+        assert_eq!(BTreeSet::from_iter(known), BTreeSet::from([fingerprint(&first), fingerprint(&second)]));
+        user.delete(&format!("/current-api-session/certificates/{}", first.id())).expect(200);
         let updated: edge::ApiSessionUpdated = connected.receive(content::API_SESSION_UPDATED).await;
-        let [session] = &updated.api_sessions[..] else { panic!("{updated:?}") };
-        assert_eq!(Some(&session.token), user.token.as_ref());
-        let pem = issued.data()["certificate"].as_str().unwrap();
-        let leaf = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-        let fingerprint = Certificate::from_der(&leaf).unwrap().fingerprint();
-        assert_eq!(session.cert_fingerprints, [fingerprint]);
-        user.delete(&format!("/current-api-session/certificates/{}", issued.id())).expect(200);
-        let updated: edge::ApiSessionUpdated = connected.receive(content::API_SESSION_UPDATED).await;
-        assert_eq!((&updated.api_sessions[0].token, updated.api_sessions[0].cert_fingerprints.len()), (&session.token, 0));
+        assert_eq!(
+            (&updated.api_sessions[0].token, &updated.api_sessions[0].cert_fingerprints),
+            (&session.token, &vec![fingerprint(&second)])
+        );
+        user.delete(&format!("/current-api-session/certificates/{}", second.id())).expect(200);
+        let removed: edge::Removed = connected.receive(content::API_SESSION_REMOVED).await;
+        assert_eq!(removed.tokens, std::slice::from_ref(&session.token));
     });
 }
 
@@ -195,6 +212,7 @@ fn a_router_asks_for_ended_sessions() {
 fn repeated_introductions_cause_one_state() {
     let server = server();
     let (router, member) = (Enrolled::new(&server), Member::new(&server, "member"));
+    server.allow_router(&member.id, &router.id);
     run(async {
         let mut connected = router.connect(&server).await;
         let hello = connected.next_of(content::SERVER_HELLO).await;

@@ -29,8 +29,9 @@ pub struct Told {
     /// The parts of a full state that has not ended.
     coming: ApiSessions,
     full_states: usize,
-    /// The ids of the sessions with which SDKs dialed or hosted, unless the router was told that they have ended.
-    pub sessions: BTreeSet<String>,
+    /// The sessions with which SDKs dialed or hosted and their API sessions, by their ids, unless the router was told that one of both has
+    /// ended.
+    pub sessions: BTreeMap<String, String>,
     pub ended_sessions: BTreeSet<String>,
     /// The terminator of each circuit, if the circuit ends here.
     pub circuits: BTreeMap<String, Option<String>>,
@@ -70,7 +71,7 @@ impl FollowingRouter {
             assert!(began.elapsed() < PATIENCE, "no full state");
             self.drain().await;
         }
-        let request = edge::ValidateSessions { session_tokens: self.told.sessions.iter().cloned().collect() };
+        let request = edge::ValidateSessions { session_tokens: self.told.sessions.keys().cloned().collect() };
         self.connection().send(Builder::new(content::VALIDATE_SESSIONS).body(&request.encode_to_vec())).await;
     }
 
@@ -122,11 +123,14 @@ impl FollowingRouter {
             }
             content::API_SESSION_REMOVED => {
                 let removed = edge::Removed::decode(frame.body()).unwrap();
-                removed.tokens.iter().for_each(|token| drop(told.api_sessions.remove(token)));
+                // The connection of its SDK is closed, and what rests on it has ended.
+                for (ended, ..) in removed.tokens.iter().filter_map(|token| told.api_sessions.remove(token)) {
+                    told.sessions.retain(|_, api_session| *api_session != ended);
+                }
             }
             content::SESSION_REMOVED => {
                 let removed = edge::Removed::decode(frame.body()).unwrap();
-                told.sessions.retain(|id| !removed.ids.contains(id));
+                told.sessions.retain(|id, _| !removed.ids.contains(id));
                 told.ended_sessions.extend(removed.ids);
             }
             content::PEER_STATE_CHANGES => {

@@ -24,7 +24,7 @@ use serde_json::{Value as Json, json};
 use self::records::{BIND, DIAL, End, FAR, NEAR, PEOPLE, Records, SERVICES};
 use super::{
     mock::{Enrolled, PATIENCE, bind_request, run, soon},
-    told::FollowingRouter,
+    told::{ApiSessions, FollowingRouter},
 };
 use crate::{
     harness::{Base, Caller, Key, Rng, TestServer, fresh},
@@ -79,6 +79,10 @@ impl World {
         let witness = FollowingRouter::new(Enrolled::new(&server));
         let records = Records::new(&server, [NEAR, FAR].map(|router| routers[router].enrolled.id.clone()));
         let other = Member::new(&server, "other");
+        // Beside the policies that change.
+        let everybody = json!({ "name": fresh("witness"), "semantic": "AnyOf", "identityRoles": ["#all"], "edgeRouterRoles": [format!("@{}", witness.enrolled.id)] });
+        server.admin.post("/edge-router-policies", everybody).expect(201);
+        routers.iter().for_each(|router| server.allow_router(&other.id, &router.enrolled.id));
         server.give_password(&other.id, &other.name);
         let (terminators, circuits, by_password) = (Vec::new(), Vec::new(), Vec::new());
         let links = LINKS.into();
@@ -274,7 +278,7 @@ impl World {
         let Some((client, token, fingerprint)) = self.session(rng, DIAL).filter(|_| self.routers[NEAR].is_connected()) else {
             return String::new();
         };
-        self.routers[NEAR].told.sessions.insert(client.session.clone());
+        self.routers[NEAR].told.sessions.insert(client.session.clone(), client.api_session.clone());
         let request = self.routers[NEAR].connection().dial(&token, &fingerprint).await;
         let answer = self.answer(NEAR, request).await;
         let is_hosted = self.terminators.iter().any(|(_, host)| host.service == client.service);
@@ -297,7 +301,7 @@ impl World {
             return String::new();
         };
         let terminator = fresh("terminator");
-        self.routers[FAR].told.sessions.insert(host.session.clone());
+        self.routers[FAR].told.sessions.insert(host.session.clone(), host.api_session.clone());
         let request = self.routers[FAR].connection().send(bind_request(&terminator, &token, &fingerprint)).await;
         let answer = self.answer(FAR, request).await;
         let answer = edge::CreateTerminatorResponse::decode(answer.body()).unwrap();
@@ -366,7 +370,7 @@ impl World {
         }
     }
 
-    /// Compares what the routers were told with a full state.
+    /// Compares what the routers were told with a full state, of which each may know the API sessions of those that may use it.
     async fn compare(&mut self) {
         let marker = self.other.caller.log_in_by_certificate().token.unwrap();
         let began = Instant::now();
@@ -381,10 +385,13 @@ impl World {
         assert!(soon(|| listed().each("id") == expected).await, "{expected:?} are reported, {:?} are listed", listed().each("id"));
         self.witness.connect(&self.server, false).await;
         let witness = &self.witness.enrolled.id.clone();
-        for router in self.routers.iter_mut().filter(|router| router.is_connected()) {
+        for (at, router) in self.routers.iter_mut().enumerate().filter(|(_, router)| router.is_connected()) {
             let router_id = router.enrolled.id.clone();
             router.drain().await;
-            assert_eq!(router.told.api_sessions, self.witness.told.api_sessions);
+            let may = |identity: &String| *identity == self.other.id || self.records.may_use(identity, at);
+            let expected = self.witness.told.api_sessions.iter().filter(|(_, (_, identity, _))| may(identity));
+            let expected: ApiSessions = expected.map(|(token, session)| (token.clone(), session.clone())).collect();
+            assert_eq!(router.told.api_sessions, expected);
             let peers = |told: &super::told::Told| -> BTreeSet<String> {
                 told.peers.iter().filter(|id| *id != witness && **id != router_id).cloned().collect()
             };
@@ -398,7 +405,7 @@ impl World {
             let exists = |id: &String| self.server.admin.get(&format!("/sessions/{id}")).status == 200;
             let wrong: Vec<_> = router.told.ended_sessions.iter().filter(|id| exists(id)).collect();
             assert!(wrong.is_empty(), "sessions that exist were reported as ended: {wrong:?}");
-            while let Some(id) = router.told.sessions.iter().find(|id| !exists(id)).cloned() {
+            while let Some(id) = router.told.sessions.keys().find(|id| !exists(id)).cloned() {
                 assert!(began.elapsed() < PATIENCE, "the end of session {id} is not reported");
                 router.drain().await;
             }

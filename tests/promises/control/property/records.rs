@@ -156,6 +156,12 @@ impl Records {
             && joined(SERVICE_ROUTER, [&service.roles, of_router])
     }
 
+    /// Whether an identity may use a router.
+    pub fn may_use(&self, identity: &str, router: usize) -> bool {
+        let person = self.people.iter().find(|person| person.member.id == identity);
+        person.is_some_and(|person| self.policies.iter().any(|policy| policy.joins(ROUTER, [&person.roles, &self.router_roles[router]])))
+    }
+
     /// Whether an end of a circuit or a terminator is still allowed.
     pub fn stands(&self, end: &End, kind: usize, router: usize) -> bool {
         let is_deleted = |id: &String| self.deleted.contains(id);
