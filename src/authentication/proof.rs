@@ -26,7 +26,11 @@ pub(crate) fn holds_fingerprint(tx: &Read<'_>, session: &Record<ApiSession>, fin
         return Ok(true);
     }
     let authenticator = tx.find_by::<Authenticator>("certFingerprint", fingerprint)?;
-    Ok(authenticator.is_some_and(|authenticator| authenticator.spec.identity_id == session.spec.identity_id))
+    if let Some(authenticator) = authenticator {
+        return Ok(authenticator.spec.identity_id == session.spec.identity_id);
+    }
+    let authenticators = tx.linked::<Authenticator>("identity", session.spec.identity_id.as_str())?;
+    Ok(authenticators.iter().any(|authenticator| authenticator.spec.credential.unverified_fingerprint() == Some(fingerprint)))
 }
 
 /// The fingerprints of the certificates with which an SDK can open a channel in an API session: those that it was opened with or that were
@@ -40,7 +44,8 @@ pub(crate) fn channel_fingerprints(tx: &Read<'_>, session: &Record<ApiSession>) 
         Some(_) => tx.linked::<Authenticator>("identity", session.spec.identity_id.as_str())?,
         None => Vec::new(),
     };
-    let of_certificates = authenticators.iter().filter_map(|record| Some((record.id.as_str(), record.spec.credential.fingerprint()?)));
+    let of_certificates =
+        authenticators.iter().flat_map(|record| record.spec.credential.fingerprints().map(|fingerprint| (record.id.as_str(), fingerprint)));
     let of_certificates: Vec<(&str, &str)> = of_certificates.collect();
     let is_opened_with_one = of_certificates.iter().any(|(id, _)| session.spec.authenticator() == Some(*id));
     let of_identity = of_certificates.into_iter().filter(|_| is_opened_with_one).map(|(_, fingerprint)| fingerprint.to_owned());

@@ -141,6 +141,11 @@ impl Circuit {
         self.basis.get().is_some() && self.host.get().is_some_and(|host| host.binding.is_some())
     }
 
+    /// Whether it goes over another router. Not known until the host has answered.
+    pub(crate) fn is_over_routers(&self) -> bool {
+        self.host.get().is_some() && !self.is_inside()
+    }
+
     /// The circuit as administrators see it, at this router; `None` until the host has answered, and if it goes over other routers.
     pub(crate) fn info(&self, router: &str) -> Option<CircuitInfo> {
         let (host, basis) = self.host.get().zip(self.basis.get())?;

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     authentication::holds,
+    entity::VersionInfo,
     error::Result,
     frame::{Frame, content},
     pki::Certificate,
@@ -81,7 +82,7 @@ fn open_channel(core: &Arc<RouterCore>, hello: &Frame, peer: &ChannelPeer) -> st
         "the API session cannot be looked up at the moment"
     })?;
     let channel = Arc::new(Channel::new(login?, SendQueue::new(core.room, core.budget.clone())));
-    let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    let version = VersionInfo::of_hello();
     if !core.registry.add_channel(&channel) {
         return Err("the identity has as many channels as router.max-channels-per-identity allows");
     }

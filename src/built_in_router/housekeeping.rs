@@ -15,6 +15,10 @@ const MEASURE: Duration = Duration::from_secs(10);
 const ACTIVE: u32 = 3;
 /// The cost of failed dials is reduced every this many intervals.
 const REDUCE_FAILURES: u32 = 6;
+/// How long a stop waits for circuits over remote routers. Their other ends do not stop with this controller, and neither their routers nor
+/// the network in between tell whether they have anything left to deliver: an idle one would hold every stop for `drain-timeout`. With the
+/// time for hosts a stop with routers takes less than two seconds.
+const OVER_ROUTERS: Duration = Duration::from_millis(500);
 /// How long channels may take to send what is queued, and then to send the messages that were begun.
 const FLUSH: Duration = Duration::from_secs(1);
 
@@ -41,17 +45,18 @@ pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
     open.channels.iter().for_each(|channel| core.context.sessions.mark_active(&channel.api_session));
 }
 
-/// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written and read. What is left is
-/// dropped, except for messages that were begun: libziti 0.29.3 keeps a part of a message when its channel ends, and takes the answer to its
-/// next hello for the rest of it.
+/// Shuts down: circuits have `drain-timeout` to end by themselves, those over other routers [`OVER_ROUTERS`], then queued messages have
+/// [`FLUSH`] to be written and read. What is left is dropped, except for messages that were begun: libziti 0.29.3 keeps a part of a message
+/// when its channel ends, and takes the answer to its next hello for the rest of it.
 ///
 /// If there are hosts, requests are answered for `refresh` more: libziti 0.29.3 reads its API session again when its channel ends. If that
 /// fails, it forgets the session, and the Bind that it repeats in the meantime fails for good.
 pub(crate) async fn drain(core: &RouterCore) {
     core.is_stopping.store(true, Ordering::Release);
     let has_hosts = !core.registry.everything().bindings.is_empty();
-    let end = Instant::now() + core.context.config.drain_timeout.duration();
-    wait(core, end, || core.registry.count_circuits() == 0).await;
+    let began = Instant::now();
+    wait(core, began + OVER_ROUTERS, || core.registry.count_circuits() == 0).await;
+    wait(core, began + core.context.config.drain_timeout.duration(), || core.registry.count_circuits_here() == 0).await;
     let open = core.registry.everything();
     let failure = RequestFailure::busy("the router is stopping");
     open.circuits.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));

@@ -190,6 +190,11 @@ impl CircuitRegistry {
         self.open.lock().circuits.values().filter(|circuit| circuit.is_inside()).count()
     }
 
+    /// The number of circuits that are not known to go over another router.
+    pub(crate) fn count_circuits_here(&self) -> usize {
+        self.open.lock().circuits.values().filter(|circuit| !circuit.is_over_routers()).count()
+    }
+
     /// How many channels, circuits and bindings there are.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let open = self.open.lock();

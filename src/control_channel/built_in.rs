@@ -49,12 +49,13 @@ pub(crate) fn join(core: &Arc<ControlCore>, router: &Router, address: &str, hand
         groups: vec!["default".into()],
         ..fabric::LinkListener::default()
     };
-    let version = VersionInfo { version: concat!("v", env!("CARGO_PKG_VERSION")).into(), ..VersionInfo::default() };
+    let version = VersionInfo { version: VersionInfo::OF_LINKS.into(), ..VersionInfo::default() };
     let connection = Arc::new(RouterConnection::new(ConnectionParameters {
         number: core.ids.next(),
         router: EdgeRouter::BUILT_IN.into(),
         kind: RouterKind::BuiltIn,
         address: None,
+        group: None,
         link: RouterInfo { version, ..RouterInfo::default() },
         listeners: vec![listener],
         weight: record.map_or((0, false), |record| (record.spec.cost, record.spec.no_traversal)),

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{
     announced_sessions::AnnouncedSessions,
     connected_identities::ConnectedIdentities,
+    group::Group,
     message::fabric::{LinkListener, PeerState, PeerStateChange},
     outbox::Outbox,
     paths::Node,
@@ -25,6 +26,8 @@ use crate::{entity::RouterInfo, frame::Frame};
 
 /// Maximum requests of one router that are processed at the same time.
 const MAX_REQUESTS: usize = 1024;
+/// Maximum further connections of a group: a router has one for each of three priorities.
+const MAX_FURTHER: usize = 2;
 
 /// The kind of a router's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub(crate) struct RouterConnection {
     pub router: String,
     pub kind: RouterKind,
     pub address: Option<SocketAddr>,
+    /// The group that it is the first connection of; `None` before version 2.
+    pub group: Option<Group>,
     pub since: Instant,
     /// What the router reports about itself, as shown on its record.
     pub link: Mutex<RouterInfo>,
@@ -82,6 +87,8 @@ pub(crate) struct RouterConnection {
     /// When it last answered a heartbeat.
     answered: Mutex<Instant>,
     requests: AtomicUsize,
+    /// The number of further connections of its group.
+    further: AtomicUsize,
     is_closed: AtomicBool,
     closed: Notify,
 }
@@ -92,6 +99,7 @@ pub(crate) struct ConnectionParameters {
     pub router: String,
     pub kind: RouterKind,
     pub address: Option<SocketAddr>,
+    pub group: Option<Group>,
     pub link: RouterInfo,
     /// Where it accepts links.
     pub listeners: Vec<LinkListener>,
@@ -105,16 +113,18 @@ impl RouterConnection {
     pub(crate) fn unconnected(router: &str) -> Arc<Self> {
         let (kind, link) = (RouterKind::Edge, RouterInfo::default());
         let (listeners, weight) = (Vec::new(), (0, false));
-        Arc::new(Self::new(ConnectionParameters { number: 0, router: router.into(), kind, address: None, link, listeners, weight }))
+        let (address, group) = (None, None);
+        Arc::new(Self::new(ConnectionParameters { number: 0, router: router.into(), kind, address, group, link, listeners, weight }))
     }
 
     pub(crate) fn new(parameters: ConnectionParameters) -> Self {
-        let ConnectionParameters { number, router, kind, address, link, listeners, weight } = parameters;
+        let ConnectionParameters { number, router, kind, address, group, link, listeners, weight } = parameters;
         Self {
             number,
             router,
             kind,
             address,
+            group,
             since: Instant::now(),
             link: Mutex::new(link),
             outbox: Outbox::default(),
@@ -135,6 +145,7 @@ impl RouterConnection {
             announced: AtomicU64::new(0),
             answered: Mutex::new(Instant::now()),
             requests: AtomicUsize::new(0),
+            further: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             closed: Notify::new(),
         }
@@ -175,25 +186,36 @@ impl RouterConnection {
     }
 
     /// Counts a request that is being processed, unless there are too many.
-    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<RequestGuard> {
-        if self.requests.fetch_add(1, Ordering::AcqRel) >= MAX_REQUESTS {
-            self.requests.fetch_sub(1, Ordering::AcqRel);
-            return None;
-        }
-        Some(RequestGuard(self.clone()))
+    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<CountGuard> {
+        self.count(|connection| &connection.requests, MAX_REQUESTS)
     }
 
-    /// Disconnects it. Its reader cleans up.
+    /// Counts a further connection of its group, unless there are too many.
+    pub(crate) fn join(self: &Arc<Self>) -> Option<CountGuard> {
+        self.count(|connection| &connection.further, MAX_FURTHER)
+    }
+
+    fn count(self: &Arc<Self>, counter: fn(&Self) -> &AtomicUsize, most: usize) -> Option<CountGuard> {
+        if counter(self).fetch_add(1, Ordering::AcqRel) >= most {
+            counter(self).fetch_sub(1, Ordering::AcqRel);
+            return None;
+        }
+        Some(CountGuard { connection: self.clone(), counter })
+    }
+
+    /// Disconnects it. Its readers clean up.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.outbox.close();
-        self.closed.notify_one();
+        self.closed.notify_waiters();
     }
 
-    /// Waits until it is disconnected. For its reader only.
+    /// Waits until it is disconnected.
     pub(crate) async fn closed(&self) {
-        while !self.is_closed() {
-            self.closed.notified().await;
+        // Created before the look, so that no notification is missed between them.
+        let notified = self.closed.notified();
+        if !self.is_closed() {
+            notified.await;
         }
     }
 
@@ -202,11 +224,14 @@ impl RouterConnection {
     }
 }
 
-/// A request that is being processed; dropping it ends the count.
-pub(crate) struct RequestGuard(Arc<RouterConnection>);
+/// A request that is being processed, or a further connection; dropping it ends the count.
+pub(crate) struct CountGuard {
+    connection: Arc<RouterConnection>,
+    counter: fn(&RouterConnection) -> &AtomicUsize,
+}
 
-impl Drop for RequestGuard {
+impl Drop for CountGuard {
     fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::AcqRel);
+        (self.counter)(&self.connection).fetch_sub(1, Ordering::AcqRel);
     }
 }

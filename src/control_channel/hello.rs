@@ -1,4 +1,7 @@
 //! The first message of a router: identifies it by its certificate and decides whether it may connect.
+//!
+//! A router of version 2 may open further connections of its group if it has been told so by a controller that it was connected to before.
+//! They are only read: everything is written to the first one, and all of them end with it.
 
 use std::{
     collections::HashSet,
@@ -15,9 +18,10 @@ use tokio::{
 use super::{
     bind::{VALIDATION_CHUNK, validation},
     certificates,
-    connection::{ConnectionParameters, RouterConnection, RouterKind},
+    connection::{ConnectionParameters, CountGuard, RouterConnection, RouterKind},
     core::ControlCore,
     data_model,
+    group::{self, Group},
     message::{content, edge, fabric, key},
     public_keys,
     receive::MessageReceiver,
@@ -86,8 +90,8 @@ pub(crate) async fn serve(
         Ok(hello) => hello,
         Err(stop) => return tracing::debug!(address = ?peer.address, %stop, "a router sent no valid hello"),
     };
-    let connection = match open_connection(&core, &hello, &peer) {
-        Ok(connection) => connection,
+    let opened = match open(&core, &hello, &peer) {
+        Ok(opened) => opened,
         Err(reason) => {
             tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
             let refusal = first(Builder::reply(common::RESULT, &hello).flag(common_key::SUCCESS, false).body(reason.as_bytes()));
@@ -100,9 +104,30 @@ pub(crate) async fn serve(
             return;
         }
     };
-    let answer = answer(&hello, &connection);
+    let answer = answer(&hello, opened.connection());
     drop((hello, place));
-    run(core, connection, answer, stream).await;
+    match opened {
+        Opened::First(connection) => run(core, connection, answer, stream).await,
+        Opened::Further(connection, counted) => {
+            run_further(core, &connection, answer, stream).await;
+            drop(counted);
+        }
+    }
+}
+
+/// What a hello has opened.
+enum Opened {
+    First(Arc<RouterConnection>),
+    /// A further connection of the group whose first one this is.
+    Further(Arc<RouterConnection>, CountGuard),
+}
+
+impl Opened {
+    fn connection(&self) -> &RouterConnection {
+        match self {
+            Self::First(connection) | Self::Further(connection, _) => connection,
+        }
+    }
 }
 
 fn body_text(hello: &Frame) -> String {
@@ -110,15 +135,12 @@ fn body_text(hello: &Frame) -> String {
 }
 
 /// Opens a connection for the sender of a hello. The error is the reason of the rejection, which the router logs.
-fn open_connection(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Arc<RouterConnection>, &'static str> {
+fn open(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::result::Result<Opened, &'static str> {
     if hello.content_type() != common::HELLO {
         return Err("the first message must be a hello");
     }
-    let is_grouped = hello.header(common_key::IS_GROUPED).is_some();
-    if is_grouped && !hello.is_set(key::HELLO_IS_FIRST) {
-        // Routers open more connections only if the answer to their hello says that they may.
-        return Err("a router may have only one connection");
-    }
+    let number = core.ids.next();
+    let group = Group::of(hello, number)?;
     let leaf = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()).ok_or("a client certificate is needed")?;
     let known = identify(core, hello, &leaf).map_err(|error| {
         tracing::warn!(%error, "a router cannot be looked up");
@@ -127,19 +149,25 @@ fn open_connection(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -
     if known.is_disabled {
         return Err("the router is disabled");
     }
+    if group::is_further(hello) {
+        let first = core.registry.find(&known.id).filter(|first| first.group == group).ok_or("a router may have only one connection")?;
+        let counted = first.join().ok_or("a router may have only three connections")?;
+        return Ok(Opened::Further(first, counted));
+    }
     let version = hello.text(common_key::VERSION).map(version).ok_or("a hello must carry the version of the router")?;
     let listeners = listeners(hello);
     let parameters = ConnectionParameters {
-        number: core.ids.next(),
+        number,
         router: known.id.clone(),
         kind: known.kind,
         address: peer.address,
+        group,
         link: RouterInfo { since: Some(core.context.authorizer.clock.now()), ..link(known.kind, version, &listeners) },
         listeners,
         weight: known.weight,
     };
     let connection = Arc::new(RouterConnection::new(parameters));
-    let is_reconnect = hello.header(common_key::CONNECTION_ID).is_some_and(|id| !id.is_empty());
+    let is_reconnect = group::is_reconnect(hello);
     // Before the connection is found, so that no route of a circuit that comes back to the router is in its queue before the removal.
     let told = if is_reconnect { remove_unconfirmed(core, &connection, &HashSet::new()) } else { HashSet::new() };
     // A live connection answers a heartbeat more often than this.
@@ -170,7 +198,7 @@ fn open_connection(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -
         core.measurements.started(&connection.router);
     }
     tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
-    Ok(connection)
+    Ok(Opened::First(connection))
 }
 
 /// Tells a router that has connected again which circuits to remove, except those that it was `told` of. Returns their ids.
@@ -244,26 +272,22 @@ fn link(kind: RouterKind, version: VersionInfo, listeners: &[fabric::LinkListene
 
 /// Where a router accepts links. Other routers get this list, whose length is bounded by the length of a hello.
 fn listeners(hello: &Frame) -> Vec<fabric::LinkListener> {
-    let key = if hello.header(common_key::IS_GROUPED).is_some() { key::HELLO_LISTENERS_V2 } else { key::HELLO_LISTENERS };
+    let key = if group::is_grouped(hello) { key::HELLO_LISTENERS_V2 } else { key::HELLO_LISTENERS };
     let listeners = hello.header(key).and_then(|listeners| fabric::Listeners::decode(listeners).ok());
     listeners.unwrap_or_default().listeners
 }
 
 /// The answer to an accepted hello. Keys above 9 differ for routers of version 2, which mark their hello as one of a group
-/// of connections.
+/// of connections. They open further ones only if the answer says that they may, which it does not.
 fn answer(hello: &Frame, connection: &RouterConnection) -> Frame {
-    let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     let answer = Builder::reply(common::RESULT, hello)
         .flag(common_key::SUCCESS, true)
-        .text(common_key::CONNECTION_ID, &connection.number.to_string())
-        .text(common_key::VERSION, &version)
+        .text(common_key::VERSION, &VersionInfo::of_hello())
         .text(common_key::ID, "overkeep");
-    let is_grouped = hello.header(common_key::IS_GROUPED).is_some();
-    let capabilities = [capabilities(is_grouped, &connection.link.lock().version.version)];
-    let answer = if is_grouped {
-        answer.text(key::GROUP_SECRET, &connection.number.to_string()).bytes(key::CAPABILITIES_V2, &capabilities)
-    } else {
-        answer.bytes(key::CAPABILITIES, &capabilities)
+    let capabilities = [capabilities(connection.group.is_some(), &connection.link.lock().version.version)];
+    let answer = match &connection.group {
+        Some(group) => group.repeat(hello, answer).bytes(key::CAPABILITIES_V2, &capabilities),
+        None => answer.text(common_key::CONNECTION_ID, &connection.number.to_string()).bytes(key::CAPABILITIES, &capabilities),
     };
     first(answer.empty())
 }
@@ -277,10 +301,8 @@ fn first(mut frame: Frame) -> Frame {
 /// The message to an edge router after the hello.
 fn server_hello() -> Frame {
     let text = super::message::TextEntry::new;
-    let hello = edge::ServerHello {
-        version: format!("v{}", env!("CARGO_PKG_VERSION")),
-        data: vec![text("instant", "true"), text("routerModel", "true")],
-    };
+    let hello =
+        edge::ServerHello { version: VersionInfo::COMPARED.into(), data: vec![text("instant", "true"), text("routerModel", "true")] };
     Builder::new(content::SERVER_HELLO).flag(key::DATA_MODEL, true).body(&hello.encode_to_vec())
 }
 
@@ -323,6 +345,27 @@ async fn run(
     connection.connected.close(core.online());
     tracing::info!(router = %connection.router, address = ?connection.address, reason, "router disconnected");
     tokio::spawn(async move { core.left(&connection, &reason).await });
+}
+
+/// Reads a further connection of a group until it or the group ends. The router opens a lost one again.
+async fn run_further(
+    core: Arc<ControlCore>,
+    connection: &Arc<RouterConnection>,
+    answer: Frame,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) {
+    let (read, mut write) = split(stream);
+    let reading = async {
+        match tokio::time::timeout(core.times.hello, write.write_all(answer.as_bytes())).await {
+            Ok(Ok(())) => MessageReceiver::new(core.clone(), connection.clone(), read).run().await.to_string(),
+            _ => "it does not read the answer to its hello".into(),
+        }
+    };
+    let reason = tokio::select! {
+        reason = reading => reason,
+        () = connection.closed() => "the first one has ended".into(),
+    };
+    tracing::debug!(router = %connection.router, reason, "a further connection of a router has ended");
 }
 
 /// Sends heartbeats until the router has not answered any for too long.

@@ -29,6 +29,7 @@ mod disconnected_routers;
 mod earlier_circuits;
 mod earlier_ends;
 mod fault;
+mod group;
 mod hello;
 mod hosted_terminator;
 mod inspect;

@@ -77,9 +77,11 @@ pub(crate) fn on_commit(core: &ControlCore, event: &Event) {
         new.or(old).into_iter().for_each(|certificate| sync.record(Notice::ApiSessions(vec![certificate.spec.api_session_id.clone()])));
     }
     if let Some((old, new)) = event.of::<Authenticator>() {
-        let fingerprint =
-            |record: Option<&Record<Authenticator>>| record.and_then(|record| record.spec.credential.fingerprint().map(String::from));
-        if fingerprint(old) != fingerprint(new) {
+        let fingerprints = |record: Option<&Record<Authenticator>>| {
+            let of_record = record.into_iter().flat_map(|record| record.spec.credential.fingerprints().map(String::from));
+            of_record.collect::<Vec<_>>()
+        };
+        if fingerprints(old) != fingerprints(new) {
             new.or(old).into_iter().for_each(|record| sync.record(Notice::OfIdentity(record.spec.identity_id.clone())));
         }
     }

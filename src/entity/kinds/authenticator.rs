@@ -140,6 +140,20 @@ impl Credential {
         }
     }
 
+    /// The fingerprint of the certificate that replaces the present one once its holder has confirmed it. Until then the holder may show
+    /// either of them on a new connection: a client library takes the new one as soon as it has arrived.
+    pub(crate) fn unverified_fingerprint(&self) -> Option<&str> {
+        match self {
+            Self::Cert { unverified: Some(Unverified { fingerprint, .. }), .. } => Some(fingerprint),
+            Self::Updb { .. } | Self::Cert { unverified: None, .. } => None,
+        }
+    }
+
+    /// The fingerprints of the certificates that its holder may show.
+    pub(crate) fn fingerprints(&self) -> impl Iterator<Item = &str> {
+        self.fingerprint().into_iter().chain(self.unverified_fingerprint())
+    }
+
     /// The certificate as PEM, if it is one and was stored.
     pub fn pem(&self) -> Option<&str> {
         match self {

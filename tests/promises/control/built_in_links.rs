@@ -31,15 +31,15 @@ const LINK: &str = "link";
 const HOPS: i32 = 1016;
 
 /// The built-in router, a simulated one, and a link between them.
-struct Linked {
-    scene: Scene,
+pub struct Linked {
+    pub scene: Scene,
     far: Enrolled,
-    router: MockRouter,
-    link: MockLink,
+    pub router: MockRouter,
+    pub link: MockLink,
 }
 
 impl Linked {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let scene = Scene::new();
         let far = Enrolled::new(&scene.server);
         for member in [&scene.host, &scene.client] {

@@ -222,10 +222,14 @@ fn version_two_connects_as_recorded() {
         drop(connected);
         assert!(soon(|| router.shown(&server)["isOnline"] == false).await);
         let _first = router.try_connect(&server, hello_of(&recorded[1][0], &router.id)).await.unwrap();
-        // A hello that names an earlier connection is of the same process.
-        let start = Builder::new(common::HELLO).text(common_key::CONNECTION_ID, "1");
-        let headers = recorded[1][0].headers().fold(start, |builder, (key, value)| builder.bytes(key, value));
-        router.try_connect(&server, headers.body(router.id.as_bytes())).await.unwrap();
+        // A hello with the secret of a group is of the same process, whatever it is; one that only names the group is of another one.
+        let again = |key| {
+            let start = Builder::new(common::HELLO).text(key, "1");
+            recorded[1][0].headers().fold(start, |builder, (key, value)| builder.bytes(key, value)).body(router.id.as_bytes())
+        };
+        let other = router.try_connect(&server, again(common_key::CONNECTION_ID)).await.err().expect("a refusal");
+        assert!(other.contains("already connected"), "{other}");
+        router.try_connect(&server, again(key::GROUP_SECRET)).await.unwrap();
     });
 }
 

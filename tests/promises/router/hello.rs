@@ -5,11 +5,11 @@ use overkeep::testing::{
     frame::{Builder, Frame, content, key as common},
 };
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
-    scene::{Member, run},
-    sdk::{self, Options, Sdk, key},
+    scene::{Member, answer, run},
+    sdk::{Options, Sdk, key},
 };
 use crate::harness::{Key, PASSWORD, TestServer, fresh};
 
@@ -17,12 +17,6 @@ fn hello(token: &str, sequence: i32) -> Frame {
     let mut hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, token).body(b"tester");
     hello.set_sequence(sequence);
     hello
-}
-
-/// The answer to a hello; none if the connection is closed instead.
-async fn answer(mut stream: DuplexStream, hello: &[u8]) -> Option<Frame> {
-    stream.write_all(hello).await.unwrap();
-    sdk::read(&mut stream).await.ok().flatten()
 }
 
 #[test]

@@ -6,13 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use overkeep::testing::built_in_router::ChannelPeer;
+use overkeep::testing::{built_in_router::ChannelPeer, frame::Frame};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::json;
-use tokio::{io::DuplexStream, net::TcpStream, runtime::Runtime};
+use tokio::{
+    io::{AsyncWriteExt, DuplexStream},
+    net::TcpStream,
+    runtime::Runtime,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::sdk::{Conn, Host, Options, PATIENCE, Refused, Sdk};
+use super::sdk::{self, Conn, Host, Options, PATIENCE, Refused, Sdk};
 use crate::harness::{Caller, Key, TestServer, fresh, speaking};
 
 /// The runtime of the tests' SDKs.
@@ -34,6 +38,12 @@ pub fn soon(holds: impl Fn() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(5));
     }
     holds()
+}
+
+/// The answer to a hello; none if the connection is closed instead.
+pub async fn answer(mut stream: DuplexStream, hello: &[u8]) -> Option<Frame> {
+    stream.write_all(hello).await.unwrap();
+    sdk::read(&mut stream).await.ok().flatten()
 }
 
 /// An identity that is logged in by its certificate.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    entity::VersionInfo,
     error::Result,
     http::{
         answer::{Answer, Data, Reply},
@@ -22,8 +23,10 @@ const INTERFACES: [(&str, &str); 5] = [
     ("edge-management", "/edge/management/v1"),
     ("fabric", "/fabric/v1"),
     // OpenZiti clients look up only the names that they know and ignore this name.
-    ("overkeep", "/overkeep/v1"),
+    (OWN, "/overkeep/v1"),
 ];
+/// The interface that only this controller has.
+const OWN: &str = "overkeep";
 
 /// Version and interfaces of this controller.
 #[derive(Serialize, JsonSchema)]
@@ -36,7 +39,8 @@ pub(crate) struct VersionDetail {
     capabilities: Vec<&'static str>,
     revision: &'static str,
     runtime_version: &'static str,
-    version: String,
+    /// The version that clients compare with versions of OpenZiti. That of Overkeep is the version of its own interface in `apiVersions`.
+    version: &'static str,
 }
 
 /// The location of an interface.
@@ -45,29 +49,26 @@ pub(crate) struct VersionDetail {
 struct ApiVersion {
     api_base_urls: Vec<String>,
     path: &'static str,
+    /// Of the interface `overkeep`: the version of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
+    version: Option<&'static str>,
 }
 
 /// GET /version
 pub(crate) async fn version(call: Call) -> Result<Data<VersionDetail>> {
-    let interface = |path: &'static str| {
+    let interface = |name: &str, path: &'static str| {
         let api_base_urls = call.addresses.iter().map(|address| format!("https://{address}{path}")).collect();
-        BTreeMap::from([("v1", ApiVersion { api_base_urls, path, version: None })])
+        let version = (name == OWN).then_some(env!("CARGO_PKG_VERSION"));
+        BTreeMap::from([("v1", ApiVersion { api_base_urls, path, version })])
     };
     Ok(Data(VersionDetail {
-        api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(path))).collect(),
+        api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(name, path))).collect(),
         build_date: env!("OVERKEEP_BUILD_DATE"),
         capabilities: Vec::new(),
         revision: env!("OVERKEEP_REVISION"),
         runtime_version: concat!("rust ", env!("CARGO_PKG_RUST_VERSION")),
-        version: version_word(),
+        version: VersionInfo::COMPARED,
     }))
-}
-
-/// The version that clients read.
-pub(crate) fn version_word() -> String {
-    format!("v{}", env!("CARGO_PKG_VERSION"))
 }
 
 /// The capabilities that a controller of this version line can have.

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    entity::VersionInfo,
     error::Result,
-    http::{answer::Data, api::common::information, call::Call},
+    http::{answer::Data, call::Call},
 };
 
 /// A controller of the cluster.
@@ -22,7 +23,7 @@ pub(crate) struct ClusterMember {
     /// Whether it leads the cluster.
     leader: bool,
     /// The version that `GET /version` reports.
-    version: String,
+    version: &'static str,
     /// Whether this controller has a connection to it.
     connected: bool,
     /// Whether it refuses changes because the members differ.
@@ -38,7 +39,7 @@ pub(crate) async fn members(call: Call) -> Result<Data<Vec<ClusterMember>>> {
         address: format!("tls:{}", call.address),
         voter: true,
         leader: true,
-        version: information::version_word(),
+        version: VersionInfo::COMPARED,
         connected: true,
         read_only: false,
         preferred_leader: false,

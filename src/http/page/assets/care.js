@@ -93,7 +93,8 @@ function Sessions() {
 }
 
 function Versions() {
-  const [version] = useLoad(signal => get('/version', { signal }).then(({ data }) => data), []);
+  // The member `version` is for programs that compare it with versions of OpenZiti.
+  const [version] = useLoad(signal => get('/version', { signal }).then(({ data }) => ({ ...data, version: data.apiVersions.overkeep.v1.version })), []);
   return html`<section class="card"><h2>${t.version}</h2>${version && html`<dl class="members">${['version', 'revision', 'buildDate', 'runtimeVersion'].filter(member => version[member]).map(member => html`<div><dt>${t.versions[member]}</dt><dd><${Dated} text=${version[member]} /></dd></div>`)}</dl>`}
     <p><a href="/docs">${texts.documents}</a></p></section>`;
 }
