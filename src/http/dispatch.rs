@@ -57,6 +57,8 @@ const RESERVED: [&str; 3] = ["docs", "metrics", "oidc"];
 /// Bytes reserved for a running request, until the length of its answer is known.
 const WORK: usize = 16 << 10;
 const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
+/// The address that clients of libziti move to and store, if they use another one.
+const MOVED: &str = "ziti-ctrl-address";
 
 /// The interfaces and their state.
 pub struct Dispatcher {
@@ -304,6 +306,10 @@ async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Op
 fn add_common_headers(answer: &mut HttpResponseBuilder, state: &AppState) {
     answer.insert_header(("server", SERVER));
     answer.insert_header((Header::Instance.name(), state.instance.as_str()));
+    // Listening addresses may be for some clients only. Of those that are advertised, all clients reach the first.
+    if state.config.advertise.len() > 1 {
+        answer.insert_header((MOVED, format!("https://{}", state.address)));
+    }
 }
 
 fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&Caller>, hold: Option<Arc<Hold>>) -> HttpResponse {

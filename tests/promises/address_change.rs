@@ -90,11 +90,21 @@ impl Client {
         let answer = self.agent.post(format!("{}/edge/client/v1/authenticate?method=cert", self.url)).send_empty();
         answer.is_ok_and(|answer| answer.status() == 200)
     }
+
+    /// The address that the answer to a request names. libziti moves there if it is another one than its own, and stores it.
+    fn told(&self, method: &str, path: &str) -> Option<String> {
+        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url)).body(()).unwrap();
+        let answer = match self.agent.run(request) {
+            Ok(answer) => answer.headers().get("ziti-ctrl-address").cloned(),
+            Err(error) => panic!("{path}: {error}"),
+        };
+        answer.map(|address| address.to_str().unwrap().to_owned())
+    }
 }
 
 fn agent(tls: ureq::tls::TlsConfigBuilder) -> ureq::Agent {
     let tls = tls.unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider())).build();
-    ureq::Agent::config_builder().tls_config(tls).proxy(None).build().into()
+    ureq::Agent::config_builder().tls_config(tls).proxy(None).http_status_as_error(false).build().into()
 }
 
 /// A new identity and its token.
@@ -146,6 +156,40 @@ fn both_listed_addresses_work() {
     // Back at the old address, the second client would be lost.
     let told = said(&Moving::start(place.path(), &old_place, &old).stop());
     assert!(told.len() == 1 && told[0].contains(&format!("enrolled under {new}")), "{told:?}");
+}
+
+#[test]
+fn answers_name_the_first_of_two() {
+    let place = TempDir::new().unwrap();
+    let (old, new) = (format!("localhost:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+    let (old_place, new_place) = (old.replace("localhost", "127.0.0.1"), new.clone());
+    let running = Moving::start(place.path(), &old_place, &old);
+    let mut client = Client::enroll(&token(&running.url, "client"));
+    assert_eq!(client.told("GET", "/version"), None, "one address is advertised");
+    running.stop();
+
+    let running = Moving::start(place.path(), &format!("{new_place},{old_place}"), &format!("{new},{old}"));
+    let moved = format!("https://{new}");
+    // Also answers that refuse, and those to requests that already go to this address.
+    for _ in 0..2 {
+        for path in
+            ["/version", "/edge/client/v1/version", "/edge/client/v1/current-api-session", "/edge/management/v1/services", "/nothing"]
+        {
+            assert_eq!(client.told("GET", path).as_deref(), Some(&*moved), "{path} at {}", client.url);
+        }
+        assert_eq!(client.told("POST", "/edge/client/v1/authenticate?method=cert").as_deref(), Some(&*moved));
+        client.url = moved.clone();
+        assert!(client.logs_in());
+    }
+    running.stop();
+    // The old one is not needed any more.
+    let running = Moving::start(place.path(), &new_place, &new);
+    assert!(client.logs_in() && client.told("GET", "/version").is_none());
+    running.stop();
+    // Several listening addresses are not an order for clients.
+    let running = Moving::start(place.path(), &format!("{new_place},{old_place}"), &new);
+    assert_eq!(client.told("GET", "/version"), None);
+    running.stop();
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub fn check_answer(method: &str, path: &str, answer: &Answer) {
 const TRANSPORT_HEADERS: [&str; 7] =
     ["connection", "content-encoding", "content-length", "content-type", "date", "transfer-encoding", "vary"];
 /// Headers that every answer may have, errors included.
-const COMMON_HEADERS: [&str; 4] = ["server", "ziti-instance-id", "expiration-seconds", "expires-at"];
+const COMMON_HEADERS: [&str; 5] = ["server", "ziti-instance-id", "ziti-ctrl-address", "expiration-seconds", "expires-at"];
 
 /// Checks the headers: each required one is there, each has the described form, and no others are there.
 #[track_caller]
