@@ -28,6 +28,10 @@ pub(crate) fn check(left: Type, operator: Operator, mut operands: Vec<Value<'sta
             }
             Type::Number
         }
+        Type::Given if operands.contains(&Value::Null) => {
+            return Err("every record has this value: it cannot be compared with null".to_owned());
+        }
+        Type::Given => Type::Text,
         other => other,
     };
     if let Some(wrong) = operands.iter().find(|operand| !allows(left, operator, operand)) {
@@ -93,7 +97,7 @@ fn written(literal: Value<'static>) -> Value<'static> {
 
 fn type_name(left: Type) -> &'static str {
     match left {
-        Type::Text => "text",
+        Type::Text | Type::Given => "text",
         Type::Bool => "a boolean",
         Type::Number | Type::Named(_) => "a number",
         Type::Date => "a date",

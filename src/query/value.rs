@@ -10,6 +10,8 @@ pub enum Type {
     Text,
     Bool,
     Number,
+    /// A text that every record has, so that no record fits a comparison with null.
+    Given,
     /// A number that a comparison may also write as one of these names.
     Named(&'static [(&'static str, i64)]),
     Date,

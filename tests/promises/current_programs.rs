@@ -11,6 +11,21 @@ fn names(answer: &crate::harness::Answer) -> Vec<String> {
 }
 
 #[test]
+fn checks_are_found_by_type() {
+    let server = TestServer::start();
+    server.admin.post("/posture-checks", json!({ "name": "codes", "typeId": "MFA" })).expect(201);
+    let systems = json!([{ "type": "Linux", "versions": [] }]);
+    server.admin.post("/posture-checks", json!({ "name": "system", "typeId": "OS", "operatingSystems": systems })).expect(201);
+    let found = |filter: &str| names(&server.admin.get(&format!("/posture-checks?filter={}", encoded(filter))).expect(200));
+    assert_eq!(found("typeId=\"MFA\""), ["codes"]);
+    assert_eq!(found("typeId = \"OS\" and name contains \"s\""), ["system"]);
+    assert_eq!(found("typeId != \"OS\""), ["codes"]);
+    assert_eq!(found("typeId in [\"OS\", \"MFA\"] sort by typeId"), ["codes", "system"]);
+    assert_eq!(found("typeId = \"MAC\""), [""; 0]);
+    server.admin.get(&format!("/posture-checks?filter={}", encoded("typeId = null"))).expect(400);
+}
+
+#[test]
 fn policies_are_found_by_type() {
     let server = TestServer::start();
     for (name, of) in [("one", "Dial"), ("two", "Bind")] {

@@ -43,6 +43,7 @@ impl Entity for PostureCheck {
     const KIND: Kind = Kind { name: "postureCheck", path: "posture-checks", noun: "posture check" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
+        Field::unlisted("typeId", Type::Given, |r, _| r.spec.demand.kind().as_str().into()),
         Field::plain("promptOnUnlock", Type::Bool, |r| match r.spec.demand {
             PostureRequirement::Mfa { prompt_on_unlock, .. } => prompt_on_unlock.into(),
             _ => Value::Null,
