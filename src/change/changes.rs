@@ -86,14 +86,14 @@ impl Changes {
         self.store.write(move |tx| job(&Change { tx, context: &context })).await
     }
 
-    /// Runs a job without changing anything, and passes what it would have changed to `look`.
+    /// Runs a job without changing anything, and passes what it would have changed, and its result, to `look`.
     ///
     /// # Errors
     /// As in [`Store::dry_run`].
     pub async fn dry_run<T, A: Send + 'static>(
         &self,
         job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static,
-        look: impl FnOnce(&Read<'_>, Vec<Event>) -> Result<A> + Send + 'static,
+        look: impl FnOnce(&Read<'_>, Vec<Event>, T) -> Result<A> + Send + 'static,
     ) -> Result<A> {
         let context = self.context.clone();
         self.store.dry_run(move |tx| job(&Change { tx, context: &context }), look).await

@@ -100,6 +100,28 @@ impl Answer for NoData {
     }
 }
 
+/// A record was changed, without data, status 200.
+pub(crate) struct Edited {
+    /// Members of the body that only creation sets and that were ignored.
+    pub ignored: Vec<String>,
+}
+
+impl Answer for Edited {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        NoData::describe(operation, schemas);
+        if let Some(answer) = &mut operation.answer {
+            answer.headers = &[Header::IgnoredMembers];
+        }
+    }
+    fn reply(self) -> Result<Reply> {
+        let mut reply = NoData.reply()?;
+        if !self.ignored.is_empty() {
+            reply.headers.push((Header::IgnoredMembers.name(), self.ignored.join(", ")));
+        }
+        Ok(reply)
+    }
+}
+
 /// Accepted; the work continues after the answer. Status 202.
 pub(crate) struct Accepted;
 

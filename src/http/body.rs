@@ -184,16 +184,30 @@ pub(crate) fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]
         required.splice(0..0, demanded.iter().map(|name| Json::from(*name)));
     }
     strip(&mut schema, &["default"]);
+    mark_fixed(&mut schema, fixed);
     schema
 }
 
 /// The schema of a PATCH, made from the schema of a POST: nothing is required except the tag of a variant, and null leaves a member
 /// unchanged.
-pub(crate) fn patch_schema(mut schema: Json) -> Json {
+pub(crate) fn patch_schema(mut schema: Json, fixed: &[&str]) -> Json {
     strip(&mut schema, &["default"]);
     optional(&mut schema);
+    mark_fixed(&mut schema, fixed);
     schema
 }
+
+/// Marks the members that only creation sets, for forms.
+fn mark_fixed(schema: &mut Json, fixed: &[&str]) {
+    for name in fixed {
+        if let Some(member) = schema.pointer_mut(&format!("/properties/{name}")).and_then(Json::as_object_mut) {
+            member.insert(FIXED.into(), true.into());
+        }
+    }
+}
+
+/// Marks the schema of a member that only creation sets.
+const FIXED: &str = "x-overkeep-fixed";
 
 /// Marks the schema of an object whose required members are required in a PATCH too, although it is merged.
 const REQUIRED_ALWAYS: &str = "x-required-always";

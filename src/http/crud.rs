@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    answer::{CreatedLocation, NoData, Tagged},
+    answer::{CreatedLocation, Edited, NoData, Tagged},
     body,
     cache::json_cache::CachedJson,
     call::Call,
     envelope::{Detail, Pagination, detail as seen},
     extractor::{Create, IfMatch, Patch, Query, Replace, entity_tag},
+    fixed_members,
     list_body::{self, StreamedList, joined},
     list_part::Part,
     listing::Listing,
@@ -121,14 +122,20 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
     call: Call,
     id: Id<E>,
     known: IfMatch,
-    body: Replace<E>,
+    Replace { body, is_strict, .. }: Replace<E>,
     preview: PreviewParameter,
-) -> Result<ChangeOutcome<NoData>> {
-    let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED, E::KEPT)).map(Some);
+) -> Result<ChangeOutcome<Edited>> {
     let replace = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        change.edit_record(stored, replaced).map(|()| NoData)
+        let mut ignored = Vec::new();
+        let replaced = |stored: &_| {
+            let stored = body::write(stored)?;
+            ignored = fixed_members::ignored(&stored, &body, E::FIXED, is_strict)?;
+            body::read(body::replaced(&stored, body, E::FIXED, E::KEPT)).map(Some)
+        };
+        change.edit_record(stored, replaced)?;
+        Ok(Edited { ignored })
     };
     preview.change(&call, replace).await
 }
@@ -140,15 +147,18 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
     known: IfMatch,
     patch: Patch<E>,
     preview: PreviewParameter,
-) -> Result<ChangeOutcome<NoData>> {
-    let patched = move |stored: &_| {
-        let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, patch.fixed);
-        merged.map(body::read_whole).transpose()
-    };
+) -> Result<ChangeOutcome<Edited>> {
     let patch = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        change.edit_record(stored, patched).map(|()| NoData)
+        let mut ignored = Vec::new();
+        let patched = |stored: &_| {
+            let stored = body::write(stored)?;
+            ignored = fixed_members::ignored(&stored, &patch.body, patch.fixed, patch.is_strict)?;
+            body::patched(stored, &patch.body, &patch.schema, patch.fixed).map(body::read_whole).transpose()
+        };
+        change.edit_record(stored, patched)?;
+        Ok(Edited { ignored })
     };
     preview.change(&call, patch).await
 }

@@ -12,6 +12,7 @@ use super::{
     media_type,
     network_document::kind::DeclaredKind,
     openapi::operation::{Operation, Parameter, ParameterLocation, Schemas},
+    unknown_members,
 };
 use crate::{
     change::{Draft, Lifecycle},
@@ -177,7 +178,12 @@ fn references<E: Entity>() -> Vec<(&'static str, &'static str)> {
 }
 
 /// The body of a PUT: every member except those that only creation sets.
-pub(crate) struct Replace<E>(pub Json, PhantomData<E>);
+pub(crate) struct Replace<E> {
+    pub body: Json,
+    /// Whether a change of a member that only creation sets is rejected.
+    pub is_strict: bool,
+    of: PhantomData<E>,
+}
 
 impl<E: Lifecycle + JsonSchema> Extractor for Replace<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
@@ -188,7 +194,7 @@ impl<E: Lifecycle + JsonSchema> Extractor for Replace<E> {
         operation.json_body(E::BODY, body::title(E::KIND.name, "Replace"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        Ok(Self(incoming.json()?, PhantomData))
+        Ok(Self { body: incoming.json()?, is_strict: unknown_members::is_asked(incoming.query)?, of: PhantomData })
     }
 }
 
@@ -199,17 +205,20 @@ pub(crate) struct Patch<E> {
     pub schema: Arc<Json>,
     /// Members that are unchanged.
     pub fixed: &'static [&'static str],
+    /// Whether a change of one of them is rejected.
+    pub is_strict: bool,
     of: PhantomData<E>,
 }
 
 impl<E: Entity + JsonSchema> Extractor for Patch<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
-        let schema = body::patch_schema(Schemas::inline::<Draft<E>>());
+        let schema = body::patch_schema(Schemas::inline::<Draft<E>>(), E::FIXED);
         operation.references = references::<E>();
         operation.json_body(E::BODY, body::title(E::KIND.name, "Patch"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        Ok(Self { body: incoming.patch()?, schema: incoming.schema(), fixed: E::FIXED, of: PhantomData })
+        let is_strict = unknown_members::is_asked(incoming.query)?;
+        Ok(Self { body: incoming.patch()?, schema: incoming.schema(), fixed: E::FIXED, is_strict, of: PhantomData })
     }
 }
 

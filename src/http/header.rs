@@ -14,10 +14,11 @@ pub enum Header {
     RetryAfter,
     CacheControl,
     UnknownMembers,
+    IgnoredMembers,
 }
 
 impl Header {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Instance,
         Self::ExpirationSeconds,
         Self::ExpiresAt,
@@ -27,6 +28,7 @@ impl Header {
         Self::RetryAfter,
         Self::CacheControl,
         Self::UnknownMembers,
+        Self::IgnoredMembers,
     ];
 
     /// The name on the wire.
@@ -41,6 +43,7 @@ impl Header {
             Self::RetryAfter => "retry-after",
             Self::CacheControl => "cache-control",
             Self::UnknownMembers => "overkeep-unknown-members",
+            Self::IgnoredMembers => "overkeep-ignored-members",
         }
     }
 
@@ -59,6 +62,10 @@ impl Header {
                 "Members of the body, and parameters of the query as `query.NAME`, that are unknown and were ignored; percent-encoded, separated by commas.",
                 text,
             ),
+            Self::IgnoredMembers => (
+                "Members of the body that only creation sets and that differ from the stored values; they were ignored; separated by commas.",
+                text,
+            ),
             Self::RetryAfter => ("Seconds after which the request may be repeated, if known.", json!({ "type": "integer" })),
         }
     }
@@ -67,7 +74,8 @@ impl Header {
     pub(crate) fn components() -> Json {
         let described = |header: Self| {
             let (description, schema) = header.described();
-            json!({ "description": description, "required": !matches!(header, Self::RetryAfter | Self::UnknownMembers), "schema": schema })
+            let is_optional = matches!(header, Self::RetryAfter | Self::UnknownMembers | Self::IgnoredMembers);
+            json!({ "description": description, "required": !is_optional, "schema": schema })
         };
         Self::ALL.into_iter().map(|header| (header.name().to_owned(), described(header))).collect::<Map<_, _>>().into()
     }

@@ -21,6 +21,7 @@ mod dispatch;
 mod envelope;
 mod error;
 mod extractor;
+mod fixed_members;
 mod gzip;
 mod handler;
 mod header;

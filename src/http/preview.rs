@@ -92,18 +92,20 @@ impl PreviewParameter {
             return call.changes.run(job).await.map(ChangeOutcome::NoData);
         }
         let access = call.access.clone();
-        let look = move |tx: &Read<'_>, events: Vec<Event>| {
+        let look = move |tx: &Read<'_>, events: Vec<Event>, answer: A| {
             let difference = access.preview(&events, MAX_LISTED, |left| tx.before(left))?;
-            difference.named(|subject, id| named(tx, &events, subject, id))
+            let difference = difference.named(|subject, id| named(tx, &events, subject, id))?;
+            Ok(ChangeOutcome::Previewed(Box::new(difference), answer))
         };
-        call.changes.dry_run(job, look).await.map(|seen| ChangeOutcome::Previewed(Box::new(seen)))
+        call.changes.dry_run(job, look).await
     }
 }
 
 /// The result of a change or of its preview.
 pub(crate) enum ChangeOutcome<A> {
     NoData(A),
-    Previewed(Box<Difference<EntityRef>>),
+    /// The preview, and the answer that the change would have had.
+    Previewed(Box<Difference<EntityRef>>, A),
 }
 
 impl<A> ChangeOutcome<A> {
@@ -121,7 +123,11 @@ impl<A: Answer> Answer for ChangeOutcome<A> {
     fn reply(self) -> Result<Reply> {
         match self {
             Self::NoData(answer) => answer.reply(),
-            Self::Previewed(difference) => Data(*difference).reply(),
+            Self::Previewed(difference, answer) => {
+                let mut reply = Data(*difference).reply()?;
+                reply.headers = answer.reply()?.headers;
+                Ok(reply)
+            }
         }
     }
 }

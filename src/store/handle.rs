@@ -84,14 +84,14 @@ impl Store {
     pub async fn dry_run<T, A: Send + 'static>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
-        look: impl FnOnce(&Read<'_>, Vec<Event>) -> Result<A> + Send + 'static,
+        look: impl FnOnce(&Read<'_>, Vec<Event>, T) -> Result<A> + Send + 'static,
     ) -> Result<A> {
         let author = self.1.clone();
         let run = move |read: &Read<'_>| {
             let rows = DryRun::on(read.rows, read.permit);
             let tx = Tx::new(Read { rows: &rows, ..*read }, &rows, author);
-            work(&tx)?;
-            look(read, tx.events.into_inner())
+            let done = work(&tx)?;
+            look(read, tx.events.into_inner(), done)
         };
         self.scan(run).await
     }

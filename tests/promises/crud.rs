@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
-    harness::{Base, Caller, encoded, fresh, interface, shared},
+    harness::{Answer, Base, Caller, encoded, fresh, interface, shared},
     kinds::{ENTANGLED, SAMPLES, Sample},
 };
 
@@ -281,6 +281,83 @@ fn put_replaces_what_is_not_fixed() {
         admin().put(&sample.one(&made.id), body).expect(200);
         assert_eq!(sample.shown(&made.id)["tags"], json!({}), "{}", sample.path);
     }
+}
+
+/// The members that an error names.
+fn violated_fields(answer: &Answer) -> Vec<String> {
+    let error = &answer.json["error"];
+    let fields = error["violations"].as_array().into_iter().flatten().chain([&error["cause"]]).filter_map(|one| one["field"].as_str());
+    fields.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The header that names the members of a write that were ignored because only creation sets them.
+fn ignored(answer: &Answer) -> Vec<String> {
+    answer.header("overkeep-ignored-members").split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn changes_of_fixed_members_are_told() {
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names
+    };
+    for sample in SAMPLES {
+        let made = sample.make();
+        let (path, other) = (sample.one(&made.id), sample.other(&fresh("renamed")));
+        let fixed: Vec<String> = sample.fixed.iter().map(|name| (*name).to_owned()).collect();
+        let all: Json = fixed.iter().map(|name| (name.clone(), other[name].clone())).collect::<Map<_, _>>().into();
+        let mut patches: Vec<(Vec<String>, Json)> = fixed.iter().map(|name| (vec![name.clone()], json!({ name: other[name] }))).collect();
+        patches.push((fixed.clone(), all));
+        let changes = patches.into_iter().filter(|(names, _)| !names.is_empty()).map(|(names, body)| ("PATCH", names, body));
+        for (method, names, body) in changes.chain([("PUT", fixed.clone(), other.clone())]) {
+            let at = format!("{method} {path} {names:?}");
+            let before = sample.shown(&made.id);
+            for query in ["?strict=true", "?strict=true&preview=true"] {
+                let strictly = admin().ask(method, &format!("{path}{query}")).json(&body).send();
+                if names.is_empty() {
+                    strictly.expect(200);
+                    continue;
+                }
+                let strictly = strictly.expect(400);
+                assert_eq!(violated_fields(&strictly), sorted(names.clone()), "{at}");
+                assert_eq!(sample.shown(&made.id), before, "{at}: nothing may change");
+            }
+            let previewed = admin().ask(method, &format!("{path}?preview=true")).json(&body).send().expect(200);
+            assert_eq!(sorted(ignored(&previewed)), sorted(names.clone()), "preview of {at}");
+            let plainly = admin().ask(method, &path).json(&body).send().expect(200);
+            assert_eq!(sorted(ignored(&plainly)), sorted(names.clone()), "{at}");
+        }
+        // The stored values are no change, neither are members that are null or missing.
+        let mut same = sample.other(&fresh("renamed"));
+        for name in &fixed {
+            same[name] = made.body[name].clone();
+        }
+        let least: Json = fixed.iter().map(|name| (name.clone(), made.body[name].clone())).collect::<Map<_, _>>().into();
+        let nulls: Json = fixed.iter().map(|name| (name.clone(), Json::Null)).collect::<Map<_, _>>().into();
+        let mut without = same.clone();
+        without.as_object_mut().unwrap().retain(|name, _| !fixed.contains(name));
+        for (method, body) in [("PUT", same), ("PUT", without), ("PATCH", least), ("PATCH", nulls)] {
+            let answer = admin().ask(method, &format!("{path}?strict=true")).json(&body).send().expect(200);
+            assert!(ignored(&answer).is_empty(), "{method} {path} {body}: {:?}", ignored(&answer));
+        }
+    }
+}
+
+/// The type of an identity, and a certificate whose lines end otherwise.
+#[test]
+fn fixed_members_of_single_kinds() {
+    let person = format!("/identities/{}", shared().identity(&fresh("person"), json!({})));
+    admin().patch(&format!("{person}?strict=true"), json!({ "type": "Device" })).refused(400, "COULD_NOT_VALIDATE", "type");
+    assert_eq!(ignored(&admin().patch(&person, json!({ "type": "Device" })).expect(200)), ["type"]);
+    assert!(ignored(&admin().patch(&format!("{person}?strict=true"), json!({ "type": "Default" })).expect(200)).is_empty());
+    let authority = crate::harness::Authority::new(&fresh("authority"));
+    let ca = format!("/cas/{}?strict=true", shared().add_ca(&authority));
+    for pem in [authority.pem().trim_end().to_owned(), authority.pem().replace('\n', "\r\n")] {
+        admin().patch(&ca, json!({ "certPem": pem })).expect(200);
+    }
+    let other = crate::harness::Authority::new(&fresh("other")).pem();
+    let refused = admin().patch(&ca, json!({ "certPem": other })).expect(400);
+    assert!(!refused.text.contains("BEGIN CERTIFICATE"), "{}", refused.text);
 }
 
 /// Each value in `changes` as a body that changes nothing else; descends into described objects.

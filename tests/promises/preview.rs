@@ -272,7 +272,7 @@ async fn large_store() -> (Store, Access, Vec<Event>) {
         posture_check_roles: Roles::default(),
     };
     let policy = Record::new(Id::from_text("p"), now, everything);
-    let events = store.dry_run(move |tx| tx.insert(policy), |_, events| Ok(events)).await.unwrap();
+    let events = store.dry_run(move |tx| tx.insert(policy), |_, events, ()| Ok(events)).await.unwrap();
     (store, access, events)
 }
 

@@ -423,13 +423,13 @@ async fn dry_runs_tell_only_their_caller() {
             tx.insert(task("new"))?;
             tx.delete(&Id::<Task>::from_text("there"))
         },
-        |read, events| {
+        |read, events, ()| {
             assert_eq!(read.count::<Task>()?, 1, "`read` does not see the changes of the dry run");
             Ok(events.into_iter().map(|event| (event.id, event.new.is_some())).collect::<Vec<_>>())
         },
     );
     assert_eq!(in_dry_run.await.unwrap(), [("new".to_owned(), true), ("there".to_owned(), false)]);
-    let refused = store.dry_run(|tx| tx.insert(task("there")), |_, _| -> Result<()> { panic!("the job failed") });
+    let refused = store.dry_run(|tx| tx.insert(task("there")), |_, _, ()| -> Result<()> { panic!("the job failed") });
     assert!(matches!(refused.await, Err(Error::Duplicate { .. })));
     assert!(!disk.unsynced() && disk.syncs() == syncs, "a dry run wrote something");
     assert_eq!(received.load(SeqCst), 0);
@@ -449,7 +449,7 @@ async fn no_write_waits_for_dry_runs() {
         assert_eq!(tx.count::<Task>()?, 1, "a dry run reads a snapshot");
         Ok(())
     };
-    store.dry_run(beside, |_, _| Ok(())).await.unwrap();
+    store.dry_run(beside, |_, _, ()| Ok(())).await.unwrap();
     assert_eq!(all_ids(&store), ["written"]);
 }
 
@@ -504,7 +504,7 @@ async fn dry_runs_equal_the_change() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let recorder = seen.clone();
         let in_dry_run = move |tx: &Tx<'_>| job(seed)(tx).map(|steps| *recorder.lock().unwrap() = steps);
-        let predicted = store.dry_run(in_dry_run, move |_, events| Ok(events_heard(&events))).await.unwrap();
+        let predicted = store.dry_run(in_dry_run, move |_, events, ()| Ok(events_heard(&events))).await.unwrap();
         let actual = store.write(job(seed)).await.unwrap();
         for (step, (predicted_step, seen)) in seen.lock().unwrap().iter().zip(&actual).enumerate() {
             assert_eq!(predicted_step, seen, "seed {seed}, step {step}");
@@ -865,7 +865,7 @@ async fn small_reads_do_not_wait() {
     assert!(store.scan(|tx| tx.get(&Id::<Task>::from_text("0001"))).await.is_ok());
     let mut second = Box::pin(store.scan(all));
     let write = |tx: &Tx<'_>| (0..1_100).try_for_each(|n| tx.insert(task(&format!("new {n}"))));
-    let mut third = Box::pin(store.dry_run(write, move |tx, _| all(tx)));
+    let mut third = Box::pin(store.dry_run(write, move |tx, _, ()| all(tx)));
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err(), "two scans ran at a time");
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut third).await.is_err(), "a dry run counts as a scan");
     go.send(()).unwrap();

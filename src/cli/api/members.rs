@@ -12,8 +12,8 @@ use super::grammar::kebab;
 const DEPTH: usize = 4;
 /// Short aliases of members.
 const ALIASES: [(&str, &[&str]); 1] = [("role-attributes", &["role", "roles"])];
-/// Defaults of required members of a new record, where the default is not `false`.
-const USUAL: [(&str, &str); 3] = [("encryptionRequired", "true"), ("type", "\"Default\""), ("semantic", "\"AllOf\"")];
+/// Defaults of required members of a new record whose schema has none, where the default is not `false`.
+const USUAL: [(&str, &str); 2] = [("type", "\"Default\""), ("semantic", "\"AllOf\"")];
 
 /// A member of a body, at any depth.
 pub(crate) struct Member {
@@ -212,9 +212,12 @@ pub(crate) fn default_value(member: &Member) -> Option<Json> {
     }
     let words = words_of(&member.schema);
     let fits = |value: &Json| words.is_empty() || value.as_str().is_some_and(|word| words.iter().any(|one| one == word));
+    if let Some(default) = member.schema.get("default") {
+        return Some(default.clone());
+    }
     let known = USUAL.iter().find(|(known, _)| known == name).and_then(|(_, value)| serde_json::from_str(value).ok());
     match shape(&member.schema) {
-        Shape::Bool => Some(known.filter(Json::is_boolean).unwrap_or(Json::Bool(false))),
+        Shape::Bool => Some(Json::Bool(false)),
         Shape::List(_) => Some(Json::Array(Vec::new())),
         Shape::FilterNames(_) => known.filter(fits),
         _ => None,

@@ -24,6 +24,7 @@ const MAX_IDLE_MILLIS: i64 = i64::MAX / 1_000_000;
 pub struct Service {
     pub name: String,
     /// Whether the two ends encrypt the traffic between them. It cannot be changed.
+    #[schemars(extend("default" = true))]
     pub encryption_required: bool,
     /// How a terminator is chosen: `smartrouting` (the default), `weighted`, `random` or `sticky`.
     #[serde(default = "smartrouting")]

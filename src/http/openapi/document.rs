@@ -137,7 +137,8 @@ fn responses(row: &Row, error: &Json) -> Json {
         let schema = done.map_or_else(|| preview.clone(), |done| json!({ "anyOf": [done, preview] }));
         let text = if done.is_some() { "Success; for a preview, its result." } else { "The result of a preview." };
         let content = json!({ "application/json": { "schema": schema } });
-        responses.insert("200".into(), json!({ "description": text, "headers": headers(row, &[]), "content": content }));
+        let own = row.operation.answer.as_ref().filter(|answer| answer.status == 200).map_or(&[] as &[Header], |answer| answer.headers);
+        responses.insert("200".into(), json!({ "description": text, "headers": headers(row, own), "content": content }));
     }
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
     let mut statuses = row.operation.errors.clone();

@@ -23,7 +23,8 @@ filters; a name whose member the list does not show to its caller is rejected. A
 
 **Writing.** `POST` creates a record and answers its id. `PUT` replaces a record: members that the body lacks are reset to their defaults. `PATCH` changes \
 the given members; members that are missing or null are unchanged. Unknown members are ignored and named in the header `overkeep-unknown-members`; with \
-`?strict=true` they are rejected. Some members are set only at creation; a later write does not change them and does not fail. \
+`?strict=true` they are rejected. Some members are set only at creation; a later write does not change them, and the header `overkeep-ignored-members` names those whose \
+value differs; with `?strict=true` it is rejected. \
 A GET of one record answers an `ETag`; sent as `If-Match` with a write, it prevents overwriting changes that others made meanwhile.";
 
 /// The heading of an operation in the document.

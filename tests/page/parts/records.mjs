@@ -35,6 +35,31 @@ export async function refusals(browser, ask, ids) {
   await page.context().close();
 }
 
+/** A service is encrypted unless somebody turns that off. What only creation sets cannot be changed in a form. */
+export async function encryption(browser, ask, ids) {
+  const page = await signedIn(browser, 1280, 'light');
+  for (const isKept of [true, false]) {
+    const name = `encrypted ${isKept}`;
+    await open(page, '#/services/_new');
+    await page.getByLabel('Name').fill(name);
+    const control = page.getByRole('switch', { name: /encryption/i });
+    expect(await control.isChecked(), 'the form of a new service has encryption on');
+    if (!isKept) await control.uncheck();
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+    const [{ encryptionRequired }] = await ask('GET', `/services?filter=${encodeURIComponent(`name = "${name}"`)}`);
+    expect(encryptionRequired === isKept, `the service ${name} has encryptionRequired ${encryptionRequired}`);
+  }
+  const { id: terminator } = await ask('POST', '/terminators', { service: ids.wiki, router: ids['branch-office'], address: 'tcp:127.0.0.1:9', binding: 'transport', identity: 'first' });
+  for (const [address, label] of [[`services/${ids.wiki}`, /encryption/i], [`configs/${ids['wiki-address']}`, /^Config type/], [`terminators/${terminator}`, /^Identity$/]]) {
+    await open(page, `#/${address}/edit`);
+    if (!await page.getByLabel(label).first().isVisible()) await page.getByText('More settings').click();
+    expect(await page.getByLabel(label).first().isDisabled(), `${label} of ${address} can be changed in the form`);
+  }
+  await ask('DELETE', `/terminators/${terminator}`);
+  await page.context().close();
+}
+
 /** An action shows who gains and who loses access before it is done. */
 export async function previewedAction(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light', answer => answer.status() === 401 || (answer.status() === 400 && answer.url().includes('preview=true')));

@@ -7,7 +7,7 @@ use crate::{
     entity::{Ca, Id, TypedLookup},
     error::{Error, Result},
     http::{
-        answer::{NoData, SignedToken},
+        answer::{Edited, NoData, SignedToken},
         body::Incoming,
         call::Call,
         crud,
@@ -59,7 +59,7 @@ pub(crate) async fn patch(
     known: IfMatch,
     mut patch: Patch<Ca>,
     preview: PreviewParameter,
-) -> Result<ChangeOutcome<NoData>> {
+) -> Result<ChangeOutcome<Edited>> {
     if let Some(members) = patch.body.as_object_mut() {
         members.retain(|name, member| name != "identityNameFormat" || member.as_str().is_none_or(|format| !format.trim().is_empty()));
     }

@@ -12,7 +12,7 @@ use crate::{
     entity::{Config, EdgeRouter, Enrollment, EntityRef, Id, Identity, Service, Tags, TypedLookup, enrollment::Method, identity::Override},
     error::{Error, Result},
     http::{
-        answer::{CreatedLocation, NoData},
+        answer::{CreatedLocation, Edited, NoData},
         call::Call,
         crud,
         envelope::Pagination,
@@ -87,7 +87,7 @@ pub(crate) async fn patch(
     known: IfMatch,
     mut patch: Patch<Identity>,
     preview: PreviewParameter,
-) -> Result<ChangeOutcome<NoData>> {
+) -> Result<ChangeOutcome<Edited>> {
     patch.fixed = &["type"];
     crud::patch(call, id, known, patch, preview).await
 }

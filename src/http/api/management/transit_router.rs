@@ -7,7 +7,7 @@ use crate::{
     entity::{EdgeRouter, Entity, FilterNames, Id, TransitRouter, TypedLookup, filterable, missing, transit_router_view::View},
     error::{Error, Refusal, Result},
     http::{
-        answer::{NoData, Tagged},
+        answer::{Edited, NoData, Tagged},
         call::Call,
         crud,
         envelope::{Detail, Pagination, detail as seen},
@@ -116,7 +116,7 @@ async fn replace(
     known: IfMatch,
     body: Replace<TransitRouter>,
     preview: PreviewParameter,
-) -> Result<ChangeOutcome<NoData>> {
+) -> Result<ChangeOutcome<Edited>> {
     refuse_edge_router(&call, &id)?;
     crud::replace(call, id, known, body, preview).await
 }
@@ -127,7 +127,7 @@ async fn patch(
     known: IfMatch,
     body: Patch<TransitRouter>,
     preview: PreviewParameter,
-) -> Result<ChangeOutcome<NoData>> {
+) -> Result<ChangeOutcome<Edited>> {
     refuse_edge_router(&call, &id)?;
     crud::patch(call, id, known, body, preview).await
 }

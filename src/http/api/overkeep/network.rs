@@ -1,9 +1,6 @@
 //! The network as one document: shows the present document, previews the changes that another document makes, and applies that document.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +17,7 @@ use crate::{
         call::Call,
         extractor::{Extractor, IfMatch},
         network_document::{
-            apply::{ObjectChange, RequestedNetwork, apply, tag},
+            apply::{Applied, ObjectChange, RequestedNetwork, apply, tag},
             export::export,
             kinds::DeclaredKinds,
         },
@@ -144,17 +141,8 @@ pub(crate) async fn replace(
 /// The changes that a document would make, found by a dry run.
 async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<RequestedNetwork>) -> Result<NetworkPlan> {
     let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
-    let made = Arc::new(Mutex::new(None));
-    let keep = made.clone();
-    let job = move |change: &Change<'_, '_>| {
-        let tag = tag(&kinds, change, &wanted)?;
-        let applied = apply(&kinds, change, &wanted)?;
-        *keep.lock().unwrap_or_else(PoisonError::into_inner) = Some((tag, applied));
-        Ok(())
-    };
-    let look = move |read: &Read<'_>, events: Vec<Event>| {
-        let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (tag, applied) = made.ok_or_else(|| Error::Internal("the dry run made no plan".into()))?;
+    let job = move |change: &Change<'_, '_>| Ok((tag(&kinds, change, &wanted)?, apply(&kinds, change, &wanted)?));
+    let look = move |read: &Read<'_>, events: Vec<Event>, (tag, applied): (String, Applied)| {
         // A record that would be created has no id yet.
         let created: HashSet<&str> = events.iter().filter(|event| event.old.is_none()).map(|event| event.id.as_str()).collect();
         let name = |subject, id: &str| -> Result<Named> {

@@ -60,7 +60,7 @@ function kindOf(name, item, paths, base) {
     create,
     replace,
     // Members that only creation sets.
-    fixed: create && replace ? (create.required || []).filter(member => !(replace.required || []).includes(member)) : [],
+    fixed: Object.entries(replace?.properties || {}).filter(([, schema]) => schema['x-overkeep-fixed']).map(([member]) => member),
     canDelete: Boolean(one.delete),
     previews: { create: offers(item.post, 'preview'), change: offers(one.put, 'preview'), delete: offers(one.delete, 'preview') },
     roles: `/${singular(name)}-role-attributes` in paths ? `/${singular(name)}-role-attributes` : null,
