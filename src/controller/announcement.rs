@@ -23,6 +23,7 @@ pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), N
     let bound: Vec<String> = controller.all_bound().iter().map(ToString::to_string).collect();
     print_line(&format!("overkeep listens on {} and is reached at https://{address}", bound.join(", ")));
     let Some(password) = &controller.first_password else {
+        print_line(&certificate_line(controller));
         warn_of_password_files(config);
         warn_of_moves(controller);
         return Ok(());
@@ -40,6 +41,7 @@ pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), N
         "next: open https://{address}/ in a browser, or on this host: overkeep create identity alice --enroll ott --data {} > alice.jwt",
         config.data.display()
     ));
+    print_line(&certificate_line(controller));
     if config.advertised(controller.all_bound()).iter().all(is_here) {
         print_line(&format!(
             "advertise: {address} is reachable only from this host. Clients keep the address at which they enroll. Before the first enrollment, set \
@@ -47,6 +49,13 @@ pub(crate) fn announce(config: &Config, controller: &Controller) -> Result<(), N
         ));
     }
     Ok(())
+}
+
+/// The fingerprint by which a person recognizes the certificate that a browser warns of.
+fn certificate_line(controller: &Controller) -> String {
+    let fingerprint = controller.keystore.leaf_certificate().browser_fingerprint();
+    let warning = if controller.keystore.is_external() { "" } else { "; browsers warn of it, and show this fingerprint with its details" };
+    format!("certificate: SHA-256 {fingerprint}{warning}")
 }
 
 /// Whether an address can be reached from this host only.

@@ -128,6 +128,12 @@ impl Certificate {
         hash(&self.der)
     }
 
+    /// SHA-256 of the DER as browsers and openssl show it: pairs of hexadecimal digits in upper case, with colons.
+    pub(crate) fn browser_fingerprint(&self) -> String {
+        let digest = digest::digest(&digest::SHA256, &self.der);
+        digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
+    }
+
     /// Whether this is the fingerprint of the first certificate in a text. The certificate is not parsed.
     pub(crate) fn is_known_by(fingerprint: &str, pem: &str) -> bool {
         pem::first(pem).is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)

@@ -198,6 +198,11 @@ impl Keystore {
         self.leaf.clone()
     }
 
+    /// The certificate of that leaf.
+    pub(crate) fn leaf_certificate(&self) -> Certificate {
+        self.held.load().shown().0.certificate().clone()
+    }
+
     /// Whether listeners serve a certificate from another issuer.
     pub(crate) fn is_external(&self) -> bool {
         self.held.load().external.is_some()

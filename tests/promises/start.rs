@@ -33,9 +33,12 @@ impl Running {
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().expect("it says where it listens").unwrap();
         let url = first.split_whitespace().find(|word| word.starts_with("https://")).expect("a URL").to_owned();
-        // The other lines follow at once; a later start prints nothing after the address.
-        let output = if first_start(directory) { lines.take(3).map(Result::unwrap).collect() } else { Vec::new() };
-        Self { process, output: [vec![first], output].concat(), url }
+        // The other lines follow at once. The last one that is waited for is the fingerprint.
+        let mut output = vec![first];
+        while !output.last().unwrap().starts_with("certificate: ") {
+            output.push(lines.next().expect("a line with the fingerprint").unwrap());
+        }
+        Self { process, output, url }
     }
 
     fn login(&self, password: &str) -> u16 {
@@ -57,10 +60,6 @@ impl Drop for Running {
         drop(self.process.kill());
         drop(self.process.wait());
     }
-}
-
-fn first_start(directory: &Path) -> bool {
-    !directory.join("was-there").exists()
 }
 
 fn overkeep(directory: &Path, more: &[&str]) -> Command {
@@ -133,10 +132,9 @@ fn first_start_needs_no_arguments() {
     assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{log}");
     assert!(!log.contains(&password));
 
-    fs::write(directory.path().join("was-there"), "").unwrap();
     fs::remove_file(&secret).unwrap();
     let running = Running::start(directory.path(), &[]);
-    assert_eq!(running.output.len(), 1);
+    assert_eq!(running.output.len(), 2, "where it listens, and the fingerprint");
     assert_eq!(running.login(&password), 200);
     assert!(!secret.exists());
 }
@@ -207,7 +205,6 @@ fn password_file_is_made_anew() {
 fn given_password_is_not_printed() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("given"), "given-by-hand\n").unwrap();
-    fs::write(directory.path().join("was-there"), "").unwrap();
     let running = Running::start(directory.path(), &["--admin-password-file", "given"]);
     assert_eq!(running.login("given-by-hand"), 200);
     assert!(!directory.path().join("data.admin-password").exists());
@@ -292,7 +289,6 @@ fn data_file_permissions_are_tightened() {
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("data");
     drop(Running::start(directory.path(), &[]));
-    fs::write(directory.path().join("was-there"), "").unwrap();
     fs::set_permissions(&data, Permissions::from_mode(0o644)).unwrap();
     let _running = Running::start(directory.path(), &[]);
     assert_eq!(mode(&data), 0o600);
@@ -351,7 +347,6 @@ fn usage_and_help_exit_statuses() {
 fn stop_finishes_running_requests() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("given"), "given-by-hand").unwrap();
-    fs::write(directory.path().join("was-there"), "").unwrap();
     fs::write(directory.path().join("slow"), "[passwords]\ncost = 16").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
     let arguments = ["run", "--config", "slow", "--data", "data", "--listen", "127.0.0.1:0", "--admin-password-file", "given"];
@@ -376,7 +371,7 @@ fn first_start_names_the_user() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("given"), "given-by-hand").unwrap();
     let running = Running::start(directory.path(), &["--admin-password-file", "given"]);
-    let [_, user, password, next] = running.output.as_slice() else { panic!("{:?}", running.output) };
+    let [_, user, password, next, _] = running.output.as_slice() else { panic!("{:?}", running.output) };
     assert_eq!(user, "administrator: admin");
     assert!(password.contains("given") && !password.contains("given-by-hand"), "{password}");
     assert!(next.starts_with("next: open https://") && next.contains("overkeep create identity alice --enroll ott --data "), "{next}");
@@ -384,12 +379,34 @@ fn first_start_names_the_user() {
     assert_eq!(running.login("given-by-hand"), 200);
 }
 
+/// The first certificate that a controller sends in a handshake.
+fn first_certificate(url: &str) -> Vec<u8> {
+    let address = url.strip_prefix("https://").unwrap();
+    let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+    let mut client = rustls::ClientConnection::new(Arc::new(crate::harness::tls::trusting().with_no_client_auth()), name).unwrap();
+    client.complete_io(&mut std::net::TcpStream::connect(address).unwrap()).unwrap();
+    client.peer_certificates().unwrap()[0].to_vec()
+}
+
+/// The line is compared with the certificate that a client gets in its handshake, in the form that `openssl x509 -fingerprint` prints.
+#[test]
+fn fingerprint_is_that_of_browsers() {
+    let directory = TempDir::new().unwrap();
+    for turn in ["first", "second"] {
+        let running = Running::start(directory.path(), &[]);
+        let served = first_certificate(&running.url);
+        let digest = ring::digest::digest(&ring::digest::SHA256, &served);
+        let wanted = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":");
+        let line = running.output.last().unwrap();
+        assert!(line.starts_with(&format!("certificate: SHA-256 {wanted}; browsers warn of it")), "{turn} start: {line}");
+    }
+}
+
 #[test]
 fn left_password_file_is_mentioned() {
     let directory = TempDir::new().unwrap();
     let secret = directory.path().join("data.admin-password");
     Running::start(directory.path(), &[]).stop();
-    fs::write(directory.path().join("was-there"), "").unwrap();
     let (_, log) = Running::start(directory.path(), &[]).stop();
     let output = log.lines().find(|line| line.contains("data.admin-password")).unwrap_or_else(|| panic!("{log}"));
     assert!(output.contains("WARN") && output.contains("delete the file"), "{output}");

@@ -10,6 +10,15 @@ import tempfile
 import time
 
 START, WALK = 30, 300       # seconds
+ASKED = 20                  # requests after those of the README
+AGAIN = f"""
+for turn in $(seq {ASKED}); do
+    timeout 30 clients/bin/python get.py > answer && grep -qx 'hello from the other side' answer || {{ echo "request $turn was not answered"; exit 1; }}
+done
+test "$(stat -c %a alice.jwt server.jwt)" = "600
+600"
+echo "{ASKED} more requests were answered"
+"""
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -36,7 +45,7 @@ def main(root, binary):
     expected = [after for (language, _), (next_language, after) in zip(blocks, blocks[1:]) if (language, next_language) == ("bash", "text")]
     if not commands or not expected:
         sys.exit("FAIL readme: no block is marked bash, or none says what comes out")
-    script = "set -euo pipefail\n" + "\n".join(commands).replace(":1280", f":{port}")
+    script = "set -euo pipefail\n" + "\n".join(commands).replace(":1280", f":{port}") + AGAIN
     cache = root / "target" / "interop" / "pip"
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="readme-") as directory:
@@ -65,7 +74,7 @@ def main(root, binary):
         finally:
             controller.terminate()
             controller.wait(START)
-        missing = [lines for lines in expected if lines.strip() not in output]
+        missing = [lines for lines in [*expected, f"{ASKED} more requests were answered"] if lines.strip() not in output]
         if shell.returncode or missing:
             print(f"FAIL readme: status {shell.returncode}, {len(missing)} outputs missing\n{output}\nthe controller's log ends:\n{log.read_text()[-2000:]}")
             return 1

@@ -15,7 +15,7 @@ mod secrets;
 pub mod stores;
 mod test_server;
 #[path = "../../../benches/common/tls.rs"]
-mod tls;
+pub mod tls;
 mod wire;
 
 use std::sync::{
