@@ -1,5 +1,5 @@
 //! Background jobs: they end sessions that idled too long or lost their right, write activity that is only in memory, renew the
-//! controller's certificates, trim the history and delete enrollments that expired long ago.
+//! controller's certificates, trim the history, write hosts that come and go into it, and delete enrollments that expired long ago.
 //!
 //! Jobs run periodically. Sessions that may have lost their right are also reviewed right after the commit that may have taken it, and when
 //! it expires. Large numbers of records are processed in batches, so that neither other writes nor a stop wait for all of them. A damaged
@@ -25,6 +25,7 @@ use crate::{
     config,
     entity::{ApiSession, Enrollment, Id},
     error::Result,
+    hosting::Hosting,
     posture::{self, Expiry, Posture, Trigger},
     store::{OpenStore, Phase, Retention, Store},
 };
@@ -36,6 +37,7 @@ pub(crate) struct Jobs {
     pub sessions: Sessions,
     pub access: Access,
     pub posture: Posture,
+    pub hosting: Hosting,
     pub clock: Clock,
     pub settings: config::SessionConfig,
     pub enrollment: config::EnrollmentConfig,
@@ -178,6 +180,7 @@ impl Jobs {
         let mut activity = Timer::from_now(self.settings.activity_interval.duration());
         let mut enrollments = Timer::from_now(ENROLLMENT_INTERVAL);
         let mut expiry = Expiry::new(self.store.clone(), self.posture.clone(), self.clock.clone());
+        self.hosting.recall(&self.store);
         let (mut in_place, mut calendar) = (true, Calendar::default());
         // A failed review is repeated as a review of every session.
         let mut has_failed_review = false;
@@ -214,6 +217,7 @@ impl Jobs {
         log_failure("ending idle sessions", session_end::end_idle(&self.sessions, &self.changes, self.settings.sweep_batch));
         log_failure("renewing certificates", self.certificates.renew_due(self.clock.now()));
         self.refusals.write(&self.store, self.clock.now(), false);
+        self.hosting.write_rows(&self.store);
     }
 
     /// Logs once that the data file is no longer at its path, and once that it is back.

@@ -81,6 +81,7 @@ pub struct Metrics {
     pub(crate) router_events: Family<KindLabel, Counter>,
     pub(crate) router_bytes: Family<KindLabel, Counter>,
     pub(crate) remote_bytes: Family<KindLabel, Counter>,
+    dial_failures: Family<KindLabel, Counter>,
     pub store: StoreMetrics,
     pub maintenance: MaintenanceMetrics,
     pub gauges: Gauges,
@@ -125,6 +126,8 @@ pub struct Gauges {
     pub certificates: Family<KindLabel, Gauge>,
     pub expiring: Family<KindLabel, Gauge>,
     pub routers: Family<KindLabel, Gauge>,
+    /// By whether they are hosted.
+    pub(crate) services: Family<KindLabel, Gauge>,
     pub circuits: Gauge,
     /// Circuits over remote routers.
     pub(crate) remote_circuits: Gauge,
@@ -142,8 +145,13 @@ fn durations() -> Histogram {
 }
 
 impl Metrics {
-    /// All metrics; those of the store, of maintenance and of rejections are counted elsewhere already.
-    pub fn new(store: StoreMetrics, maintenance: MaintenanceMetrics, refusals: MethodCounter) -> Self {
+    /// All metrics; those of the store, of maintenance, of rejections and of failed dials are counted elsewhere already.
+    pub fn new(
+        store: StoreMetrics,
+        maintenance: MaintenanceMetrics,
+        refusals: MethodCounter,
+        dial_failures: Family<KindLabel, Counter>,
+    ) -> Self {
         let mut metrics = Self {
             registry: Arc::default(),
             requests: Family::default(),
@@ -153,6 +161,7 @@ impl Metrics {
             router_events: Family::default(),
             router_bytes: Family::default(),
             remote_bytes: Family::default(),
+            dial_failures,
             store,
             maintenance,
             gauges: Gauges::default(),
@@ -178,6 +187,8 @@ impl Metrics {
         registry.register_with_unit("router_data", help, Unit::Bytes, self.router_bytes.clone());
         let help = "Data reported by remote routers, by where it came from";
         registry.register_with_unit("remote_routers_data", help, Unit::Bytes, self.remote_bytes.clone());
+        let help = "Failed attempts to reach a host of a service, through any router, by reason";
+        registry.register("dial_failures", help, self.dial_failures.clone());
         registry.register("store_queue_jobs", "Writes in the queue or in progress", self.store.queue.clone());
         let help = "Duration of a commit, with its writes and the flush to disk";
         registry.register_with_unit("store_commit_duration", help, Unit::Seconds, self.store.commit_duration.clone());
@@ -233,6 +244,8 @@ impl Gauges {
         registry.register("expiring", "What expires within 30 days or has expired, by kind", self.expiring.clone());
         registry.register("links", "Links between routers by state", self.links.clone());
         registry.register("edge_routers", "Edge routers by state", self.routers.clone());
+        let help = "Services by whether they are hosted: hosted, failing (the last dial of each host failed), unhosted, never-hosted";
+        registry.register("services", help, self.services.clone());
     }
 }
 

@@ -24,7 +24,7 @@ const MAX_LOST: usize = 100;
 #[derive(Clone, Default)]
 pub struct Online(Arc<Inner>);
 
-/// Called with the id of an identity that opened its first channel or lost its last one.
+/// Called with the id of an identity that opened its first channel or lost its last one, or of a router that connected or disconnected.
 type ConnectionHandler = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A link between two routers that was lost.
@@ -47,6 +47,7 @@ struct Inner {
     /// Dynamic cost by terminator id. A terminator without dynamic cost has no entry.
     costs: RwLock<HashMap<String, u16>>,
     listeners: RwLock<Vec<ConnectionHandler>>,
+    router_listeners: RwLock<Vec<ConnectionHandler>>,
 }
 
 #[derive(Default)]
@@ -166,14 +167,19 @@ impl Online {
 
     /// Sets the connection that a router reports; `None` means that it is not connected.
     pub fn set_router(&self, id: &str, link: Option<RouterInfo>) {
+        let is_connected = link.is_some();
         let mut routers = self.0.routers.write().unwrap_or_else(PoisonError::into_inner);
-        match link {
+        let before = match link {
             Some(link) => {
                 self.0.left.write().unwrap_or_else(PoisonError::into_inner).remove(id);
                 routers.insert(id.to_owned(), link)
             }
             None => routers.remove(id),
         };
+        drop(routers);
+        if before.is_some() != is_connected {
+            notify(&self.0.router_listeners, id);
+        }
     }
 
     /// Whether an identity has a channel to a router.
@@ -189,7 +195,7 @@ impl Online {
         let is_first = *open == 1;
         drop(channels);
         if is_first {
-            self.notify(identity);
+            notify(&self.0.listeners, identity);
         }
     }
 
@@ -203,7 +209,7 @@ impl Online {
         }
         channels.remove(identity);
         drop(channels);
-        self.notify(identity);
+        notify(&self.0.listeners, identity);
     }
 
     /// The cost that open circuits and failed dials add to a terminator.
@@ -226,10 +232,15 @@ impl Online {
         self.0.listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
     }
 
-    fn notify(&self, identity: &str) {
-        for listener in &*self.0.listeners.read().unwrap_or_else(PoisonError::into_inner) {
-            listener(identity);
-        }
+    /// The same for routers.
+    pub(crate) fn subscribe_routers(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
+        self.0.router_listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+    }
+}
+
+fn notify(listeners: &RwLock<Vec<ConnectionHandler>>, id: &str) {
+    for listener in &*listeners.read().unwrap_or_else(PoisonError::into_inner) {
+        listener(id);
     }
 }
 

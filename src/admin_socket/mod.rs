@@ -25,6 +25,7 @@ use crate::{
     entity::{AuthPolicy, Authenticator, EdgeRouter, Identity, Record, TransitRouter, TypedLookup},
     error::{Error, Result},
     explain::{self, Question, plain},
+    hosting::Hosting,
     maintenance::{Maintenance, Work},
     pki::{Adoption, Certificate, Role},
     posture::Posture,
@@ -42,6 +43,8 @@ pub struct AdminContext {
     pub maintenance: Maintenance,
     /// The state of endpoints; only a running controller has it.
     pub posture: Option<Posture>,
+    /// Who hosts what; only a running controller knows.
+    pub(crate) hosting: Option<Hosting>,
     /// Makes links; only a running controller can.
     pub links: Option<LinkMaker>,
     pub clock: Clock,
@@ -89,7 +92,8 @@ impl AdminContext {
     }
 
     fn explain(&self, right: Right, identity: &str, service: &str, json: bool) -> Result<Vec<String>> {
-        let question = Question { identity, service, right, access: &self.access, posture: self.posture.as_ref() };
+        let (posture, hosting) = (self.posture.as_ref(), self.hosting.as_ref());
+        let question = Question { identity, service, right, access: &self.access, posture, hosting };
         let answer = self.store.read(|tx| explain::explain(tx, &question))?;
         let text =
             if json { serde_json::to_string_pretty(&answer).map_err(|e| Error::Internal(e.to_string()))? } else { answer.to_string() };
@@ -117,10 +121,14 @@ impl AdminContext {
 
     fn list_certificates(&self) -> Result<Vec<String>> {
         let now = self.clock.now();
+        let keystore = self.certificates.keystore();
+        let shown = keystore.leaf_certificate();
         let line_of = |(role, certificate): (Role, Certificate)| {
-            format!("{role}: {}, ends {}", certificate.subject(), Timestamp::from_seconds(certificate.not_after()))
+            let line = format!("{role}: {}, ends {}", certificate.subject(), Timestamp::from_seconds(certificate.not_after()));
+            // Browsers show the fingerprint of the certificate that listeners serve.
+            if certificate == shown { format!("{line}, SHA-256 {}", certificate.browser_fingerprint()) } else { line }
         };
-        let mut lines: Vec<String> = self.certificates.keystore().certificates().into_iter().map(line_of).collect();
+        let mut lines: Vec<String> = keystore.certificates().into_iter().map(line_of).collect();
         lines.extend(self.certificates.notices(now));
         lines.extend(self.certificates.moved()?.iter().map(ToString::to_string));
         lines.extend(unusable_lines(&self.certificates.unusable_files(now)?));

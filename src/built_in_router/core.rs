@@ -35,6 +35,7 @@ use crate::{
     config,
     entity::{EdgeRouter, Id},
     frame::Frame,
+    hosting::Hosting,
     online::Online,
     posture::Posture,
     store::Store,
@@ -53,6 +54,7 @@ pub struct RouterContext {
     pub posture: Posture,
     pub sessions: Sessions,
     pub refusals: Refusals,
+    pub(crate) hosting: Hosting,
     pub clock: Clock,
     pub config: config::RouterConfig,
 }

@@ -29,6 +29,7 @@ use crate::{
     authentication::DIAL,
     entity::{Record, Session},
     frame::{Builder, Frame, key as common},
+    hosting::{DialFault, HostKey},
 };
 
 /// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its answer: application data, key,
@@ -112,13 +113,31 @@ async fn establish(core: &Arc<RouterCore>, circuit: &Arc<Circuit>, frame: &Frame
         if circuit.is_closed() {
             break;
         }
-        if let Chosen::Here(binding) = &chosen {
+        if let (Chosen::Here(binding), Some(failure)) = (&chosen, &last) {
             binding.load().dial_failed();
             core.show_cost(binding);
+            core.note_failed_dial(binding, failure);
         }
         tried.push(chosen);
     }
-    Err(last.unwrap_or_else(|| no_terminators(&grant, frame)))
+    Err(last.unwrap_or_else(|| {
+        let failure = no_terminators(&grant, frame);
+        if frame.text(key::INSTANCE).is_none_or(str::is_empty) {
+            core.context.hosting.dial_failed(grant.service.id.as_str(), None, core.context.id.as_str(), failure.fault, &failure.text);
+        } else {
+            // The client has named an instance that may never have existed.
+            core.context.hosting.count_failure(failure.fault);
+        }
+        failure
+    }))
+}
+
+impl RouterCore {
+    /// Records that a host was not reached.
+    fn note_failed_dial(&self, binding: &Binding, failure: &RequestFailure) {
+        let host = HostKey::Identity(binding.channel.identity.as_str().into());
+        self.context.hosting.dial_failed(binding.service.as_str(), Some(host), self.context.id.as_str(), failure.fault, &failure.text);
+    }
 }
 
 fn no_terminators(grant: &Grant, frame: &Frame) -> RequestFailure {
@@ -127,6 +146,7 @@ fn no_terminators(grant: &Grant, frame: &Frame) -> RequestFailure {
         Some(instance) => format!("service {service} has no terminators for instanceId {instance}"),
         None => format!("service {service} has no terminators"),
     })
+    .because(DialFault::NoHost)
 }
 
 /// A host to dial.
@@ -216,7 +236,7 @@ pub(crate) async fn dial(
     binding: &Arc<Binding>,
 ) -> Result<(), RequestFailure> {
     let host = &binding.channel;
-    let gone = || RequestFailure::internal("the host has left");
+    let gone = || RequestFailure::internal("the host has left").because(DialFault::Left);
     let connection = match binding.gives_ids {
         true => Some(host.enter_ours(ConnectionEntry::End(circuit.clone(), CircuitSide::Host)).ok_or_else(gone)?),
         false => None,
@@ -240,7 +260,7 @@ pub(crate) async fn dial(
         Err(failure)
     };
     if !host.expect(sequence, dialing, MAX_DIALS) {
-        return give_up(RequestFailure::busy("the host has too many dials to answer"));
+        return give_up(RequestFailure::busy("the host has too many dials to answer").because(DialFault::Busy));
     }
     let mut message = request(core, circuit, frame, grant, binding, connection, has_sdk_flow_control);
     message.set_sequence(sequence);
@@ -251,7 +271,7 @@ pub(crate) async fn dial(
     };
     if !sent {
         drop(host.answered(sequence));
-        return give_up(RequestFailure::busy("the host does not read"));
+        return give_up(RequestFailure::busy("the host does not read").because(DialFault::Timeout));
     }
     let waited = tokio::select! {
         answer = timeout_at(end, &mut answer) => answer.ok(),
@@ -262,7 +282,7 @@ pub(crate) async fn dial(
         Some(Ok(answer)) => answer,
         Some(Err(_)) => give_up(gone()),
         None => match host.answered(sequence) {
-            Some(_) => give_up(RequestFailure::internal("the host did not answer in time")),
+            Some(_) => give_up(RequestFailure::internal("the host did not answer in time").because(DialFault::Timeout)),
             // The answer is being processed at this moment.
             None => answer.await.unwrap_or_else(|_| give_up(gone())),
         },
@@ -327,7 +347,8 @@ fn accept(core: &RouterCore, host: &Arc<Channel>, dialing: &PendingDial, given: 
     let PendingDial { circuit, binding, queue, has_sdk_flow_control, .. } = dialing;
     let host_key = frame.header(key::PUBLIC_KEY).or(binding.public_key.as_deref());
     if dialing.needs_key && host_key.is_none() {
-        return Err(RequestFailure::encryption("encryption required on service, terminator did not send public header"));
+        let failure = RequestFailure::encryption("encryption required on service, terminator did not send public header");
+        return Err(failure.because(DialFault::Encryption));
     }
     if let Some(failure) = too_much_passed_on(frame) {
         return Err(failure);
@@ -359,6 +380,7 @@ fn accept(core: &RouterCore, host: &Arc<Channel>, dialing: &PendingDial, given: 
     core.counters.circuits_opened.increment();
     binding.load().dial_succeeded();
     core.show_cost(binding);
+    core.context.hosting.dial_succeeded(binding.service.as_str(), &HostKey::Identity(binding.channel.identity.as_str().into()));
     tracing::debug!(circuit = %circuit.id, client = %client.channel.identity, host = %host.identity, service = %binding.service, "circuit");
     Ok(())
 }

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use crate::frame::{Builder, Frame, content, key as common};
+use crate::{
+    frame::{Builder, Frame, content, key as common},
+    hosting::DialFault,
+};
 
 /// Content types of SDK channels.
 pub mod kind {
@@ -145,11 +148,18 @@ pub struct RequestFailure {
     pub retry: Retry,
     /// Never empty: some SDKs treat an empty text like [`Failure::invalid_session`].
     pub text: String,
+    /// Why the host of a dial was not reached. Not sent to SDKs.
+    pub(crate) fault: DialFault,
 }
 
 impl RequestFailure {
     pub fn new(code: u32, retry: Retry, text: impl Into<String>) -> Self {
-        Self { reason: FailureReason::Other, code, retry, text: text.into() }
+        Self { reason: FailureReason::Other, code, retry, text: text.into(), fault: DialFault::Other }
+    }
+
+    /// The same as the failure of an attempt to reach a host.
+    pub(crate) fn because(self, fault: DialFault) -> Self {
+        Self { fault, ..self }
     }
 
     fn with_reason(self, reason: FailureReason) -> Self {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId, message::RequestFailure};
+use crate::hosting::DialFault;
 
 /// The maximum length, in characters, of a host's error text that is passed on.
 const MAX_TEXT: usize = 1024;
@@ -34,6 +35,6 @@ impl PendingDial {
         host.outbox.discard(self.queue);
         let text: String = text.chars().take(MAX_TEXT).collect();
         let text = if text.is_empty() { "the host refused the dial".into() } else { text };
-        drop(self.done.send(Err(RequestFailure::internal(text))));
+        drop(self.done.send(Err(RequestFailure::internal(text).because(DialFault::Refused))));
     }
 }

@@ -23,7 +23,7 @@ use super::{
         key,
     },
     replies::{body, decoded},
-    route::{INVALID_LINK, ROUTE_INVALID_TERMINATOR},
+    route::{INVALID_LINK, ROUTE_INVALID_TERMINATOR, code_of},
     sessions::FoundSession,
 };
 use crate::{
@@ -33,6 +33,7 @@ use crate::{
     entity::{EdgeRouter, Id, RouterInfo, TypedLookup, VersionInfo},
     error::Result,
     frame::{Builder, Frame},
+    hosting::DialFault,
     pki::Certificate,
 };
 
@@ -123,7 +124,7 @@ fn route(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, router: &R
             Err(RouteError::Link) => failed(builder, INVALID_LINK),
             Err(RouteError::Terminator) => failed(builder, &format!("terminator {} is not hosted here", terminator.unwrap_or_default()))
                 .bytes(key::ROUTE_ERROR_CODE, &[ROUTE_INVALID_TERMINATOR]),
-            Err(RouteError::Failed(text)) => failed(builder, &text),
+            Err(RouteError::Failed(text, fault)) => failed(builder, &text).bytes(key::ROUTE_ERROR_CODE, &[code_of(fault)]),
         };
         dial::result(&result_core, &result_connection, builder.body(circuit.as_bytes()));
     };
@@ -143,7 +144,8 @@ fn route(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, router: &R
             peer_data: egress.peer_data.into_iter().filter_map(|entry| Some((entry.key?, entry.value?))).collect(),
         }),
         Some(egress) => {
-            return done(Err(RouteError::Failed(format!("the built-in router does not serve terminators of binding {}", egress.binding))));
+            let text = format!("the built-in router does not serve terminators of binding {}", egress.binding);
+            return done(Err(RouteError::Failed(text, DialFault::Other)));
         }
         None => None,
     };

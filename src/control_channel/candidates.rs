@@ -9,6 +9,7 @@ use crate::{
     built_in_router::{DynamicCost, EDGE, Grant, RequestFailure, Strategy, Weight, choose as choose_by_weight, unreadable},
     entity::{EdgeRouter, Record, Terminator, TypedLookup},
     error::Result,
+    hosting::{DialFault, HostKey},
 };
 
 /// A terminator where a circuit may end.
@@ -40,6 +41,11 @@ pub(crate) struct Candidates {
 }
 
 impl Candidate {
+    /// The host that it reaches.
+    pub(crate) fn host_key(&self) -> HostKey {
+        HostKey::of(&self.record)
+    }
+
     /// The id of its terminator, and its weight.
     pub(crate) fn into_weight(self) -> (String, Weight) {
         (self.record.id.into_text(), self.weight)
@@ -88,7 +94,8 @@ pub(crate) fn choose(
     let Candidates { mut candidates, has_terminators, unreachable } = found;
     let instance = if wanted.instance.is_empty() { String::new() } else { format!(" for instanceId {}", wanted.instance) };
     if !has_terminators {
-        return Ok(Err(RequestFailure::internal(format!("service {service} has no terminators{instance}"))));
+        let failure = RequestFailure::internal(format!("service {service} has no terminators{instance}"));
+        return Ok(Err(failure.because(DialFault::NoHost)));
     }
     let weights: Vec<_> = candidates.iter().map(|candidate| candidate.weight).collect();
     let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == wanted.sticky);
@@ -96,8 +103,9 @@ pub(crate) fn choose(
     Ok(match choose_by_weight(strategy, &weights, sticky, core.ids.random()) {
         Some(chosen) => Ok(candidates.swap_remove(chosen)),
         None => {
+            let fault = if unreachable.is_some() { DialFault::Path } else { DialFault::NoHost };
             let unreachable = unreachable.unwrap_or_default();
-            Err(RequestFailure::internal(format!("service {service} has no online terminators{instance}{unreachable}")))
+            Err(RequestFailure::internal(format!("service {service} has no online terminators{instance}{unreachable}")).because(fault))
         }
     })
 }

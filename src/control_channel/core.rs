@@ -30,6 +30,7 @@ use crate::{
     config,
     enrollment::Reserved,
     frame::Frame,
+    hosting::Hosting,
     online::Online,
     pki::Keystore,
 };
@@ -39,6 +40,7 @@ pub struct ControlContext {
     pub authorizer: SessionAuthorizer,
     pub changes: Changes,
     pub refusals: Refusals,
+    pub(crate) hosting: Hosting,
     pub keystore: Arc<Keystore>,
     /// The bounds of circuits, which remote routers and the built-in router have in common.
     pub config: config::RouterConfig,

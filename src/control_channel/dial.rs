@@ -21,6 +21,7 @@ use crate::{
     authentication::{DIAL, RejectedCaller},
     built_in_router::{Grant, PresentedSession, RequestFailure, Retry, Strategy, unreadable},
     frame::{Builder, Frame, value},
+    hosting::DialFault,
 };
 
 /// Terminators that are tried for one dial.
@@ -170,8 +171,13 @@ async fn permitted(core: &Arc<ControlCore>, circuit: &Arc<Circuit>, request: &Di
         let wanted = DialTarget { instance: request.instance, sticky: request.sticky(), tried: &tried };
         let candidate = match candidates::choose(core, circuit, &grant, &wanted)? {
             Ok(candidate) => candidate,
-            // The failure of an attempt is more specific.
-            Err(none) => return Err(last.unwrap_or(none)),
+            Err(none) => {
+                if last.is_none() {
+                    note_no_host(core, circuit, request.instance, &none);
+                }
+                // The failure of an attempt is more specific.
+                return Err(last.unwrap_or(none));
+            }
         };
         match route(core, circuit, request, &grant, &candidate, attempt).await {
             Ok(()) => return Ok(()),
@@ -191,8 +197,13 @@ async fn permitted(core: &Arc<ControlCore>, circuit: &Arc<Circuit>, request: &Di
                     attempts += 1;
                     sleep(pause).await;
                     pause *= 2;
-                } else if failed.is_of_host || candidate.path.links.is_empty() {
-                    tried.push(candidate.record.id.to_string());
+                } else {
+                    if !is_over {
+                        note_failed(core, circuit, &candidate, &failed.failure);
+                    }
+                    if failed.is_of_host || candidate.path.links.is_empty() {
+                        tried.push(candidate.record.id.to_string());
+                    }
                 }
                 last = Some(failed.failure);
                 if is_over {
@@ -204,6 +215,21 @@ async fn permitted(core: &Arc<ControlCore>, circuit: &Arc<Circuit>, request: &Di
     }
     let reason = last.map_or_else(String::new, |failure: RequestFailure| failure.text);
     Err(RequestFailure::internal(format!("exceeded maximum [{ATTEMPTS}] retries creating circuit [c/{}]: {reason}", circuit.id)))
+}
+
+/// Records that a host was not reached.
+fn note_failed(core: &ControlCore, circuit: &Circuit, candidate: &Candidate, failure: &RequestFailure) {
+    let (service, router) = (circuit.service.as_str(), candidate.record.spec.router.as_str());
+    core.context.hosting.dial_failed(service, Some(candidate.host_key()), router, failure.fault, &failure.text);
+}
+
+/// Records that no host was found. An instance that the client names may never have existed.
+fn note_no_host(core: &ControlCore, circuit: &Circuit, instance: &str, failure: &RequestFailure) {
+    if instance.is_empty() {
+        core.context.hosting.dial_failed(circuit.service.as_str(), None, &circuit.router, failure.fault, &failure.text);
+    } else {
+        core.context.hosting.count_failure(failure.fault);
+    }
 }
 
 /// Sends the route of a circuit to a terminator, waits for the answers of the routers, and answers the dial.
@@ -249,7 +275,8 @@ fn accept(
         peer_data.push((key, value));
     }
     if grant.service.spec.encryption_required && !peer_data.iter().any(|(number, _)| *number == key::PUBLIC_KEY) {
-        return Err(RequestFailure::encryption("encryption required on service, terminator did not send public header"));
+        let failure = RequestFailure::encryption("encryption required on service, terminator did not send public header");
+        return Err(failure.because(DialFault::Encryption));
     }
     if Strategy::named(&grant.service.spec.terminator_strategy) == Strategy::Sticky {
         peer_data.push((key::STICKINESS, candidate.record.id.as_str().into()));
@@ -268,6 +295,7 @@ fn accept(
         host.load.dial_succeeded();
         core.show_cost(host);
     }
+    core.context.hosting.dial_succeeded(circuit.service.as_str(), &candidate.host_key());
     Ok(())
 }
 

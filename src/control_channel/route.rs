@@ -19,6 +19,7 @@ use crate::{
     built_in_router::RequestFailure,
     entity::EdgeRouter,
     frame::{Builder, Frame},
+    hosting::DialFault,
 };
 
 /// The attempt number of routes for circuits that are established. Later failures of such a route do not end the circuit at a router.
@@ -29,6 +30,14 @@ const PASSING_ON: Duration = Duration::from_millis(300);
 pub(crate) const INVALID_LINK: &str = "invalid link destination";
 /// The error code of a route whose terminator the router does not know.
 pub(crate) const ROUTE_INVALID_TERMINATOR: u8 = 1;
+/// The error code of a route whose host did not answer in time.
+const ROUTE_TIMED_OUT: u8 = 3;
+/// The error code of a route whose host refused.
+const ROUTE_REFUSED: u8 = 4;
+/// The error code of a route that the host's program refused, of routers since 2.0.
+const ROUTE_REJECTED: u8 = 5;
+/// The error code of a route whose host takes nothing more, of routers since 2.0.
+const ROUTE_NO_RESOURCES: u8 = 9;
 /// Maximum length of a router's failure text that is passed on, in characters.
 const MAX_TEXT: usize = 1024;
 
@@ -44,7 +53,30 @@ pub(crate) struct RouteFailure {
 
 impl RouteFailure {
     fn of_path(text: impl Into<String>) -> Self {
-        Self { failure: RequestFailure::internal(text), is_of_host: false, is_invalid_terminator: false, is_invalid_link: false }
+        let failure = RequestFailure::internal(text).because(DialFault::Path);
+        Self { failure, is_of_host: false, is_invalid_terminator: false, is_invalid_link: false }
+    }
+}
+
+/// The error code of a route whose host was not reached for this reason.
+pub(crate) fn code_of(fault: DialFault) -> u8 {
+    match fault {
+        DialFault::Timeout => ROUTE_TIMED_OUT,
+        DialFault::Refused => ROUTE_REFUSED,
+        _ => 0,
+    }
+}
+
+/// Why a host was not reached, by the error code and the text of its router. Routers of some versions name a host that does not answer only
+/// in the text.
+fn fault_of(code: Option<&[u8]>, text: &str) -> DialFault {
+    match code {
+        Some([ROUTE_INVALID_TERMINATOR]) => DialFault::Left,
+        Some([ROUTE_TIMED_OUT]) => DialFault::Timeout,
+        Some([ROUTE_REFUSED | ROUTE_REJECTED]) => DialFault::Refused,
+        Some([ROUTE_NO_RESOURCES]) => DialFault::Busy,
+        _ if ["timeout", "timed out", "deadline exceeded"].iter().any(|words| text.contains(words)) => DialFault::Timeout,
+        _ => DialFault::Refused,
     }
 }
 
@@ -114,7 +146,9 @@ pub(crate) async fn ask(
                 let is_invalid_terminator = is_of_host && answer.header(key::ROUTE_ERROR_CODE) == Some(&[ROUTE_INVALID_TERMINATOR]);
                 let is_invalid_link = text.starts_with(INVALID_LINK);
                 let is_of_host = is_of_host && !is_invalid_link;
-                return Err(RouteFailure { failure: RequestFailure::internal(text), is_of_host, is_invalid_terminator, is_invalid_link });
+                let fault = if is_of_host { fault_of(answer.header(key::ROUTE_ERROR_CODE), &text) } else { DialFault::Path };
+                let failure = RequestFailure::internal(text).because(fault);
+                return Err(RouteFailure { failure, is_of_host, is_invalid_terminator, is_invalid_link });
             }
             if is_of_host {
                 of_host = Some(answer);
@@ -122,7 +156,10 @@ pub(crate) async fn ask(
         }
         of_host.ok_or_else(|| RouteFailure::of_path("the path is empty"))
     };
-    timeout(core.times.route, all).await.unwrap_or_else(|_| Err(RouteFailure::of_path("a router did not answer in time")))
+    let late = || RouteFailure::of_path("a router did not answer in time");
+    timeout(core.times.route, all)
+        .await
+        .unwrap_or_else(|_| Err(RouteFailure { failure: late().failure.because(DialFault::Timeout), ..late() }))
 }
 
 /// The entries of the forwarding table of one router of a path, both directions.

@@ -74,7 +74,7 @@ impl ControllerCore {
         Ok(Self {
             audit: AccessAudit::following(&store)?,
             changes: Changes::new(store.clone(), context(config, keystore.clone(), advertised.clone())),
-            metrics: Metrics::new(metrics, maintenance.metrics().clone(), refusals.counter().clone()),
+            metrics: Metrics::new(metrics, maintenance.metrics().clone(), refusals.counter().clone(), followers.hosting.failure_counter()),
             config: Arc::new(config.clone()),
             certificates: Arc::new(certificates),
             login_links: LoginLinks::default(),
@@ -102,6 +102,7 @@ impl ControllerCore {
             access: self.followers.access.clone(),
             maintenance: self.maintenance.clone(),
             posture: Some(self.followers.posture.clone()),
+            hosting: Some(self.followers.hosting.clone()),
             links: Some(LinkMaker { links: self.login_links.clone(), address: self.advertised.clone() }),
             clock: self.clock.clone(),
         }
@@ -115,6 +116,7 @@ impl ControllerCore {
             sessions: self.followers.sessions.clone(),
             access: self.followers.access.clone(),
             posture: self.followers.posture.clone(),
+            hosting: self.followers.hosting.clone(),
             clock: self.clock.clone(),
             settings: self.config.sessions.clone(),
             enrollment: self.config.enrollment.clone(),
@@ -146,6 +148,7 @@ impl ControllerCore {
             authorizer,
             changes: self.changes.clone(),
             refusals: self.refusals.clone(),
+            hosting: self.followers.hosting.clone(),
             keystore: self.keystore.clone(),
             config: self.config.router.clone(),
             routers: self.config.routers.clone(),
@@ -168,6 +171,7 @@ impl ControllerCore {
             posture: self.followers.posture.clone(),
             sessions: self.followers.sessions.clone(),
             refusals: self.refusals.clone(),
+            hosting: self.followers.hosting.clone(),
             clock: self.clock.clone(),
             config: self.config.router.clone(),
         };
@@ -181,6 +185,7 @@ impl ControllerCore {
             store: self.store.clone(),
             router: router.clone(),
             control: control.clone(),
+            hosting: self.followers.hosting.clone(),
             certificates: self.certificates.clone(),
             clock: self.clock.clone(),
         }
@@ -203,6 +208,7 @@ impl ControllerCore {
             changes: self.changes.clone(),
             access: self.followers.access.clone(),
             posture: self.followers.posture.clone(),
+            hosting: self.followers.hosting.clone(),
             keystore: self.keystore.clone(),
             router: router.clone(),
             control: control.clone(),

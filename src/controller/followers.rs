@@ -7,6 +7,7 @@ use crate::{
     clock::Clock,
     config::{Address, Config},
     error::Result,
+    hosting::Hosting,
     http::{HistoryReaders, JsonCache, RouterCache},
     jobs::JobTrigger,
     posture::Posture,
@@ -21,6 +22,7 @@ pub(crate) struct Followers {
     pub json_cache: JsonCache,
     pub routers: RouterCache,
     pub posture: Posture,
+    pub hosting: Hosting,
     pub sessions: Sessions,
     pub api_tokens: ApiTokens,
     pub readers: std::sync::Arc<HistoryReaders>,
@@ -38,6 +40,7 @@ impl Followers {
         trigger.follow(store);
         let access = Access::following(store, clock.clone())?;
         let reviews = trigger.clone();
+        let hosting = Hosting::following(store, clock.clone())?;
         let on_trigger = move |trigger| reviews.review(trigger);
         Ok(Self {
             json_cache: JsonCache::following(store),
@@ -49,6 +52,7 @@ impl Followers {
             feed: CommitFeed::following(store),
             control_feed: CommitFeed::following(store),
             access,
+            hosting,
         })
     }
 }

@@ -14,7 +14,8 @@ use crate::{
     change::Certificates,
     clock::Clock,
     control_channel::Control,
-    entity::{ApiSession, EdgeRouter, Lookup, Session},
+    entity::{ApiSession, EdgeRouter, Lookup, Service, Session},
+    hosting::{Hosting, ServiceCounts},
     http::{MetricsFormat, metrics_listener},
     metrics::{KindLabel, Metrics},
     pki::Role,
@@ -27,6 +28,7 @@ pub(super) struct Sources {
     pub store: Store,
     pub router: Router,
     pub control: Control,
+    pub hosting: Hosting,
     pub certificates: Arc<Certificates>,
     pub clock: Clock,
 }
@@ -77,6 +79,11 @@ impl Sources {
                 *(if is_online { &mut online } else { &mut offline }) += 1;
                 Ok(())
             })?;
+            let ServiceCounts { hosted, failing, unhosted } = self.hosting.counts();
+            let others = tx.count::<Service>()?.saturating_sub(hosted + failing + unhosted);
+            for (kind, count) in [("hosted", hosted), ("failing", failing), ("unhosted", unhosted), ("never-hosted", others)] {
+                gauges.services.get_or_create(&KindLabel { kind }).set(signed(count));
+            }
             gauges.routers.get_or_create(&KindLabel { kind: "online" }).set(online);
             gauges.routers.get_or_create(&KindLabel { kind: "offline" }).set(offline);
             Ok(())

@@ -237,7 +237,7 @@ fn offline_context(
     let address = advertised.first().map(ToString::to_string).unwrap_or_default();
     let changes = Changes::new(store.clone(), context(config, certificates.keystore().clone(), address));
     let maintenance = Maintenance::new(store.clone(), sealed_keys, clock.clone(), &config.data);
-    Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, links: None, clock })
+    Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, hosting: None, links: None, clock })
 }
 
 /// Runs the server on a thread of its own; it is listening when this returns.

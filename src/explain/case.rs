@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::{
     access::{Access, Right},
     entity::{ApiSession, Entity, Identity, Record, Service},
+    hosting::Hosting,
 };
 
 /// The greatest number of suggestions and of entries in a list.
@@ -17,6 +18,7 @@ pub(super) struct Case<'q> {
     pub(super) service: Record<Service>,
     pub(super) right: Right,
     pub(super) access: &'q Access,
+    pub(super) hosting: Option<&'q Hosting>,
     /// The newest complete session of the identity.
     pub(super) session: Option<Record<ApiSession>>,
 }

@@ -7,13 +7,15 @@
 //! Invariant: `allowed` is what POST /sessions would answer now in the newest complete session; except that an open
 //! session is always returned again. Without a complete session, it is what an identity would get that logs in now,
 //! with a one-time code if it has set them up. Applying one edit of every obstacle to a right gives the right. The
-//! verdict is yes only if traffic could flow as well (`traffic.rs`).
+//! verdict is yes only if traffic could flow as well (`traffic.rs`), and not while the last dial of every host failed (`dials.rs`).
 
 mod authentication;
 mod case;
 mod checks;
 mod credentials;
+mod dials;
 mod edits;
+mod host_failures;
 mod obstacle;
 mod paths;
 mod policies;
@@ -41,6 +43,7 @@ use crate::{
     clock::CalendarTime,
     entity::{Entity, Id, Lookup, Record, ServicePolicy, TypedLookup},
     error::{Error, Result},
+    hosting::Hosting,
     posture::{Decision, Evidence, Posture, PostureEvaluator},
     store::Read,
 };
@@ -54,6 +57,8 @@ pub(crate) struct Question<'q> {
     pub access: &'q Access,
     /// The posture data of endpoints; only a running controller has it.
     pub posture: Option<&'q Posture>,
+    /// Who hosts what, and which dials failed; only a running controller knows.
+    pub hosting: Option<&'q Hosting>,
 }
 
 /// The answer.
@@ -65,7 +70,7 @@ pub(crate) struct Explanation {
     #[serde(rename = "type")]
     right: Right,
     /// Whether it would work now: the right is there, a common router is connected, and, to dial, a host binds the
-    /// service.
+    /// service, and the last dial of at least one host did not fail.
     pub verdict: bool,
     /// Whether the right is there: a session would be opened now for an identity that has logged in completely, and it
     /// can log in. An open session is returned in any case.
@@ -92,10 +97,10 @@ pub(crate) struct Explanation {
 /// [`Error::Invalid`] if the identity or the service is empty; [`Error::NotFound`] with the name of the parameter if
 /// there is no such record; or a record cannot be read.
 pub(crate) fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
-    let Question { identity, service, right, access, posture } = *question;
+    let Question { identity, service, right, access, posture, hosting } = *question;
     let (identity, service) = (named(tx, "identity", identity)?, named(tx, "service", service)?);
     let session = authentication::logged_in(tx, &identity)?;
-    let case = Case { identity, service, right, access, session };
+    let case = Case { identity, service, right, access, hosting, session };
     let evidence = evidence(tx, posture, &case)?;
     answer(tx, case, &evidence)
 }
@@ -146,6 +151,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     obstacles.extend(traffic::obstacles(tx, &case, &routers, &hosts)?);
     if case.right == Right::Dial {
         obstacles.extend(paths::missing(tx, &case, &routers, &hosts)?);
+        obstacles.extend(dials::failing(&case, &hosts));
     }
     let host_count = hosts.len();
     hosts.truncate(MAX_LISTED);

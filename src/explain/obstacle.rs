@@ -68,13 +68,15 @@ pub(crate) enum ObstacleKind {
     NoHost,
     /// Nobody binds the service, and no identity may.
     NoTerminator,
+    /// The last dial of each host failed.
+    DialsFail,
 }
 
 impl ObstacleKind {
     fn concerns(self) -> Concern {
         match self {
             Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoPath => Concern::Traffic,
-            Self::NoHost | Self::NoTerminator => Concern::Traffic,
+            Self::NoHost | Self::NoTerminator | Self::DialsFail => Concern::Traffic,
             Self::Disabled | Self::NoCredential | Self::CredentialNotAllowed | Self::SecondFactor => Concern::Rights,
             Self::NoPolicy | Self::Posture | Self::NoEdgeRouter => Concern::Rights,
             Self::IdentityWithoutRouter | Self::ServiceWithoutRouter | Self::NoCommonRouter => Concern::Rights,

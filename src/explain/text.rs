@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Explanation, authentication::State, edits::lacks, obstacle::ObstacleKind, policies::Missing, traffic};
+use super::{Explanation, authentication::State, dials, edits::lacks, obstacle::ObstacleKind, policies::Missing, traffic};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,6 +22,11 @@ impl fmt::Display for Explanation {
         let is_connected = self.routers.iter().any(|router| router.is_online);
         if let Some(hosts) = traffic::hosted_by(&self.hosts, self.host_count, is_connected) {
             write!(f, "\n  {}", plain(&hosts))?;
+        }
+        if !self.obstacles.iter().any(|obstacle| obstacle.what == ObstacleKind::DialsFail) {
+            for failing in self.hosts.iter().filter_map(dials::sentence) {
+                write!(f, "\n  {}", plain(&failing))?;
+            }
         }
         for obstacle in &self.obstacles {
             write!(f, "\n  {}", plain(&obstacle.text))?;

@@ -12,13 +12,15 @@ use serde_json::json;
 
 use super::{
     case::{Case, MAX_LISTED, NamedRecord},
+    host_failures::HostFailures,
     obstacle::{Obstacle, ObstacleKind, SuggestedEdit},
     routers::CommonRouter,
 };
 use crate::{
     access::Right,
-    entity::{EdgeRouter, Id, Identity, Lookup, Record, Terminator, TransitRouter, TypedLookup},
+    entity::{EdgeRouter, Id, Identity, Lookup, Terminator, TransitRouter, TypedLookup},
     error::Result,
+    hosting::{self, HostKey, LiveHost, Standing},
     store::Read,
 };
 
@@ -34,36 +36,34 @@ pub(crate) struct Host {
     pub router: NamedRecord,
     /// The number of its terminators on this router.
     pub terminators: usize,
+    /// The dials of this host that failed since the last one that succeeded; absent if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<HostFailures>,
 }
 
 /// The hosts of a service with a terminator on a connected router, sorted by identity, then router. Terminators made by
-/// a connection count only while their identity is connected.
+/// a connection count only while their identity is connected. Terminators that an administrator made on one router are one host.
 ///
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn hosts(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Host>> {
-    let mut counts = BTreeMap::<(String, String), usize>::new();
-    for terminator in tx.linked::<Terminator>("service", case.service.id.as_str())? {
-        if is_live(tx, &terminator) {
-            *counts.entry((terminator.state.host_id, terminator.spec.router)).or_default() += 1;
-        }
+    let mut live = BTreeMap::<(Option<String>, String), (usize, Vec<HostKey>)>::new();
+    for LiveHost { host, router, terminators } in hosting::live_hosts(tx, case.service.id.as_str())? {
+        let entry = live.entry((host.identity().map(str::to_owned), router)).or_default();
+        entry.0 += terminators;
+        entry.1.push(host);
     }
-    let mut hosts = Vec::with_capacity(counts.len());
-    for ((identity, router), terminators) in counts {
-        let identity = tx.find::<Identity>(&Id::from_text(identity))?.map(|found| NamedRecord::new(&found, &found.spec.name));
+    let mut hosts = Vec::with_capacity(live.len());
+    for ((identity, router), (terminators, keys)) in live {
+        let identity = identity.map(Id::<Identity>::from_text).map(|id| tx.find(&id)).transpose()?.flatten();
+        let identity = identity.map(|found| NamedRecord::new(&found, &found.spec.name));
         if let Some(router) = named_router(tx, &router)? {
-            hosts.push(Host { identity, router, terminators });
+            hosts.push(Host { identity, router, terminators, failures: HostFailures::of(case, &keys) });
         }
     }
     let name = |host: &Host| (host.identity.as_ref().map(|identity| identity.name.clone()), host.router.name.clone());
     hosts.sort_by_cached_key(name);
     Ok(hosts)
-}
-
-/// Whether a terminator can be reached: its router is connected, and so is the identity whose connection made it.
-fn is_live(tx: &Read<'_>, terminator: &Record<Terminator>) -> bool {
-    let is_router_connected = tx.router_info(&terminator.spec.router).is_some();
-    is_router_connected && (!terminator.is_of_a_connection() || tx.is_connected(&terminator.state.host_id))
 }
 
 pub(super) fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<NamedRecord>> {
@@ -73,14 +73,21 @@ pub(super) fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<NamedRecord
     Ok(tx.find::<TransitRouter>(&Id::from_text(id))?.map(|found| NamedRecord::new(&found, &found.spec.name)))
 }
 
+impl Host {
+    /// The name of the identity, or where the terminator is.
+    pub(super) fn name(&self) -> String {
+        match &self.identity {
+            Some(identity) => identity.name.clone(),
+            None => format!("a terminator on {}", self.router.name),
+        }
+    }
+}
+
 /// The hosts as text, such as `connected, hosted by bob`; `None` if there are none.
 pub(crate) fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for host in hosts {
-        let name = match &host.identity {
-            Some(identity) => identity.name.clone(),
-            None => format!("a terminator on {}", host.router.name),
-        };
+        let name = host.name();
         if !names.contains(&name) {
             names.push(name);
         }
@@ -137,7 +144,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     // Terminators of a lost connection on a connected router are deleted soon.
     terminators.retain(|terminator| tx.router_info(&terminator.spec.router).is_none());
     if !terminators.is_empty() {
-        let text = format!("none of the routers that the terminators of {name} are on is connected");
+        let text = format!("none of the routers that the terminators of {name} are on is connected{}", absence(tx, case)?);
         let routers: Vec<String> = terminators.iter().filter_map(|terminator| Some(terminator.spec.find_router(tx).ok()?.0)).collect();
         let remedy = format!("start one of these routers: {}", listed(routers.iter().map(String::as_str)));
         return Ok(Obstacle::new(ObstacleKind::TerminatorNotReachable, text, Vec::new()).with_remedy(remedy));
@@ -158,9 +165,24 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
             names.push(format!("{}{state}", found.spec.name));
         }
     }
-    let text = format!("no host binds {name} now");
+    let text = format!("no host binds {name} now{}", absence(tx, case)?);
     let remedy = format!("start the hosting program of one of {}", listed(names.iter().map(String::as_str)));
     Ok(Obstacle::new(ObstacleKind::NoHost, text, Vec::new()).with_remedy(remedy))
+}
+
+/// Since when nobody hosts the service, and who did last, as the end of a sentence; empty if that is not known.
+fn absence(tx: &Read<'_>, case: &Case<'_>) -> Result<String> {
+    let Some(hosting) = case.hosting else { return Ok(String::new()) };
+    let standing = hosting.standing(&case.service);
+    let Some(text) = hosting.absence_text(&standing, "it") else { return Ok(String::new()) };
+    let last = match &standing {
+        Standing::Unhosted(_, Some(last)) => match last.identity() {
+            Some(identity) => tx.find(&Id::<Identity>::from_text(identity))?.map(|identity| identity.spec.name),
+            None => None,
+        },
+        _ => None,
+    };
+    Ok(last.map_or_else(|| format!(": {text}"), |last| format!(": {text}, the last host was {last}")))
 }
 
 /// The first names, separated by commas.

@@ -23,6 +23,7 @@ use crate::{
     control_channel::Control,
     enrollment::Reserved,
     error::Result,
+    hosting::Hosting,
     maintenance::{Maintenance, Trials},
     metrics::Metrics,
     pki::Keystore,
@@ -36,6 +37,7 @@ pub struct AppState {
     pub changes: Changes,
     pub access: Access,
     pub posture: Posture,
+    pub(crate) hosting: Hosting,
     pub keystore: Arc<Keystore>,
     /// The edge router of this process.
     pub router: Router,

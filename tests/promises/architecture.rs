@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 13] = [
     &["online"],
     &["store"],
     &["access", "change"],
-    &["authentication", "enrollment", "expiring", "explain", "maintenance", "posture"],
+    &["authentication", "enrollment", "expiring", "explain", "hosting", "maintenance", "posture"],
     &["listener"],
     &["built_in_router", "control_channel"],
     &["http"],

@@ -332,8 +332,11 @@ fn changes_of_fixed_members_are_told() {
         for name in &fixed {
             same[name] = made.body[name].clone();
         }
-        let least: Json = fixed.iter().map(|name| (name.clone(), made.body[name].clone())).collect::<Map<_, _>>().into();
-        let nulls: Json = fixed.iter().map(|name| (name.clone(), Json::Null)).collect::<Map<_, _>>().into();
+        let mut least: Json = fixed.iter().map(|name| (name.clone(), made.body[name].clone())).collect::<Map<_, _>>().into();
+        let mut nulls: Json = fixed.iter().map(|name| (name.clone(), Json::Null)).collect::<Map<_, _>>().into();
+        if let Some(tag) = sample.tag {
+            (least[tag], nulls[tag]) = (made.body[tag].clone(), made.body[tag].clone());
+        }
         let mut without = same.clone();
         without.as_object_mut().unwrap().retain(|name, _| !fixed.contains(name));
         for (method, body) in [("PUT", same), ("PUT", without), ("PATCH", least), ("PATCH", nulls)] {

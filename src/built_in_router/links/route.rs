@@ -24,6 +24,7 @@ use crate::{
     entity::{Id, Identity, Record, Service, TypedLookup},
     error::Result as StoreResult,
     frame::{Builder, Frame},
+    hosting::DialFault,
 };
 
 /// A circuit that the controller has ended ends at this router after this time without a message.
@@ -56,8 +57,8 @@ pub(crate) enum RouteError {
     Link,
     /// The terminator is not one of this router.
     Terminator,
-    /// The host or the store failed.
-    Failed(String),
+    /// The host or the store failed, with the reason for which the host was not reached.
+    Failed(String, DialFault),
 }
 
 /// A route whose host is to be dialed.
@@ -112,12 +113,12 @@ pub(crate) async fn dial(core: &Arc<RouterCore>, dialing: RoutedDial) -> Result<
 
 async fn to_host(core: &Arc<RouterCore>, endpoint: &Arc<LinkEndpoint>, host: &RouteToHost) -> Result<DialReply, RouteError> {
     let binding = core.registry.binding(&host.terminator).filter(|binding| binding.is_open()).ok_or(RouteError::Terminator)?;
-    let failed = |failure: RequestFailure| RouteError::Failed(failure.text);
+    let failed = |failure: RequestFailure| RouteError::Failed(failure.text, failure.fault);
     if let Some(refusal) = core.refusal() {
         return Err(failed(refusal));
     }
-    let grant = grant(core, host).map_err(|error| RouteError::Failed(error.to_string()))?;
-    let grant = grant.ok_or_else(|| RouteError::Failed("the identity or the service was deleted".into()))?;
+    let grant = grant(core, host).map_err(|error| RouteError::Failed(error.to_string(), DialFault::Other))?;
+    let grant = grant.ok_or_else(|| RouteError::Failed("the identity or the service was deleted".into(), DialFault::Other))?;
     let client = CircuitEnd { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
     let circuit = Arc::new(Circuit::new(endpoint.circuit.clone(), core.context.clock.now(), client, 0));
     let dialed = async {
@@ -187,7 +188,7 @@ pub(crate) fn unroute(core: &Arc<RouterCore>, id: &str, now: bool) {
 /// A link is not open, or the router starts nothing new.
 pub(crate) fn pass_through(core: &RouterCore, circuit: &str, [to_client, to_host]: [&str; 2]) -> Result<(), RouteError> {
     if let Some(refusal) = core.refusal() {
-        return Err(RouteError::Failed(refusal.text));
+        return Err(RouteError::Failed(refusal.text, DialFault::Busy));
     }
     let way = |link| core.links.find(link).and_then(Way::over).ok_or(RouteError::Link);
     let ways = [way(to_client)?, way(to_host)?];

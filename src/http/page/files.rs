@@ -48,6 +48,7 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         File::new("/page/finder.js", JAVASCRIPT, include_bytes!("assets/finder.js")),
         File::new("/page/groups.js", JAVASCRIPT, include_bytes!("assets/groups.js")),
         File::new("/page/history.js", JAVASCRIPT, include_bytes!("assets/history.js")),
+        File::new("/page/hosting.js", JAVASCRIPT, include_bytes!("assets/hosting.js")),
         File::new("/page/hour.js", JAVASCRIPT, include_bytes!("assets/hour.js")),
         File::new("/page/kinds.js", JAVASCRIPT, include_bytes!("assets/kinds.js")),
         File::new("/page/list.js", JAVASCRIPT, include_bytes!("assets/list.js")),

@@ -17,6 +17,7 @@ mod mock;
 mod mock_link;
 mod new_links;
 mod offers;
+mod outage;
 mod property;
 mod router_two;
 mod seen;

@@ -12,6 +12,7 @@ mod faults;
 mod flow;
 mod hello;
 mod memory_bounds;
+pub mod outage;
 mod people;
 mod port;
 mod property;

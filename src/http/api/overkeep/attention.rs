@@ -1,33 +1,52 @@
-//! Identities that are disabled, and enrollments that nobody has used. Lists do not filter by these, so they are counted here.
+//! Services that nobody hosts, or whose dials fail, identities that are disabled, and enrollments that nobody has used. Lists of records do not
+//! filter by these, so they are counted here.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::names::Named;
+use super::{hosting::ServiceHosting, names::Named};
 use crate::{
     clock::Timestamp,
-    entity::{Enrollment, Id, Identity, tombstone},
+    entity::{Enrollment, Id, Identity, Service, tombstone},
     error::Result,
+    hosting::{Absence, Hosting, Standing},
     http::{answer::Data, call::Call},
     store::Read,
 };
 
 /// The maximum number of records of each group that an answer names.
 const NAMED: usize = 5;
+/// How long hosts have to connect again after a start before their absence needs attention.
+const START: Duration = Duration::from_secs(60);
 
 /// Records that need the attention of an administrator.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Attention")]
 pub(crate) struct Attention {
+    /// Services that nobody hosts, although somebody did, or although they are older than the start of the controller. None until a minute after
+    /// the start, when hosts have connected again.
+    unhosted_services: Services,
+    /// Services with hosts of which the last dial of each failed.
+    failing_services: Services,
     /// Identities that may not log in at present.
     disabled_identities: Disabled,
     /// Enrollments whose tokens can still be used.
     outstanding_enrollments: Unused,
     /// Enrollments whose tokens have expired unused.
     expired_enrollments: Unused,
+}
+
+/// Services that clients do not reach.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UnreachedServices")]
+struct Services {
+    /// The number of all of them.
+    total: u64,
+    /// The first five, the last ones that were lost first.
+    first: Vec<ServiceHosting>,
 }
 
 /// Disabled identities.
@@ -64,11 +83,24 @@ struct UnusedEnrollment {
 
 /// GET /attention
 pub(crate) async fn show(call: Call) -> Result<Data<Attention>> {
-    let now = call.now;
-    call.store.scan(move |read| attention(read, now)).await.map(Data)
+    let (now, hosting) = (call.now, call.hosting.clone());
+    call.store.scan(move |read| attention(read, &hosting, now)).await.map(Data)
 }
 
-fn attention(read: &Read<'_>, now: Timestamp) -> Result<Attention> {
+fn attention(read: &Read<'_>, hosting: &Hosting, now: Timestamp) -> Result<Attention> {
+    let (mut unhosted, mut failing) = (First::new(), First::new());
+    read.each_readable::<Service>(|service| {
+        let key = |at: Option<Timestamp>| (Reverse(at), service.id.to_string());
+        match hosting.standing(&service) {
+            Standing::Unhosted(Absence::Since(at), _) => unhosted.add(key(Some(at))),
+            Standing::Unhosted(Absence::BeforeStart, _) | Standing::Unseen if now.apart(hosting.started()) >= START => {
+                unhosted.add(key(None))
+            }
+            Standing::Hosted if hosting.is_failing(service.id.as_str()) => failing.add(key(None)),
+            _ => {}
+        }
+        Ok(())
+    })?;
     let mut disabled = First::new();
     read.each_readable::<Identity>(|identity| {
         if identity.state.is_disabled(now) {
@@ -86,6 +118,8 @@ fn attention(read: &Read<'_>, now: Timestamp) -> Result<Attention> {
         Ok(())
     })?;
     Ok(Attention {
+        unhosted_services: services(read, hosting, unhosted)?,
+        failing_services: services(read, hosting, failing)?,
         disabled_identities: Disabled {
             total: disabled.total,
             first: disabled.first.into_iter().map(|(name, id)| Named { id, name }).collect(),
@@ -93,6 +127,14 @@ fn attention(read: &Read<'_>, now: Timestamp) -> Result<Attention> {
         outstanding_enrollments: unused(read, outstanding)?,
         expired_enrollments: unused(read, expired)?,
     })
+}
+
+fn services(read: &Read<'_>, hosting: &Hosting, found: First<(Reverse<Option<Timestamp>>, String)>) -> Result<Services> {
+    let mut first = Vec::new();
+    for (_, id) in found.first {
+        first.extend(ServiceHosting::find(read, hosting, &id)?);
+    }
+    Ok(Services { total: found.total, first })
 }
 
 fn unused(read: &Read<'_>, found: First<(Timestamp, Id<Enrollment>)>) -> Result<Unused> {

@@ -10,6 +10,7 @@ mod expiring;
 mod explain;
 mod extensions;
 mod history;
+mod hosting;
 mod last_hour;
 mod links;
 mod login_link;
@@ -69,6 +70,8 @@ pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
         .summary("The connections of SDKs to the built-in router.")
         .get("/online", Admin, online::list)
         .summary("Who is connected now: identities at the built-in router, one entry for each connection, and routers with their traffic.")
+        .get("/hosting", Admin, hosting::list)
+        .summary("Who hosts each service, since when nobody does, and which dials of its hosts failed.")
         .get("/traffic", Admin, traffic::traffic)
         .summary("The counters of the built-in router: what is open now, and what was relayed and refused since the start.")
         .get("/last-hour", Admin, last_hour::show)
@@ -86,7 +89,7 @@ pub(crate) fn routes(declared: DeclaredKinds) -> Routes {
         .get("/expiring", Admin, expiring::list)
         .summary("Certificates, enrollments and API tokens that end within a duration, or have ended, the first first.")
         .get("/attention", Admin, attention::show)
-        .summary("How many identities are disabled, and how many enrollments are outstanding or have expired unused.")
+        .summary("Services that nobody hosts or whose dials fail, identities that are disabled, and enrollments that are outstanding or have expired unused.")
         .get("/edge-routers/{id}/configuration", Admin, router_configuration::show)
         .summary("The configuration of an edge router, for `ziti router run`. JSON is YAML, too. The built-in router has none.")
         .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))

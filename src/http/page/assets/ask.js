@@ -104,7 +104,7 @@ function Reasons({ found }) {
     <div><dt>${t.credentials}</dt><dd>${t.states[authentication.state] || authentication.state}${authentication.credentials.length > 0 && html` <span class="faint">${authentication.credentials.map(({ method }) => method).join(', ')}</span>`}</dd></div>
     ${authentication.secondFactors.length > 0 && html`<div><dt>${t.secondFactors}</dt><dd>${authentication.secondFactors.map(factor => html`<p>${factor.text}</p>`)}</dd></div>`}
     <div><dt>${t.routers}</dt><dd><ul>${routers.map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} />${router.isDisabled && html` <span class="faint">${t.disabled}</span>`}</li>`)}</ul>${!routers.length && texts.none}</dd></div>
-    <div><dt>${t.hosts}</dt><dd>${hosts.map(host => html`<p><${Dot} on label=${host.identity ? html`<${Reference} kind="identities" id=${host.identity.id} name=${host.identity.name} />` : host.router.name} /></p>`)}${!hosts.length && t.noHosts}${hostCount > hosts.length && html`<p class="faint">${texts.preview.others(hostCount - hosts.length)}</p>`}</dd></div>
+    <div><dt>${t.hosts}</dt><dd>${hosts.map(host => html`<p><${Dot} on label=${host.identity ? html`<${Reference} kind="identities" id=${host.identity.id} name=${host.identity.name} />` : host.router.name} />${host.failures && html` <span class="faint">${texts.hosting.times(host.failures.times)}${host.failures.reasons[0] ? `: ${host.failures.reasons[0].text}` : ''}</span>`}</p>`)}${!hosts.length && t.noHosts}${hostCount > hosts.length && html`<p class="faint">${texts.preview.others(hostCount - hosts.length)}</p>`}</dd></div>
   </dl></section>`;
 }
 

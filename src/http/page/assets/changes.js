@@ -29,9 +29,14 @@ export const Differences = ({ row }) => {
     <tbody>${members.map(member => html`<tr><th scope="row">${sentence(member)}</th><td data-label=${t.before} class="was"><${Value} member=${member} value=${row.before?.[member]} /></td><td data-label=${t.after} class="is"><${Value} member=${member} value=${row.after?.[member]} /></td></tr>`)}</tbody></table></div>`;
 };
 
+/** Hosts of a service that came or went, or how many services had such a change. */
+const hostsIn = ({ after }) => (after?.services ? t.hostsOfMany(after.services, after.unhosted) : after?.hosts?.length
+  ? t.hostedBy(after.hosts.map(({ name, router, identity }) => name || router || identity).join(', ')) : t.unhosted);
+
 const line = row => {
   if (row.action === 'access') return html`<strong>${t.actions.access}</strong>`;
   if (['login', 'logout', 'refusal', 'lockout'].includes(row.action)) return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action]}</strong>${row.after?.what ? ` (${row.after.what}${row.after.times > 1 ? ` × ${row.after.times}` : ''})` : ''}`;
+  if (row.kind === 'service' && ['connect', 'disconnect'].includes(row.action)) return html`${row.id && html`<${Subject} row=${row} /> `}<strong>${hostsIn(row)}</strong>`;
   if (['connect', 'disconnect'].includes(row.action)) return html`<${Subject} row=${row} /> <strong>${t.actions[row.action]}</strong>`;
   return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action] || row.action}</strong> <${Subject} row=${row} />`;
 };

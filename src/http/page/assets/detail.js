@@ -5,6 +5,7 @@ import { ask, currentSession, get, list, literal } from './api.js';
 import { kind as kindBy, nameOf, referred, sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useIsIn, useLoad, useOnce } from './parts.js';
+import { ServiceHosts } from './hosting.js';
 import { Member } from './member.js';
 import { Enrollment, RouterEnrollment, Steps, clientState, routerState } from './enrollment.js';
 import { Preview, answerTo, hasNone, isShown } from './preview.js';
@@ -150,6 +151,7 @@ export function Detail({ kind, id }) {
     <${Problem} error=${error} />
     ${'enrollment' in record && kind.name === 'identities' && html`<${Steps} state=${clientState(record)} id=${id} onChange=${again} /><${Enrollment} identity=${record} onChange=${again} />`}
     ${'isVerified' in record && 'isOnline' in record && html`<${Steps} state=${routerState(record)} id=${id} /><${RouterEnrollment} kind=${kind} router=${record} />`}
+    ${kind.name === 'services' && html`<${ServiceHosts} key=${id} id=${id} />`}
     <${Members} kind=${kind} record=${record} />
     ${kind.related.length > 0 && html`<section class="card"><h2>${t.related}</h2><div class="columns">${kind.related.map(name => html`<${Related} key=${name} kind=${kind} id=${id} name=${name} members=${answer} />`)}</div></section>`}
     <${Changes} id=${id} members=${answer} />

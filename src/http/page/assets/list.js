@@ -6,6 +6,7 @@ import { inText, referred, resolve, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
 import { FilterField, useFilterText } from './filter.js';
 import { Empty, Heading, Icon, Loading, Problem, useLoad } from './parts.js';
+import { Hosts, among, useHosting } from './hosting.js';
 import { Member } from './member.js';
 import { pathOf, useNews } from './news.js';
 
@@ -72,11 +73,12 @@ function Header({ kind, member, values, fields }) {
   return html`<th scope="col" aria-sort=${state}><button type="button" title=${t.sortBy(label)} onClick=${() => move(kind, { ...values, sort: next, offset: '' })}>${label}<i class=${state} aria-hidden="true"></i></button></th>`;
 }
 
-export function Table({ kind, rows, columns, header }) {
+/** The rows of a kind. `more` is a further column: `[label, content of a row]`. */
+export function Table({ kind, rows, columns, header, more }) {
   return html`<div class="table"><table>
-    <thead><tr>${columns.map(member => (header ? header(member) : html`<th scope="col">${sentence(member)}</th>`))}</tr></thead>
+    <thead><tr>${columns.map(member => (header ? header(member) : html`<th scope="col">${sentence(member)}</th>`))}${more && html`<th scope="col">${more[0]}</th>`}</tr></thead>
     <tbody>${rows.map(row => html`<tr key=${row.id}>${columns.map((member, index) => html`<td data-label=${sentence(member)}>
-      ${index === 0 ? html`<a class="row" href=${`#/${kind.name}/${encodeURIComponent(row.id)}`}><${Member} kind=${kind} member=${member} record=${row} short plain /></a>` : html`<${Member} kind=${kind} member=${member} record=${row} short />`}</td>`)}</tr>`)}</tbody>
+      ${index === 0 ? html`<a class="row" href=${`#/${kind.name}/${encodeURIComponent(row.id)}`}><${Member} kind=${kind} member=${member} record=${row} short plain /></a>` : html`<${Member} kind=${kind} member=${member} record=${row} short />`}</td>`)}${more && html`<td data-label=${more[0]}>${more[1](row)}</td>`}</tr>`)}</tbody>
   </table></div>`;
 }
 
@@ -101,6 +103,8 @@ export function List({ kind, values }) {
   );
   useNews(row => pathOf(row.kind) === kind.name, again, [kind.name]);
   const columns = columnsOf(kind);
+  const hosting = useHosting(kind.name === 'services' ? among((page?.rows || []).map(({ id }) => id)) : null);
+  const more = kind.name === 'services' ? [texts.hosting.column, ({ id }) => html`<${Hosts} entry=${hosting.get(id)} />`] : null;
   const create = kind.create && html`<a class="button main" data-create href=${`#/${kind.name}/_new`}><${Icon} name="plus" />${t.create(kind.one)}</a>`;
   return html`
     <${Heading} title=${kind.label} note=${kind.note}>${create}<//>
@@ -113,6 +117,6 @@ export function List({ kind, values }) {
       : html`<${Empty} title=${t.empty(inText(kind.label))}><p>${kind.note}</p>${create || html`<p>${t.readOnly}</p>`}<//>`)}
     ${page?.rows.length > 0 && html`
       <p class="faint count" role="status">${t.count(page.total, kind.one, inText(kind.label))}</p>
-      <${Table} kind=${kind} rows=${page.rows} columns=${columns} header=${member => html`<${Header} kind=${kind} member=${member} values=${values} fields=${page.fields} />`} />
+      <${Table} kind=${kind} rows=${page.rows} columns=${columns} more=${more} header=${member => html`<${Header} kind=${kind} member=${member} values=${values} fields=${page.fields} />`} />
       <${Pages} kind=${kind} values=${values} offset=${offset} shown=${page.rows.length} total=${page.total} />`}`;
 }

@@ -5,6 +5,7 @@
 import { html, useEffect, useMemo, useRef, useState } from './vendor/htm-preact.js';
 import { each, list } from './api.js';
 import { Group, firstPair, isSingle, members, pairAddress } from './groups.js';
+import { UNREACHED, useHosting, wrongWith } from './hosting.js';
 import { kind as kindBy } from './kinds.js';
 import { texts } from './texts.js';
 import { Empty, Icon, Loading, Problem, useCalm, useLoad } from './parts.js';
@@ -87,11 +88,18 @@ function connected(id, edges) {
   return found;
 }
 
-function Node({ node, dim, isSelected, onOver, onSelect }) {
+/** What is wrong with the services of a group: a sentence for one, a number for several. */
+function wrongIn(role, unreached) {
+  const found = [...unreached.values()].filter(({ id, roleAttributes }) => role === '#all' || role === `@${id}` || (role.startsWith('#') && roleAttributes.includes(role.slice(1))));
+  return found.length === 1 ? wrongWith(found[0]) : found.length ? texts.hosting.without(found.length) : null;
+}
+
+function Node({ node, dim, isSelected, onOver, onSelect, wrong }) {
   const { policy } = node;
   const notes = policy && [t.policy(policy.type, ...node.reached), policy.semantic === 'AllOf' && (policy.identityRoles.length > 1 || policy.serviceRoles.length > 1) && t.all, policy.postureCheckRoles?.length > 0 && t.withChecks];
   const inner = html`<span class="name">${node.label}</span>
     ${node.count !== undefined && html`<span class="faint">${isSingle(node.role) ? kindBy(node.kind).one : node.count ? t.members(node.count) : t.nothing}</span>`}
+    ${wrong && html`<span class="warning"><i aria-hidden="true"></i><span>${wrong}</span></span>`}
     ${notes && html`<span class="faint">${notes.filter(Boolean).join(' · ')}</span>`}
     ${node.router && html`<span class="faint">${node.router.isOnline ? t.connected : t.notConnected}</span>`}`;
   const props = { 'data-node': node.id, title: node.label, class: `node ${node.tone} ${dim ? 'dim' : ''}`, onMouseEnter: () => onOver(node.id), onMouseLeave: () => onOver(null), onFocus: () => onOver(node.id), onBlur: () => onOver(null) };
@@ -100,11 +108,11 @@ function Node({ node, dim, isSelected, onOver, onSelect }) {
 }
 
 /** The relations of a policy as a list, for windows that are too narrow for lines. A pair leads to the explanation for the first member of each group. */
-function Relations({ policies, name, onExplain }) {
+function Relations({ policies, name, onExplain, unreached }) {
   const pairs = policy => (policy.identityRoles || []).flatMap(who => (policy.serviceRoles || []).map(what => [who, what]));
   return html`<section class="relations"><h2>${t.relations}</h2>
     ${policies.map(policy => html`<h3 key=${policy.id}><a href=${`#/service-policies/${policy.id}`}>${policy.name}</a></h3><ul class="plain">${pairs(policy).slice(0, MAX_PAIRS).map(([who, what]) => html`
-      <li key=${`${who} ${what}`}><button type="button" class="button" onClick=${() => onExplain({ role: who }, { role: what }, policy)}>${t.relation(name(who, t.everybody), policy.type, name(what, t.everything))}</button></li>`)}</ul>
+      <li key=${`${who} ${what}`}><button type="button" class="button" onClick=${() => onExplain({ role: who }, { role: what }, policy)}>${t.relation(name(who, t.everybody), policy.type, name(what, t.everything))}</button>${wrongIn(what, unreached) && html`<p class="warning"><i aria-hidden="true"></i><span>${wrongIn(what, unreached)}</span></p>`}</li>`)}</ul>
       ${pairs(policy).length > MAX_PAIRS && html`<p class="faint">${texts.preview.others(pairs(policy).length - MAX_PAIRS)}</p>`}`)}
   </section>`;
 }
@@ -141,14 +149,14 @@ function focusNode(id) {
   (nodes.find(({ dataset }) => dataset.node === id) || nodes[0])?.focus();
 }
 
-function Drawing({ drawn, selected, onSelect }) {
+function Drawing({ drawn, selected, onSelect, unreached }) {
   const [over, setOver] = useState(null);
   const map = useRef();
   const places = usePlaces(map, drawn);
   const shown = over || selected?.node;
   const lit = shown ? connected(shown, drawn.edges) : null;
   return html`<div class="map" ref=${map}>${places && html`<${Lines} places=${places} edges=${drawn.edges} lit=${lit} />`}
-    ${drawn.columns.map((nodes, column) => html`<section><h2>${t.columns[column]}</h2><ul>${nodes.map(node => html`<li key=${node.id}><${Node} node=${node} dim=${lit && !lit.has(node.id)} isSelected=${selected?.node === node.id} onOver=${setOver} onSelect=${onSelect} /></li>`)}</ul></section>`)}
+    ${drawn.columns.map((nodes, column) => html`<section><h2>${t.columns[column]}</h2><ul>${nodes.map(node => html`<li key=${node.id}><${Node} node=${node} dim=${lit && !lit.has(node.id)} isSelected=${selected?.node === node.id} onOver=${setOver} onSelect=${onSelect} wrong=${node.kind === 'services' && wrongIn(node.role, unreached)} /></li>`)}</ul></section>`)}
   </div>`;
 }
 
@@ -169,6 +177,7 @@ export function AccessMap() {
   const [found, error, again] = useLoad(signal => load(calm, signal), [calm]);
   useNews(row => ['identity', 'service', 'servicePolicy', 'edgeRouter', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'].includes(row.kind), again, [calm]);
   const drawn = useMemo(() => found && draw(found), [found]);
+  const unreached = useHosting(UNREACHED);
   const round = useRef(0); // an answer to an earlier question, or after the map was left, leads nowhere
   useEffect(() => () => { round.current++; }, []);
   const choose = next => {
@@ -225,8 +234,8 @@ export function AccessMap() {
       <${Selection} selected=${selected} note=${note} error=${failed} onMembers=${() => setOpen(selected)} onClear=${clear} />
       ${found.total > found.policies.length && html`<p class="faint">${t.showing(found.policies.length, found.total)}</p>`}
       ${found.allRouters > found.routers.length && html`<p class="faint">${t.showingRouters(found.routers.length, found.allRouters)} <a href="#/edge-routers">${t.otherRouters}</a></p>`}
-      <${Relations} policies=${found.policies} name=${drawn.label} onExplain=${(who, what, policy) => explain(who, what, [policy])} />
-      <${Drawing} drawn=${drawn} selected=${selected} onSelect=${select} />`}
+      <${Relations} policies=${found.policies} name=${drawn.label} unreached=${unreached} onExplain=${(who, what, policy) => explain(who, what, [policy])} />
+      <${Drawing} drawn=${drawn} selected=${selected} unreached=${unreached} onSelect=${select} />`}
     </div>
     ${open && html`<${Group} node=${open} onClose=${() => setOpen(null)} onSelect=${take} />`}`;
 }

@@ -6,6 +6,7 @@ import { kind } from './kinds.js';
 import { texts } from './texts.js';
 import { Dot, Heading, Icon, Loading, Problem, Reference, useLoad } from './parts.js';
 import { Rows } from './changes.js';
+import { useOften, wrongWith } from './hosting.js';
 import { useNews } from './news.js';
 import { Dated, Time } from './times.js';
 import { addressOf, expiring, wordFor } from './expiring.js';
@@ -16,7 +17,8 @@ const MAX_ROWS = 8;
 const MAX_NAMED = 5;
 const SOON = '30d';
 const OFFLINE = 'isVerified = true and online = false';
-const COUNTED = ['identity', 'enrollment', 'edgeRouter', 'transitRouter'];
+const COUNTED = ['identity', 'enrollment', 'edgeRouter', 'transitRouter', 'service'];
+const ATTENTION_INTERVAL = 10000; // milliseconds: hosts that come and go are in the history only after a while
 const TILES = 6;
 const total = (path, filter, signal) => list(path, { ...ONE, filter }, { signal }).then(({ total: count }) => count);
 
@@ -34,7 +36,7 @@ async function look(signal) {
   return { counts: new Map(counts), online, routers, offline, recent, dials, overs };
 }
 
-/** Disabled identities and unused enrollments. The controller reads all of them for the answer. */
+/** Services without a reachable host, disabled identities and unused enrollments. The controller reads all of them for the answer. */
 const lookAtUnused = signal => get('/overkeep/v1/attention', { signal }).then(({ data }) => data);
 
 /** What expires soon and what is wrong on the host. Reading it takes longer, and it does not change with every event. */
@@ -66,6 +68,11 @@ function needs({ counts, routers, offline, dials, overs }) {
   return found;
 }
 
+/** Services that clients do not reach: `[text, address]`. */
+function unreached({ unhostedServices, failingServices }) {
+  return [unhostedServices, failingServices].flatMap(({ total, first }) => [...first.map(entry => [wrongWith(entry), `#/services/${entry.id}`]), ...more(total, '#/services')]);
+}
+
 /** Enrollments and identities that need attention: `[text, address]`. */
 function unused(attention) {
   const found = [];
@@ -83,8 +90,9 @@ export function Overview() {
   const [attention, uncounted, count] = useLoad(lookAtUnused, []);
   useNews(() => true, again, []);
   useNews(({ kind: of }) => COUNTED.includes(of), count, []);
+  useOften(count, [], ATTENTION_INTERVAL);
   if (!found) return html`<${Heading} title=${texts.pages.overview} />${error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`}`;
-  const open = [...needs(found), ...(attention ? unused(attention) : []), ...(later ? ahead(later) : [])];
+  const open = [...(attention ? unreached(attention) : []), ...needs(found), ...(attention ? unused(attention) : []), ...(later ? ahead(later) : [])];
   const isNew = !found.counts.get('services') && (found.counts.get('identities') || 0) <= 1;
   return html`<${Heading} title=${texts.pages.overview} />
     <${Problem} error=${error || unknown || uncounted} />

@@ -160,6 +160,21 @@ export const texts = {
     takeBack: what => `Remove ${what}`,
   },
 
+  hosting: {
+    title: 'Hosts',
+    column: 'Hosted by',
+    notYet: 'nobody has hosted it yet',
+    terminator: router => `a terminator on ${router}`,
+    last: name => `The last host was ${name}.`,
+    failing: (name, reason) => `Dials of ${name} fail${reason ? `: ${reason}` : ''}.`,
+    without: count => `${count.toLocaleString()} without a reachable host`,
+    failures: 'Failed dials',
+    noHost: 'no host was found',
+    times: count => (count === 1 ? 'the last dial failed' : `the last ${count.toLocaleString()} dials failed`),
+    over: 'no longer',
+    reason: (fault, times) => `${fault}${times > 1 ? ` × ${times.toLocaleString()}` : ''}`,
+  },
+
   // A secret that is shown once.
   secret: {
     onlyNow: 'Copy this now. It is not shown again.',
@@ -335,6 +350,9 @@ export const texts = {
     after: 'After',
     empty: 'No match.',
     from: address => `from ${address}`,
+    hostedBy: names => `is hosted by ${names}`,
+    unhosted: 'is hosted by nobody',
+    hostsOfMany: (services, unhosted) => `hosts of ${services.toLocaleString()} more services came or went; ${unhosted.toLocaleString()} of these are hosted by nobody`,
   },
 
   live: {
