@@ -17,7 +17,8 @@ use super::{
     circuit_side::CircuitSide,
     core::RouterCore,
     links::relay,
-    message::{self, RequestFailure, Retry, crypto_method, key, kind},
+    message::{self, RequestFailure, Retry, key, kind},
+    passed_on::{TO_CLIENT, TO_HOST},
     pending_dial::PendingDial,
     remote_routers::RemoteDial,
     requests::RequestGuard,
@@ -32,8 +33,8 @@ use crate::{
     hosting::{DialFault, HostKey},
 };
 
-/// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its answer: application data, key,
-/// encryption method and marker together. These messages are not subject to the limits of the queue of the circuit.
+/// The maximum bytes that a client passes on to a host with a Dial, and a host to a client with its answer: application data, key and marker
+/// together. These messages are not subject to the limits of the queue of the circuit.
 const MAX_PASSED_ON: usize = 16 << 10;
 /// The maximum number of unanswered Dials of one host.
 const MAX_DIALS: usize = 1024;
@@ -69,9 +70,8 @@ pub(crate) fn connect(core: &Arc<RouterCore>, channel: &Arc<Channel>, frame: Fra
 
 /// The failure of a Connect or of a host's answer that passes on too many bytes; `None` if they are within the limit.
 fn too_much_passed_on(frame: &Frame) -> Option<RequestFailure> {
-    let headers = [key::APP_DATA, key::PUBLIC_KEY, key::CRYPTO_METHOD, key::MARKER];
-    let bytes: usize = headers.iter().filter_map(|key| frame.header(*key)).map(<[u8]>::len).sum();
-    let text = || format!("application data, key, encryption method and marker have {bytes} bytes; at most {MAX_PASSED_ON} are passed on");
+    let bytes: usize = TO_HOST.iter().filter_map(|key| frame.header(*key)).map(<[u8]>::len).sum();
+    let text = || format!("application data, key and marker have {bytes} bytes; at most {MAX_PASSED_ON} are passed on");
     (bytes > MAX_PASSED_ON).then(|| RequestFailure::new(1, Retry::Never, text()))
 }
 
@@ -189,7 +189,7 @@ async fn dial_remote(
     let ended = || RequestFailure::access_denied("the circuit has ended in the meantime");
     let remote = core.remote_routers.get().ok_or_else(ended)?;
     let client = &circuit.client;
-    let passed_on = [key::PUBLIC_KEY, key::APP_DATA, key::MARKER].into_iter().filter_map(|key| Some((key, frame.header(key)?)));
+    let passed_on = TO_HOST.into_iter().filter_map(|key| Some((key, frame.header(key)?)));
     let numbered = |(key, value): (i32, &[u8])| Some((u32::try_from(key).ok()?, value.to_vec()));
     let dial = RemoteDial {
         circuit: circuit.id.to_string(),
@@ -212,8 +212,8 @@ async fn dial_remote(
         .i32(common::REPLY_FOR, circuit.request)
         .u32(key::CONNECTION, client.connection)
         .text(key::CIRCUIT, &circuit.id)
-        .optional(key::PUBLIC_KEY, of_key(key::PUBLIC_KEY))
         .optional(key::STICKINESS, of_key(key::STICKINESS));
+    let connected = TO_CLIENT.iter().fold(connected, |builder, key| builder.optional(*key, of_key(*key)));
     let end = CircuitEnd { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
     let host_end = HostEnd { end, binding: None, has_sdk_flow_control: false };
     let established = core.registry.establish(circuit, host_end, || client.channel.outbox.push(client.queue, connected.empty()));
@@ -306,11 +306,8 @@ fn request(
         .text(key::CIRCUIT, &circuit.id)
         .text(key::DIALER_ID, caller.id.as_str())
         .text(key::DIALER_NAME, &caller.spec.name)
-        .optional(key::ROUTER_CONNECTION, connection.map(u32::to_le_bytes))
-        .optional(key::PUBLIC_KEY, frame.header(key::PUBLIC_KEY))
-        .optional(key::CRYPTO_METHOD, crypto_method(frame))
-        .optional(key::APP_DATA, frame.header(key::APP_DATA))
-        .optional(key::MARKER, frame.header(key::MARKER));
+        .optional(key::ROUTER_CONNECTION, connection.map(u32::to_le_bytes));
+    let builder = TO_HOST.iter().fold(builder, |builder, key| builder.optional(*key, frame.header(*key)));
     let builder = if has_sdk_flow_control { with_flow_control(builder, core, circuit) } else { builder };
     builder.body(&binding.token)
 }
@@ -366,7 +363,6 @@ fn accept(core: &RouterCore, host: &Arc<Channel>, dialing: &PendingDial, given: 
         .u32(key::CONNECTION, client.connection)
         .text(key::CIRCUIT, &circuit.id)
         .optional(key::PUBLIC_KEY, host_key)
-        .optional(key::CRYPTO_METHOD, crypto_method(frame))
         .optional(key::STICKINESS, dialing.is_sticky.then(|| binding.id.as_str()));
     let answer = if *has_sdk_flow_control { with_flow_control(answer, core, circuit) } else { answer };
     let answer_both = || {

@@ -46,6 +46,7 @@ pub mod key {
     pub const INSTANCE: i32 = 1006;
     pub const INSTANCE_SECRET: i32 = 1007;
     pub const CALLER: i32 = 1008;
+    /// Not passed on: text or one byte, depending on the SDK.
     pub const CRYPTO_METHOD: i32 = 1009;
     /// Flags of data messages, passed on unchanged.
     pub const FLAGS: i32 = 1010;
@@ -273,9 +274,4 @@ pub(crate) fn ended(connection: u32, text: &str) -> Frame {
 fn closing(builder: Builder, connection: u32, failure: &RequestFailure) -> Frame {
     let builder = builder.u32(key::CONNECTION, connection).u32(key::ERROR_CODE, failure.code);
     builder.text(key::STRUCTURED_ERROR, &failure.structured()).body(failure.text.as_bytes())
-}
-
-/// The end-to-end encryption method, if it may be passed on: some SDKs send a single byte that others read as an invalid method.
-pub(crate) fn crypto_method(frame: &Frame) -> Option<&[u8]> {
-    frame.header(key::CRYPTO_METHOD).filter(|method| method.len() > 1)
 }

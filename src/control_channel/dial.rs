@@ -19,7 +19,7 @@ use super::{
 use crate::{
     access::Right,
     authentication::{DIAL, RejectedCaller},
-    built_in_router::{Grant, PresentedSession, RequestFailure, Retry, Strategy, unreadable},
+    built_in_router::{Grant, PresentedSession, RequestFailure, Retry, Strategy, passes_to_client, passes_to_host, unreadable},
     frame::{Builder, Frame, value},
     hosting::DialFault,
 };
@@ -245,7 +245,8 @@ async fn route(
     let [ingress, egress] = ["i", "e"].map(|end| format!("{}.{end}{attempt}", circuit.id));
     circuit.set_ends([ingress.clone(), egress.clone()]);
     let spec = &candidate.record.spec;
-    let (binding, destination, peer_data) = (spec.binding.clone(), spec.address.clone(), request.peer_data.clone());
+    let passed_on = request.peer_data.iter().filter(|entry| entry.key.is_some_and(passes_to_host));
+    let (binding, destination, peer_data) = (spec.binding.clone(), spec.address.clone(), passed_on.cloned().collect());
     let egress = fabric::Egress { binding, address: egress, destination, peer_data };
     let tags = tags(circuit, candidate.host.as_deref());
     let answer = route::send(core, circuit, &candidate.path, attempt, Some(egress), &tags).await?;
@@ -270,7 +271,7 @@ fn accept(
     let mut peer_data: Vec<(u32, Vec<u8>)> = Vec::new();
     let stored = candidate.host.iter().flat_map(|host| &host.peer_data).filter_map(|entry| Some((entry.key?, entry.value.clone()?)));
     let received = result.headers().filter_map(|(key, value)| Some((u32::try_from(key).ok()?, value.to_vec())));
-    for (key, value) in stored.chain(received.filter(|(key, _)| is_peer_data(*key))) {
+    for (key, value) in stored.chain(received).filter(|(key, _)| passes_to_client(*key)) {
         peer_data.retain(|(known, _)| *known != key);
         peer_data.push((key, value));
     }
@@ -297,11 +298,6 @@ fn accept(
     }
     core.context.hosting.dial_succeeded(circuit.service.as_str(), &candidate.host_key());
     Ok(())
-}
-
-/// Whether a header of a result is for the dialing SDK and not for the controller.
-fn is_peer_data(key: u32) -> bool {
-    !(1..=999).contains(&key) && key != 0 && !(1100..=1104).contains(&key) && !(1110..=1114).contains(&key)
 }
 
 fn tags(circuit: &Circuit, host: Option<&HostedTerminator>) -> [(&'static str, String); 3] {

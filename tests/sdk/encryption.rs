@@ -7,6 +7,8 @@ use dryoc::{
     types::{Bytes, StackByteArray},
 };
 
+use overkeep::testing::frame::Builder;
+
 use super::{Conn, Event, Host, Refused, Sdk, key};
 
 /// The key pair of one end.
@@ -47,7 +49,9 @@ impl Sdk {
     /// The refusal of the router.
     pub async fn dial_sealed(&self, token: &str) -> Result<Sealed, Refused> {
         let keys = Keys::new();
-        let conn = self.dial_with(token, |connect| connect.bytes(key::PUBLIC_KEY, keys.public())).await?;
+        let method = self.options.crypto_method;
+        let offer = |connect: Builder| connect.bytes(key::PUBLIC_KEY, keys.public()).optional(key::CRYPTO_METHOD, method);
+        let conn = self.dial_with(token, offer).await?;
         let session = Session::new_client(&keys.0, &peer_key(&conn)).expect("a public key");
         Ok(Sealed::over(conn, session).await)
     }

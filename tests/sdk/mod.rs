@@ -40,6 +40,10 @@ const LIMITS: FrameLimits = FrameLimits { headers: 1 << 20, body: 64 << 20 };
 pub struct Options {
     /// The sequence number of its hello: -1, 0 or 1.
     pub sequence: i32,
+    /// The headers of its hello beside the token.
+    pub hello: &'static [(i32, &'static [u8])],
+    /// How it names its method of end-to-end encryption.
+    pub crypto_method: Option<&'static [u8]>,
     /// Its first connection id.
     pub first: u32,
     /// Whether the router assigns the ids of accepted connections.
@@ -50,9 +54,18 @@ pub struct Options {
 
 impl Options {
     /// Like the Go SDKs.
-    pub const GO: Self = Self { sequence: -1, first: 1, router_names: true, window: 1 << 20 };
+    pub const GO: Self = Self { sequence: -1, hello: &[], crypto_method: Some(&[0]), first: 1, router_names: true, window: 1 << 20 };
     /// Like older C SDKs.
-    pub const C: Self = Self { sequence: 0, first: 0, router_names: false, window: 1 << 20 };
+    pub const C: Self = Self { sequence: 0, hello: &[], crypto_method: None, first: 0, router_names: false, window: 1 << 20 };
+    /// Like libziti 1.18: its hello offers a group of connections, of which this is the first one, and says that it can be inspected.
+    pub const LIBZITI: Self = Self {
+        sequence: 1,
+        hello: &[(common::CHANNEL_TYPE, b"edge.default"), (common::IS_GROUPED, &[1]), (11, &[1]), (1023, &[1])],
+        crypto_method: Some(b"libsodium"),
+        first: 0,
+        router_names: true,
+        window: 1 << 20,
+    };
 }
 
 /// Why a request was refused or a channel is closed.
@@ -142,7 +155,8 @@ impl Sdk {
     /// The refusal of the router.
     pub async fn connect(stream: impl Stream + 'static, token: &str, options: Options) -> Result<Self, Refused> {
         let mut stream: Box<dyn Stream> = Box::new(stream);
-        let mut hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, token).body(b"test-sdk");
+        let hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, token);
+        let mut hello = options.hello.iter().fold(hello, |hello, (key, value)| hello.bytes(*key, value)).body(b"test-sdk");
         hello.set_sequence(options.sequence);
         stream.write_all(hello.as_bytes()).await.map_err(|_| Refused::lost())?;
         let answer = timeout(PATIENCE, read(&mut stream)).await.expect("no answer to a hello").ok().flatten();

@@ -16,7 +16,8 @@ use crate::{
         circuit::{Circuit, CircuitEnd},
         core::RouterCore,
         dial::dial as dial_host,
-        message::{RequestFailure, key, kind},
+        message::{RequestFailure, kind},
+        passed_on::{TO_CLIENT, TO_HOST},
         remote_routers::DialReply,
         send_queue::SendQueue,
         session_authorizer::Grant,
@@ -133,8 +134,7 @@ async fn to_host(core: &Arc<RouterCore>, endpoint: &Arc<LinkEndpoint>, host: &Ro
     let mut batch = Vec::new();
     let bytes = endpoint.channel.outbox.take(&mut batch, |_| ()).await.unwrap_or_default();
     let answer = batch.first().filter(|frame| frame.content_type() == kind::STATE_CONNECTED);
-    let passed_on = [key::PUBLIC_KEY, key::CRYPTO_METHOD];
-    let answered = passed_on.iter().filter_map(|key| Some((u32::try_from(*key).ok()?, answer?.header(*key)?.to_vec()))).collect();
+    let answered = TO_CLIENT.iter().filter_map(|key| Some((u32::try_from(*key).ok()?, answer?.header(*key)?.to_vec()))).collect();
     let held = core.endpoints.find(&endpoint.circuit).is_some_and(|known| Arc::ptr_eq(&known, endpoint));
     if !held {
         let failure = RequestFailure::access_denied("the circuit has ended in the meantime");
@@ -155,10 +155,8 @@ fn grant(core: &RouterCore, host: &RouteToHost) -> StoreResult<Option<Grant>> {
 
 /// The Connect that a client with a channel would send.
 fn connect(host: &RouteToHost) -> Frame {
-    let passed_on = [key::PUBLIC_KEY, key::CRYPTO_METHOD, key::APP_DATA, key::MARKER];
-    let builder = Builder::new(kind::CONNECT);
     let of_key = |key: i32| host.peer_data.iter().find(|(known, _)| i32::try_from(*known) == Ok(key)).map(|(_, value)| value);
-    passed_on.iter().fold(builder, |builder, key| builder.optional(*key, of_key(*key))).empty()
+    TO_HOST.iter().fold(Builder::new(kind::CONNECT), |builder, key| builder.optional(*key, of_key(*key))).empty()
 }
 
 /// Ends a circuit that the controller has ended: at once if `now`, else after the data on the way was delivered.

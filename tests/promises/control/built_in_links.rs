@@ -33,7 +33,7 @@ const HOPS: i32 = 1016;
 /// The built-in router, a simulated one, and a link between them.
 pub struct Linked {
     pub scene: Scene,
-    far: Enrolled,
+    pub far: Enrolled,
     pub router: MockRouter,
     pub link: MockLink,
 }
@@ -53,7 +53,7 @@ impl Linked {
     }
 
     /// Has the far router host the service.
-    async fn host_there(&mut self) {
+    pub async fn host_there(&mut self) {
         let token = self.scene.host.session(&self.scene.service, "Bind");
         let answer = self.router.bind("terminator", &token, &self.scene.host.fingerprint()).await;
         assert_eq!(answer.result(), CreateTerminatorResult::Success, "{answer:?}");

@@ -18,6 +18,7 @@ mod mock_link;
 mod new_links;
 mod offers;
 mod outage;
+mod peer_data;
 mod property;
 mod router_two;
 mod seen;
