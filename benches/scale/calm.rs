@@ -14,8 +14,6 @@ use super::load::{part, timed};
 
 /// The number of rounds that count for a figure.
 pub const ROUNDS: usize = 5;
-/// The greatest number of rounds until enough were calm; then the calmest count.
-const MOST: usize = 2 * ROUNDS;
 /// The longest wait for a calm processor before a round.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// A round is calm if a fixed work takes no longer than this, relative to its best time in the run so far.
@@ -32,9 +30,14 @@ static STATE: Mutex<MachineState> = Mutex::new(MachineState { best: f64::INFINIT
 
 /// Five rounds: the first calm ones, or the calmest of ten. The selection does not depend on what a round measures,
 /// only on how long a fixed work takes right before and after it, and on the processor time that others took meanwhile.
-pub fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
+pub fn rounds<T>(round: impl FnMut() -> T) -> Vec<T> {
+    some_rounds(ROUNDS, round)
+}
+
+/// So many rounds: the first calm ones, or the calmest of twice as many.
+pub fn some_rounds<T>(count: usize, mut round: impl FnMut() -> T) -> Vec<T> {
     let mut all = Vec::new();
-    while all.len() < MOST && all.iter().filter(|(took, _)| is_calm(*took)).count() < ROUNDS {
+    while all.len() < 2 * count && all.iter().filter(|(took, _)| is_calm(*took)).count() < count {
         let before = calmed();
         let (stolen, start) = (stolen(), Instant::now());
         let measured = round();
@@ -43,7 +46,7 @@ pub fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
         all.push((same_work().max(before) / (1.0 - taken).max(0.1), measured));
     }
     all.sort_by(|one, other| one.0.total_cmp(&other.0));
-    all.truncate(ROUNDS);
+    all.truncate(count);
     let took = part(&mut all.iter().map(|(took, _)| *took).collect::<Vec<_>>(), 0.5);
     STATE.lock().expect("no panic").counted.push(took);
     all.into_iter().map(|(_, measured)| measured).collect()

@@ -34,6 +34,8 @@ pub struct Client {
     stream: StreamOwned<ClientConnection, TcpStream>,
     token: String,
     buffer: Vec<u8>,
+    /// The length of what was received of an answer.
+    filled: usize,
 }
 
 impl Client {
@@ -59,7 +61,7 @@ impl Client {
         let socket = TcpStream::connect(at).expect("a connection");
         socket.set_nodelay(true).expect("a socket");
         let connection = ClientConnection::new(config, ServerName::from(at.ip())).expect("a TLS session");
-        Self { stream: StreamOwned::new(connection, socket), token: String::new(), buffer: vec![0; 1 << 14] }
+        Self { stream: StreamOwned::new(connection, socket), token: String::new(), buffer: vec![0; 1 << 14], filled: 0 }
     }
 
     /// Sets the session token of further requests.
@@ -81,28 +83,65 @@ impl Client {
         let content = if body.is_empty() { String::new() } else { format!("content-type: {media}\r\ncontent-length: {length}\r\n") };
         let request = format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n{token}{content}\r\n{body}");
         self.stream.write_all(request.as_bytes()).expect("a request");
-        let mut filled = 0;
-        let (status, head, length) = loop {
-            filled += self.stream.read(&mut self.buffer[filled..]).expect("an answer");
-            if let Some(found) = head(&self.buffer[..filled]) {
+        self.filled = 0;
+        let (status, start, length) = loop {
+            self.read();
+            if let Some(found) = head(&self.buffer[..self.filled]) {
                 break found;
             }
         };
-        if self.buffer.len() < head + length {
-            self.buffer.resize(head + length, 0);
+        let end = match length {
+            Some(length) => start + length,
+            None => self.chunks(start),
+        };
+        while self.filled < end {
+            self.read();
         }
-        while filled < head + length {
-            filled += self.stream.read(&mut self.buffer[filled..]).expect("an answer");
+        (status, &self.buffer[start..end])
+    }
+
+    /// Reads what has arrived.
+    fn read(&mut self) {
+        if self.filled == self.buffer.len() {
+            self.buffer.resize(2 * self.filled, 0);
         }
-        (status, &self.buffer[head..head + length])
+        let read = self.stream.read(&mut self.buffer[self.filled..]).expect("an answer");
+        assert!(read > 0, "the connection ended within an answer");
+        self.filled += read;
+    }
+
+    /// Reads the chunks (RFC 9112, section 7.1) from `start` on and leaves their data there. Returns the end of the data.
+    fn chunks(&mut self, start: usize) -> usize {
+        const BREAK: &[u8] = b"\r\n";
+        let (mut at, mut end) = (start, start);
+        loop {
+            let line = loop {
+                match self.buffer[at..self.filled].windows(BREAK.len()).position(|bytes| bytes == BREAK) {
+                    Some(line) => break line,
+                    None => self.read(),
+                }
+            };
+            let size = std::str::from_utf8(&self.buffer[at..at + line]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
+            let (data, size) = (at + line + BREAK.len(), size.expect("the size of a chunk"));
+            at = data + size + BREAK.len();
+            while self.filled < at {
+                self.read();
+            }
+            if size == 0 {
+                return end;
+            }
+            self.buffer.copy_within(data..data + size, end);
+            end += size;
+        }
     }
 }
 
-/// For a complete head: the status, its length with the blank line, and the announced length of the body.
-fn head(answer: &[u8]) -> Option<(u16, usize, usize)> {
+/// For a complete head: the status, its length with the blank line, and the length of the body, unless it comes in chunks.
+fn head(answer: &[u8]) -> Option<(u16, usize, Option<usize>)> {
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
-    let head = std::str::from_utf8(&answer[..end]).expect("a head");
+    let head = std::str::from_utf8(&answer[..end]).expect("a head").to_ascii_lowercase();
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    Some((status, end, length.expect("a content-length")))
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    assert!(length.is_some() || head.contains("transfer-encoding: chunked"), "the length of the body is unknown");
+    Some((status, end, length))
 }

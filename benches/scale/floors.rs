@@ -6,6 +6,7 @@ use super::{
     Bench, calm,
     client::Client,
     load::{Load, of_new, steady},
+    server::CLIENT,
 };
 
 /// The number of connections that share the work if only the server's CPU counts.
@@ -21,6 +22,11 @@ pub fn health(client: &mut Client) {
 /// Repeated requests for a constant.
 pub fn constant(bench: &Bench) -> Load<'_> {
     steady(&bench.server, bench.server.clients("", CONNECTIONS), |client, _| health(client))
+}
+
+/// Repeated requests for the version, which need no session.
+pub fn version(bench: &Bench) -> Load<'_> {
+    steady(&bench.server, bench.server.clients("", CONNECTIONS), |client, _| _ = client.send("GET", &format!("{CLIENT}/version"), ""))
 }
 
 /// A connection with a certificate and without a request.

@@ -40,13 +40,18 @@ impl Load<'_> {
     }
 
     /// The medians of rounds that each measure both, so that a disturbance affects both.
-    pub fn beside(mut self, mut floor: Load<'_>) -> Pair {
+    pub fn beside(self, floor: Load<'_>) -> Pair {
+        self.some_beside(calm::ROUNDS, floor)
+    }
+
+    /// The same of so many rounds.
+    pub fn some_beside(mut self, rounds: usize, mut floor: Load<'_>) -> Pair {
         let both = || {
             let (floor, rate) = (floor.0(), self.0());
             thread::sleep(REST);
             (rate, floor)
         };
-        let (rates, floors): (Vec<Rate>, Vec<Rate>) = calm::rounds(both).into_iter().unzip();
+        let (rates, floors): (Vec<Rate>, Vec<Rate>) = calm::some_rounds(rounds, both).into_iter().unzip();
         let times = rates.iter().zip(&floors).map(|(rate, floor)| rate.cpu / floor.cpu);
         Pair { rate: middle(&rates), floor: middle(&floors), times: part(&mut times.collect::<Vec<_>>(), 0.5) }
     }

@@ -10,7 +10,7 @@ use super::{
     calm::ROUNDS,
     client::{Client, Credentials},
     floors::{AT_ONCE, fdatasync, handshake},
-    load::{of_new, part, steady, timed},
+    load::{Load, of_new, part, steady, timed},
     server::{CLIENT, MANAGEMENT, token},
     sheet::{
         Figure,
@@ -25,14 +25,19 @@ fn log_in(client: &mut Client) -> String {
 }
 
 pub fn certificate(bench: &mut Bench) {
-    let (server, all) = (&bench.server, &bench.corpus.credentials);
-    let enter = |(): &mut (), n| drop(log_in(&mut Client::presenting(server.at, &all[n % all.len()])));
-    let opened = of_new(server, usize::MAX, || vec![(); AT_ONCE], enter).beside(handshake(bench));
+    let opened = log_ins(bench).beside(handshake(bench));
     let name = "login with a certificate on a new connection, 16 at a time";
     let figure = Figure::new(format!("{name}, CPU"), Microseconds(opened.rate.cpu));
     let figure = figure.beside("such a connection alone", Microseconds(opened.floor.cpu), opened.times);
     let figure = figure.goal("1.5x such a connection", opened.times <= 1.5).flat();
     bench.sheet.add(figure.latency(name, opened.rate.median));
+}
+
+/// Each on a new connection.
+pub fn log_ins(bench: &Bench) -> Load<'_> {
+    let (server, all) = (&bench.server, &bench.corpus.credentials);
+    let enter = |(): &mut (), n| drop(log_in(&mut Client::presenting(server.at, &all[n % all.len()])));
+    of_new(server, usize::MAX, || vec![(); AT_ONCE], enter)
 }
 
 /// Ten thousand sessions of one identity: their cost for others, and how long it takes to end them.

@@ -1,8 +1,10 @@
 //! The cost of a controller with many records compared to one with few. The controller runs as a child process on a
 //! data file of a given size; real TLS connections from here drive it.
 //!
+//! `cargo bench --bench scale -- figures` compares the operations that matter with what is recorded in `recorded.toml`.
+//!
 //! `cargo bench --bench scale` runs the models S, M and L, prints a table and draws `latency.svg`; it takes an hour, or
-//! two on a busy machine. `OVERKEEP_BENCH_SIZES` names other models, such as `S,L` or, with a million identities,
+//! two on a busy machine. With `OVERKEEP_WRITE_DOCS=1` it also writes the table into `docs/performance.md`. `OVERKEEP_BENCH_SIZES` names other models, such as `S,L` or, with a million identities,
 //! `S,M,L,XL`; `OVERKEEP_BENCH_STEPS` some of the steps, such as `page,posture`; `OVERKEEP_BENCH_DIR` a directory on
 //! the disk to measure.
 //!
@@ -20,6 +22,7 @@ mod corpus;
 #[path = "../common/dice.rs"]
 mod dice;
 mod fairness;
+mod figures;
 mod floors;
 mod load;
 mod logins;
@@ -27,6 +30,8 @@ mod plot;
 #[path = "../common/process.rs"]
 mod process;
 mod reads;
+#[path = "../common/recorded.rs"]
+mod recorded;
 mod server;
 mod sessions;
 mod sheet;
@@ -39,7 +44,11 @@ mod tls;
 mod whole;
 mod writes;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    time::Instant,
+};
 
 use corpus::{Asking, Corpus, Size};
 use server::Server;
@@ -91,12 +100,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    fn open(home: &Path, size: Size) -> Self {
+    /// Controllers on a model; `measure` gets the file before they are started.
+    fn open(home: &Path, size: Size, measure: impl FnOnce(&Corpus, &mut Sheet)) -> Self {
         let directory = TempDir::new_in(home).expect("a directory");
         let corpus = corpus::build(directory.path(), size, Asking::Nobody);
         let mut sheet = Sheet { name: size.name, identities: size.identities, figures: Vec::new() };
-        whole::file(&corpus, &mut sheet);
-        whole::start(&corpus, &mut sheet);
+        measure(&corpus, &mut sheet);
         let none = corpus::build(&directory.path().join("none"), corpus::NONE, Asking::Nobody);
         let (server, empty) = (Server::start(&corpus.file), Server::start(&none.file));
         let (_, token) = server.login("admin");
@@ -131,8 +140,18 @@ impl Bench {
     }
 }
 
-fn main() {
+fn main() -> ExitCode {
     let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
+    if std::env::args().any(|word| word == "figures") {
+        return if figures::are_as_recorded(&Bench::open(&home, corpus::M, |_, _| ())) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    table(&home);
+    ExitCode::SUCCESS
+}
+
+/// Measures the steps of the models and prints the table.
+fn table(home: &Path) {
+    let start = Instant::now();
     let named = std::env::var("OVERKEEP_BENCH_SIZES").unwrap_or_else(|_| "S,M,L".into());
     let size =
         |name: &str| [corpus::S, corpus::M, corpus::L, corpus::XL].into_iter().find(|size| size.name == name).expect("S, M, L or XL");
@@ -140,8 +159,10 @@ fn main() {
     let wanted: Vec<&str> = wanted.split(',').collect();
     let step = |wanted: &&str| STEPS.into_iter().find(|(name, _)| name == wanted).expect("the name of a step").1;
     let steps: Vec<Step> = wanted.iter().map(step).collect();
+    let writes = std::env::var_os("OVERKEEP_WRITE_DOCS").is_some();
+    assert!(!writes || (named == "S,M,L" && wanted.len() == STEPS.len()), "the document shows all steps of S, M and L");
     let draws = STEPS.iter().all(|(name, _)| wanted.contains(name) || UNDRAWN.contains(name));
-    let mut benches: Vec<Bench> = named.split(',').map(|name| Bench::open(&home, size(name))).collect();
+    let mut benches: Vec<Bench> = named.split(',').map(|name| Bench::open(home, size(name), whole::before)).collect();
     let mut took = vec![vec![f64::INFINITY; steps.len()]; benches.len()];
     for _ in 0..2 {
         for (n, step) in steps.iter().enumerate() {
@@ -150,7 +171,11 @@ fn main() {
             }
         }
         let sheets: Vec<Sheet> = benches.iter().map(|bench| bench.sheet.clone()).collect();
-        tell(&sheets, took.iter().flatten());
+        let told = told(&sheets, took.iter().flatten(), start);
+        println!("{told}");
+        if writes {
+            write(&told);
+        }
         if sheets.len() > 1 && draws {
             let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/scale/latency.svg");
             std::fs::write(file, plot::svg(&sheets)).expect("a drawing");
@@ -158,12 +183,30 @@ fn main() {
     }
 }
 
-fn tell<'t>(sheets: &[Sheet], took: impl Iterator<Item = &'t f64>) {
-    sheet::print(sheets);
+/// When and how this was measured, and the table.
+fn told<'t>(sheets: &[Sheet], took: impl Iterator<Item = &'t f64>, start: Instant) -> String {
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).env("LC_ALL", "C").output().expect(program);
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
     // Some steps have no rounds.
     let mut times: Vec<f64> = took.filter(|took| **took > 0.0).map(|took| calm::times(*took)).collect();
     let [half, most] = [0.5, 1.0].map(|at| load::part(&mut times, at));
-    println!(
-        "\nWhile a step was measured the same work took {half:.2} times what it takes at its best, in the most restless one {most:.2} times.\n"
-    );
+    let (date, commit) = (said("date", &["-u", "+%-d %B %Y"]), said("git", &["rev-parse", "--short=8", "HEAD"]));
+    let minutes = start.elapsed().as_secs() / 60;
+    format!(
+        "Measured on {date}, commit {commit}, in one run of {minutes} minutes. While a step was measured the same work took {half:.2} times what it takes at its\n\
+         best, in the most restless one {most:.2} times.\n\n{}",
+        sheet::table(sheets)
+    )
+}
+
+/// Puts the table into the document, in the place of that of an earlier run.
+fn write(told: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
+    let page = std::fs::read_to_string(&file).expect("the document");
+    let start = page.find("\nMeasured ").expect("an earlier run") + 1;
+    let table = start + page[start..].find("\n|").expect("an earlier table");
+    let end = table + page[table..].find("\n\n").expect("the end of the table") + 1;
+    std::fs::write(file, format!("{}{told}{}", &page[..start], &page[end..])).expect("the document");
 }

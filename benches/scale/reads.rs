@@ -13,7 +13,7 @@ use super::{
     Bench, calm,
     client::Client,
     corpus::identity,
-    floors::{CONNECTIONS, constant, health},
+    floors::{CONNECTIONS, constant, health, version},
     load::{Load, Pair, paced, steady, timed},
     server::{CLIENT, MANAGEMENT, parsed},
     sheet::{
@@ -26,11 +26,22 @@ use super::{
 const DOCUMENT: &str = "/edge/client/v1/openapi.json";
 
 pub fn poll(bench: &mut Bench) {
-    let (_, token) = bench.server.login(&identity(0));
-    let path = format!("{CLIENT}/current-api-session/service-updates");
-    let polled = got(bench, &token, CONNECTIONS, path).beside(constant(bench));
+    let constant_answer = flat(bench, "GET /version", version(bench));
+    bench.sheet.add(constant_answer);
+    let polled = polls(bench).beside(constant(bench));
     let figure = beside_constant("service-updates poll", &polled).flat();
     bench.sheet.add(figure.goal("a constant is 30 % of it", 0.3 * polled.times <= 1.0));
+}
+
+pub fn polls(bench: &Bench) -> Load<'_> {
+    let (_, token) = bench.server.login(&identity(0));
+    got(bench, &token, CONNECTIONS, format!("{CLIENT}/current-api-session/service-updates"))
+}
+
+/// The first services that the identity in every policy may use.
+pub fn services(bench: &Bench, limit: usize) -> Load<'_> {
+    let (_, token) = bench.server.login(&identity(0));
+    got(bench, &token, CONNECTIONS, format!("{CLIENT}/services?limit={limit}"))
 }
 
 pub fn page(bench: &mut Bench) {
@@ -44,8 +55,10 @@ pub fn page(bench: &mut Bench) {
         client.send("GET", &format!("{CLIENT}/services?limit=500&offset={offset}"), "");
     };
     let document = client.send("GET", DOCUMENT, "").len();
-    let constant = steady(&bench.server, bench.server.clients("", 1), |client, _| _ = client.send("GET", DOCUMENT, ""));
-    let Pair { rate, floor, times } = steady(&bench.server, bench.server.clients(&token, 1), next).beside(constant);
+    let floor = steady(&bench.server, bench.server.clients("", 1), |client, _| _ = client.send("GET", DOCUMENT, ""));
+    let Pair { rate, floor, times } = steady(&bench.server, bench.server.clients(&token, 1), next).beside(floor);
+    let few = beside_constant("client's list of services, page of 10", &services(bench, 10).beside(constant(bench))).flat();
+    bench.sheet.add(few);
     // Not compared between models, because the answer grows with the model, up to a page.
     let name = "client's list of services, page of 500";
     let figure = Figure::new(format!("{name}, CPU"), Microseconds(rate.cpu)).at_most(Microseconds(600.0)).latency(name, rate.median);
@@ -62,23 +75,38 @@ pub fn page(bench: &mut Bench) {
 }
 
 pub fn detail(bench: &mut Bench) {
-    let path = format!("{MANAGEMENT}/identities/{}", bench.corpus.everywhere);
-    let read = got(bench, &bench.token, CONNECTIONS, path).beside(constant(bench));
+    let read = details(bench).beside(constant(bench));
     let figure = beside_constant("detail of an identity by id", &read).flat();
     bench.sheet.add(figure.at_most(Microseconds(50.0)));
 }
 
+pub fn details(bench: &Bench) -> Load<'_> {
+    got(bench, &bench.token, CONNECTIONS, format!("{MANAGEMENT}/identities/{}", bench.corpus.everywhere))
+}
+
 pub fn named(bench: &mut Bench) {
-    let filter = format!("filter=name%3D%22{}%22", identity(bench.corpus.size.identities / 2));
-    let figure = listed(bench, "identities, name = \"x\"", CONNECTIONS, &filter);
+    let figure = flat(bench, "identities, name = \"x\"", names(bench));
     bench.sheet.add(figure.at_most(Microseconds(60.0)));
 }
 
+pub fn names(bench: &Bench) -> Load<'_> {
+    let filter = format!("filter=name%3D%22{}%22", identity(bench.corpus.size.identities / 2));
+    listed(bench, CONNECTIONS, &filter)
+}
+
 pub fn pages(bench: &mut Bench) {
-    let figure = listed(bench, "identities, page of 100", 2, "limit=100");
+    let figure = flat(bench, "identities, page of 100", page_of_100(bench));
     bench.sheet.add(figure);
-    let figure = listed(bench, "identities, sorted by name, page of 100", 2, "sort=name&limit=100");
+    let figure = flat(bench, "identities, sorted by name, page of 100", sorted_page_of_100(bench));
     bench.sheet.add(figure.at_most(Microseconds(500.0)));
+}
+
+pub fn page_of_100(bench: &Bench) -> Load<'_> {
+    listed(bench, 2, "limit=100")
+}
+
+pub fn sorted_page_of_100(bench: &Bench) -> Load<'_> {
+    listed(bench, 2, "sort=name&limit=100")
 }
 
 pub fn any_page(bench: &mut Bench) {
@@ -104,13 +132,16 @@ pub fn scan(bench: &mut Bench) {
     bench.sheet.add(figure.latency("identities, name contains \"x\"", scanned.median));
 }
 
-/// A list of identities with a query, requested by so many clients.
-fn listed(bench: &Bench, name: &str, clients: usize, query: &str) -> Figure {
-    let asked = got(bench, &bench.token, clients, format!("{MANAGEMENT}/identities?{query}"));
+fn flat(bench: &Bench, name: &str, asked: Load<'_>) -> Figure {
     beside_constant(name, &asked.beside(constant(bench))).flat()
 }
 
-fn got<'b>(bench: &'b Bench, token: &str, clients: usize, path: String) -> Load<'b> {
+/// A list of identities with a query, requested by so many clients.
+fn listed<'b>(bench: &'b Bench, clients: usize, query: &str) -> Load<'b> {
+    got(bench, &bench.token, clients, format!("{MANAGEMENT}/identities?{query}"))
+}
+
+pub fn got<'b>(bench: &'b Bench, token: &str, clients: usize, path: String) -> Load<'b> {
     steady(&bench.server, bench.server.clients(token, clients), move |client, _| _ = client.send("GET", &path, ""))
 }
 

@@ -14,6 +14,7 @@ use super::{client::Client, corpus::PASSWORD, process, spent::Spent};
 
 pub const MANAGEMENT: &str = "/edge/management/v1";
 pub const CLIENT: &str = "/edge/client/v1";
+pub const OVERKEEP: &str = "/overkeep/v1";
 
 /// A running controller; dropping it stops it.
 pub struct Server {

@@ -23,7 +23,9 @@ type Dialer = (String, Vec<String>);
 
 pub fn asked_for_nothing(bench: &mut Bench) {
     let all = dialers(&bench.server, &bench.corpus);
-    let figures = [at_fifty(&bench.server, &all, "POST /sessions, 50 clients", constant(bench)), alone(&bench.server, &all[0])];
+    let one = all[0].clone();
+    let at_fifty = at_fifty("POST /sessions, 50 clients", opened(&bench.server, all).beside(constant(bench)));
+    let figures = [at_fifty, alone(&bench.server, &one)];
     figures.into_iter().for_each(|figure| bench.sheet.add(figure));
 }
 
@@ -32,7 +34,7 @@ pub fn asked_for_checks(bench: &mut Bench) {
         // On a controller of its own, because the service list gets longer as soon as there is a check.
         let (_directory, corpus, server) = bench.fresh(bench.corpus.size, asking);
         let name = format!("POST /sessions, 50 clients, {who} asks for a check, which passes");
-        let figure = at_fifty(&server, &dialers(&server, &corpus), &name, constant(bench));
+        let figure = at_fifty(&name, opened(&server, dialers(&server, &corpus)).beside(constant(bench)));
         bench.sheet.add(figure);
         if asking == Asking::OneInFour {
             list(bench, &server);
@@ -41,12 +43,18 @@ pub fn asked_for_checks(bench: &mut Bench) {
 }
 
 /// Opened by clients of fifty identities.
-fn at_fifty(server: &Server, dialers: &[Dialer], name: &str, constant: Load<'_>) -> Figure {
-    let new = || dialers.iter().map(|(user, services)| (reported(server, user), services)).collect();
-    let opened = of_new(server, EACH, new, |(client, services): &mut (Client, &Vec<String>), n| {
+pub fn sessions(bench: &Bench) -> Load<'_> {
+    opened(&bench.server, dialers(&bench.server, &bench.corpus))
+}
+
+fn opened(server: &Server, dialers: Vec<Dialer>) -> Load<'_> {
+    let new = move || dialers.iter().map(|(user, services)| (reported(server, user), services.clone())).collect();
+    of_new(server, EACH, new, |(client, services): &mut (Client, Vec<String>), n| {
         client.send("POST", &format!("{CLIENT}/sessions"), &session_request(&services[n]));
-    });
-    let Pair { rate, floor, times } = opened.beside(constant);
+    })
+}
+
+fn at_fifty(name: &str, Pair { rate, floor, times }: Pair) -> Figure {
     let figure = Figure::new(format!("{name}, CPU each"), Microseconds(rate.cpu)).at_most(Microseconds(150.0)).flat();
     figure.beside("a constant", Microseconds(floor.cpu), times)
 }

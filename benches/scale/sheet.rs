@@ -108,21 +108,22 @@ impl Sheet {
     }
 }
 
-/// Prints the table as Markdown: a column per model, floor and goal of the largest model, and the ratio of the largest
-/// to the smallest.
-pub fn print(sheets: &[Sheet]) {
+/// The table as Markdown: a column per model, floor and goal of the largest model, and the ratio of the largest to the
+/// smallest.
+pub fn table(sheets: &[Sheet]) -> String {
     const FLAT: f64 = 1.2;
-    let (Some(smallest), Some(largest)) = (sheets.first(), sheets.last()) else { return };
+    let (Some(smallest), Some(largest)) = (sheets.first(), sheets.last()) else { return String::new() };
     let columns = |text: fn(&Sheet) -> String| sheets.iter().map(text).collect::<Vec<_>>().join(" | ");
     let (first, last) = (smallest.name, largest.name);
-    println!("| | {} | floor at {last} | goal at {last} | | {last} : {first} |", columns(|sheet| sheet.name.to_owned()));
-    println!("|---|{}|---|---|---|---|", columns(|_| "---".into()).replace(' ', ""));
+    let mut table = format!("| | {} | floor at {last} | goal at {last} | | {last} : {first} |\n", columns(|sheet| sheet.name.to_owned()));
+    table += &format!("|---|{}|---|---|---|---|\n", columns(|_| "---".into()).replace(' ', ""));
     for figure in &largest.figures {
         let values: Vec<String> =
             sheets.iter().map(|sheet| sheet.find(&figure.name).map(|found| found.value.to_string()).unwrap_or_default()).collect();
         let (goal, met) = figure.goal.clone().map_or_else(Default::default, |(goal, met)| (goal, if met { "met" } else { "missed" }));
         let grown = smallest.find(&figure.name).filter(|_| figure.flat).map(|small| figure.value.number() / small.value.number());
         let grown = grown.map_or(String::new(), |grown| format!("{grown:.2} {}", if grown <= FLAT { "met" } else { "missed" }));
-        println!("| {} | {} | {} | {goal} | {met} | {grown} |", figure.name, values.join(" | "), figure.floor);
+        table += &format!("| {} | {} | {} | {goal} | {met} | {grown} |\n", figure.name, values.join(" | "), figure.floor);
     }
+    table
 }

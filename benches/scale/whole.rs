@@ -11,8 +11,14 @@ use super::{
     sheet::{Figure, Sheet, Value},
 };
 
+/// The figures of a file without a controller.
+pub fn before(corpus: &Corpus, sheet: &mut Sheet) {
+    file(corpus, sheet);
+    start(corpus, sheet);
+}
+
 /// The time to build the file, and its size.
-pub fn file(corpus: &Corpus, sheet: &mut Sheet) {
+fn file(corpus: &Corpus, sheet: &mut Sheet) {
     const MINUTE: f64 = 60e6;
     let bytes = fs::metadata(&corpus.file).expect("a file").len() as f64;
     let (identities, records) = (corpus.size.identities as f64, corpus.record_bytes as f64);
@@ -28,7 +34,7 @@ pub fn file(corpus: &Corpus, sheet: &mut Sheet) {
 }
 
 /// The time from the start of the process to the first answered log-in.
-pub fn start(corpus: &Corpus, sheet: &mut Sheet) {
+fn start(corpus: &Corpus, sheet: &mut Sheet) {
     let goal = if corpus.size.identities > 100_000 { 4e6 } else { 0.5e6 };
     let start = calm::median(|| {
         let mut server = None;

@@ -18,15 +18,8 @@ use super::{
 };
 
 pub fn mutations(bench: &mut Bench) {
-    let path = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
     for (writers, most) in [(1, None), (16, Some(150.0)), (64, Some(120.0)), (512, Some(120.0))] {
-        let refused = AtomicUsize::new(0);
-        let write = |client: &mut Client, n| {
-            let (status, _) = client.ask("PATCH", &path, &format!(r#"{{"tags":{{"n":{n}}}}}"#));
-            refused.fetch_add(usize::from(status != 200), Relaxed);
-        };
-        let written = steady(&bench.server, bench.server.clients(&bench.token, writers), write).beside(constant(bench));
-        assert_eq!(refused.into_inner(), 0, "writes were refused");
+        let written = patches(bench, writers).beside(constant(bench));
         let fsync = fdatasync(&bench.corpus.file.with_extension("floor"));
         let name = format!("small mutations, {writers} at a time");
         let cpu = Figure::new(format!("{name}, CPU each"), Microseconds(written.rate.cpu)).flat();
@@ -47,6 +40,13 @@ pub fn mutations(bench: &mut Bench) {
     }
 }
 
+/// Small mutations of one service, so many at a time.
+pub fn patches(bench: &Bench, writers: usize) -> Load<'_> {
+    let path = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
+    let write = move |client: &mut Client, n| _ = client.send("PATCH", &path, &format!(r#"{{"tags":{{"n":{n}}}}}"#));
+    steady(&bench.server, bench.server.clients(&bench.token, writers), write)
+}
+
 /// New identities with a one-time token.
 pub fn identities(bench: &mut Bench) {
     against_empty(bench, "a new identity with a one-time token", created);
@@ -65,7 +65,7 @@ fn against_empty(bench: &mut Bench, name: &str, load: fn(&Server) -> Load<'_>) {
     bench.sheet.add(figure.goal("1.2x on an empty file", times <= 1.2).flat().latency(name, rate.median));
 }
 
-fn created(server: &Server) -> Load<'_> {
+pub fn created(server: &Server) -> Load<'_> {
     let (_, token) = server.login("admin");
     steady(server, server.clients(&token, AT_ONCE), |client, _| drop(newcomer(client)))
 }

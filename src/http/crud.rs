@@ -11,7 +11,7 @@ use super::{
     envelope::{Detail, Pagination, detail as seen},
     extractor::{Create, IfMatch, Patch, Query, Replace, entity_tag},
     fixed_members,
-    list_body::{self, StreamedList, joined},
+    list_body::{self, StreamedList, joined_here},
     list_part::Part,
     listing::Listing,
     preview::{ChangeOutcome, PreviewParameter},
@@ -88,10 +88,10 @@ async fn list_records<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<S
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(FilterNames::<E>::of_whole(is_admin))?;
     let plan = ListPlan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
-    let (brief, texts) = (plan.is_short(), call.json_cache.clone());
+    let texts = call.json_cache.clone();
     let find = move |tx: &Read<'_>| plan.ids(tx).map(|(ids, total)| (ids, Pagination::of(window, total)));
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
-    joined(&call, brief, filterable::<E>().collect(), find, write).await
+    joined_here(&call, filterable::<E>().collect(), find, write).await
 }
 
 /// GET /{kind}

@@ -2,8 +2,8 @@
 //!
 //! A list of up to [`WHOLE`] bytes is sent as one body with its length. A longer list is sent in parts of about 64 KiB (`list_part.rs`).
 //! Each part is written in its own transaction once the client has accepted the previous part. Therefore a slow client holds no
-//! transaction, and only the ids and one part are in memory. Invariant: every found id is written once, in order, unless its record was
-//! deleted meanwhile.
+//! transaction, and only the ids and one part are in memory. A list for which little is read from the file is written on the thread of its
+//! connection ([`joined_here`]). Invariant: every found id is written once, in order, unless its record was deleted meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,6 +50,8 @@ struct Rest {
     has_entries: bool,
     state: Arc<AppState>,
     write: Write,
+    /// Whether parts are written on this thread at first.
+    is_here: bool,
     /// The text after the last entry; `None` once it was sent.
     end: Option<Vec<u8>>,
 }
@@ -75,7 +77,8 @@ impl Rest {
                 write(tx, at, &mut part)?;
                 Ok((part.at, part.has_entries, part.text))
             };
-            match self.state.store.scan(written).await {
+            let store = &self.state.store;
+            match if self.is_here { store.ask(written).await } else { store.scan(written).await } {
                 Err(Error::Busy { .. }) => tokio::time::sleep(PAUSE).await,
                 other => {
                     let (at, has_entries, text) = other?;
@@ -150,32 +153,64 @@ fn pieces(first: Vec<u8>, rest: Rest) -> Pieces {
     Box::pin(futures_util::StreamExt::chain(first, rest))
 }
 
-/// Answers a list: `find` determines its records, `write` writes them. For a `brief` list both run on this thread at first. `fields` are
-/// the names in `meta.filterableFields`; without names the answer has no such member.
+/// Answers a list: `find` determines its records, `write` writes them. `fields` are the names in `meta.filterableFields`; without names the
+/// answer has no such member.
 ///
 /// # Errors
 /// Those of `find`, `write` and [`crate::store::Store::scan`].
 pub(crate) async fn joined<T>(
     call: &Call,
-    brief: bool,
     fields: Vec<&'static str>,
     find: impl FnOnce(&Read<'_>) -> Result<(Ids, Pagination)> + Send + 'static,
     write: impl Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync + 'static,
 ) -> Result<StreamedList<T>> {
     let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
     let first = write.clone();
-    let begin = move |tx: &Read<'_>| {
+    let beginning = call.store.scan(move |tx| Beginning::of(tx, find, at, &first)).await?;
+    Ok(beginning.list(call, fields, write, false))
+}
+
+/// Like [`joined`], for lists that are short as a rule: `find` and `write` run on this thread, and begin again on another one if they read
+/// more than a few rows.
+///
+/// # Errors
+/// Those of [`joined`].
+pub(crate) async fn joined_here<T>(
+    call: &Call,
+    fields: Vec<&'static str>,
+    find: impl Fn(&Read<'_>) -> Result<(Ids, Pagination)> + Send + 'static,
+    write: impl Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync + 'static,
+) -> Result<StreamedList<T>> {
+    let (at, write) = (call.json_cache.now(), Arc::new(write) as Write);
+    let first = write.clone();
+    let beginning = call.store.ask(move |tx| Beginning::of(tx, &find, at, &first)).await?;
+    Ok(beginning.list(call, fields, write, true))
+}
+
+/// The ids of a list and its first part.
+struct Beginning {
+    ids: Ids,
+    pagination: Pagination,
+    at: usize,
+    text: Vec<u8>,
+    has_entries: bool,
+}
+
+impl Beginning {
+    fn of(tx: &Read<'_>, find: impl FnOnce(&Read<'_>) -> Result<(Ids, Pagination)>, present: Present, write: &Write) -> Result<Self> {
         let (ids, pagination) = find(tx)?;
         let mut part = Part::first(&ids);
-        first(tx, at, &mut part)?;
+        write(tx, present, &mut part)?;
         let Part { at, text, has_entries, .. } = part;
-        Ok((ids, pagination, at, text, has_entries))
-    };
-    let (ids, pagination, at, text, has_entries) = call.store.ask(brief, begin).await?;
-    let is_whole = at >= ids.len();
-    let rest = Rest { ids: Arc::new(ids), at, has_entries, state: call.state.clone(), write, end: None };
-    let rest = Some(rest).filter(|_| !is_whole);
-    Ok(StreamedList { text, rest, pagination, fields, of: std::marker::PhantomData })
+        Ok(Self { ids, pagination, at, text, has_entries })
+    }
+
+    fn list<T>(self, call: &Call, fields: Vec<&'static str>, write: Write, is_here: bool) -> StreamedList<T> {
+        let Self { ids, pagination, at, text, has_entries } = self;
+        let is_whole = at >= ids.len();
+        let rest = Rest { ids: Arc::new(ids), at, has_entries, state: call.state.clone(), write, is_here, end: None };
+        StreamedList { text, rest: Some(rest).filter(|_| !is_whole), pagination, fields, of: std::marker::PhantomData }
+    }
 }
 
 /// The listed records of a scope; `names` are the filterable names.
@@ -215,7 +250,7 @@ pub(crate) async fn listed_with<E: Entity, V: Serialize>(
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<StreamedList<V>> {
     let find = move |tx: &Read<'_>| found(tx, &listing, names, scope(tx)?);
-    joined(call, false, fields, find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
+    joined(call, fields, find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
 }
 
 /// Writes records into a part, each shown by `view`.

@@ -1,6 +1,6 @@
 //! Accepts one connection: from the socket to the server of its protocol.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
 
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
 use rustls::ServerConfig;
@@ -170,7 +170,10 @@ impl Acceptor {
                 Err(error) => tracing::debug!(%error, "a connection was not accepted"),
             }
         });
-        Ok(given_back.await.ok())
+        let Ok(mut stream) = given_back.await else { return Ok(None) };
+        let socket = &mut stream.stream.get_mut().0.stream;
+        *socket = registered_here(socket)?;
+        Ok(Some(stream))
     }
 
     async fn in_time<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
@@ -198,6 +201,11 @@ async fn first_byte(mut stream: TlsStream<Rewind<TcpStream>>) -> io::Result<(u8,
     stream.get_mut().0.unlimited();
     let byte = stream.read_u8().await?;
     Ok((byte, stream))
+}
+
+/// The same socket for the runtime of this thread. Otherwise the runtime that accepted it would be woken whenever the client sends or reads.
+fn registered_here(socket: &TcpStream) -> io::Result<TcpStream> {
+    TcpStream::from_std(socket.as_fd().try_clone_to_owned()?.into())
 }
 
 /// Sends messages without delay, and detects a dead peer on an idle connection.

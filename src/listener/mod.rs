@@ -7,7 +7,7 @@
 //! connection (`http/`, `built_in_router/`, `control_channel/`).
 //!
 //! `actix-server` accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its
-//! handshake. The accepting task waits for the end of the connection, so that the limits count all connections together. Start reading at
+//! handshake, and comes back if its client speaks HTTP. The accepting task waits for the end of the connection, so that the limits count all connections together. Start reading at
 //! [`serve`], then at `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most 48 KiB, for at most
 //! `handshake-timeout` once it has a slot; a client of the router keeps its slot until it is authenticated. Slots are given to networks
 //! in turn (`handshake_slots.rs`).

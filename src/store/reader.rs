@@ -101,12 +101,21 @@ impl Reader {
         asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
     }
 
-    /// [`Reader::read`] if the work is brief, otherwise [`Reader::scan`].
+    /// Reads the current state on this thread, because a hand-over to another thread costs more than a short read. Work that reads more than
+    /// a few rows, or calls [`Read::leave`], begins again as a [`Reader::scan`].
     ///
     /// # Errors
     /// As in [`Reader::read`] and [`Reader::scan`].
-    pub async fn ask<T: Send + 'static>(&self, brief: bool, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
-        if brief { self.read(ask) } else { self.scan(ask).await }
+    pub async fn ask<T: Send + 'static>(&self, ask: impl Fn(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+        let answer = {
+            let permit = ScanPermit::here();
+            let answer = self.0.core.read(Some(&permit), &ask);
+            Some(answer).filter(|_| !permit.is_too_long())
+        };
+        match answer {
+            Some(answer) => answer,
+            None => self.scan(ask).await,
+        }
     }
 }
 

@@ -109,6 +109,32 @@ fn links_between_pages_lead_somewhere() {
     assert!(links > 5, "the pages link to each other");
 }
 
+/// The first lines of tables without a line in front that says when and at which commit they were measured.
+fn undated_tables(page: &str) -> Vec<&str> {
+    let is_row = |line: &str| line.starts_with('|');
+    let is_dated = |text: &str| {
+        let rest = text.strip_prefix("Measured on ").or_else(|| text.strip_prefix("Measured by "));
+        let date = rest.and_then(|rest| rest.split_once(", commit "));
+        let is_date = |date: &str| matches!(date.split(' ').collect::<Vec<_>>()[..], [_, _, year] if year.parse::<u16>().is_ok());
+        let is_commit = |rest: &str| rest.bytes().take_while(u8::is_ascii_hexdigit).count() == 8;
+        date.is_some_and(|(date, rest)| is_date(date) && is_commit(rest))
+    };
+    let blocks: Vec<&str> = page.split("\n\n").map(str::trim_start).collect();
+    let pairs = blocks.windows(2).filter(|pair| is_row(pair[1]) && !is_dated(pair[0]));
+    pairs.filter_map(|pair| pair[1].lines().next()).collect()
+}
+
+#[test]
+fn tables_of_figures_are_dated() {
+    let page = fs::read_to_string(root().join("docs/performance.md")).unwrap();
+    assert_eq!(undated_tables(&page), [""; 0]);
+    let dated = "Measured on 3 May 2026, commit 0123abcd, alone.\n\n| a |\n|---|";
+    assert!(undated_tables(dated).is_empty());
+    for [old, new] in [["Measured", "Counted"], ["2026", "spring"], ["0123abcd", "0123"], ["alone.", "alone.\n\nMore."]] {
+        assert_eq!(undated_tables(&dated.replace(old, new)), ["| a |"], "{old}");
+    }
+}
+
 #[test]
 fn readme_is_short() {
     let bytes = fs::metadata(root().join("README.md")).unwrap().len();

@@ -873,6 +873,31 @@ async fn small_reads_do_not_wait() {
 }
 
 #[tokio::test]
+async fn long_reads_change_the_thread() {
+    let store = stores::of(KINDS).in_memory();
+    store.write(|tx| (0..300).try_for_each(|n| tx.insert(task(&format!("{n:04}"))))).await.unwrap();
+    let here = std::thread::current().id();
+    let read = |count: usize| {
+        // This work hides the errors of its reads.
+        let is_there = |tx: &Read<'_>, n: &usize| tx.get(&Id::<Task>::from_text(format!("{n:04}"))).is_ok();
+        store.ask(move |tx| Ok((std::thread::current().id(), (0..count).filter(|n| is_there(tx, n)).count())))
+    };
+    assert_eq!(read(100).await, Ok((here, 100)));
+    let (thread, found) = read(300).await.unwrap();
+    assert!(thread != here && found == 300, "{found}");
+    let counted = |tx: &Read<'_>| {
+        let mut count = 0;
+        tx.each::<Task>(|_| {
+            count += 1;
+            Ok(())
+        })?;
+        Ok((std::thread::current().id(), count))
+    };
+    let (thread, count) = store.ask(counted).await.unwrap();
+    assert!(thread != here && count == 300, "{count}");
+}
+
+#[tokio::test]
 async fn surplus_scans_are_refused_first() {
     let directory = TempDir::new().unwrap();
     let store = open(&directory);

@@ -1,6 +1,6 @@
 //! Lists: candidates, filter, order, page, total.
 //!
-//! A [`ListPlan`] is made once, from the query alone, and carried out once, in a transaction. Memory holds only the ids of the page and, with
+//! A [`ListPlan`] is made once, from the query alone, and carried out in a transaction. Memory holds only the ids of the page and, with
 //! an order, the sort keys up to the end of the page. If the filter names an id or the value of an indexed field, only those records are
 //! read. If the index of one field gives the whole list, only the records of the page are read (`list/index_scan.rs`).
 
@@ -83,28 +83,11 @@ impl<E: Entity> ListPlan<E> {
         self.candidates
     }
 
-    /// Whether the list reads so few records that it is not worth another thread.
-    pub(crate) fn is_short(&self) -> bool {
-        const MAX_RECORDS: usize = 20;
-        const MAX_OFFSET: usize = 1_000;
-        let unique = |field: &str| E::FIELDS.iter().any(|of| of.name == field && matches!(of.index, Index::Unique | Index::Every));
-        let is_short = match self.candidates {
-            Candidates::Id => self.values.len() <= MAX_RECORDS,
-            Candidates::Field(field) => unique(field) && self.values.len() <= MAX_RECORDS,
-            Candidates::Scope => {
-                let ordered = self.sort.is_empty() || self.scan.is_some();
-                let near = self.window.offset <= MAX_OFFSET && self.window.limit.is_some_and(|limit| limit <= MAX_RECORDS);
-                E::ENDS_BY.is_empty() && self.everything && ordered && near
-            }
-        };
-        self.scope == Scope::All && is_short
-    }
-
     /// The records of the page, and the number of all that match.
     ///
     /// # Errors
     /// A record is damaged, or the file cannot be read.
-    pub fn page(self, read: &Read<'_>) -> Result<IdPage<E>> {
+    pub fn page(&self, read: &Read<'_>) -> Result<IdPage<E>> {
         let (ids, total) = self.ids(read)?;
         let records = ids.iter().filter_map(|id| read.load(id).transpose()).collect::<Result<_>>()?;
         Ok(IdPage { records, total })
@@ -114,7 +97,7 @@ impl<E: Entity> ListPlan<E> {
     ///
     /// # Errors
     /// As in [`ListPlan::page`].
-    pub fn ids(self, read: &Read<'_>) -> Result<(Ids, u64)> {
+    pub fn ids(&self, read: &Read<'_>) -> Result<(Ids, u64)> {
         // While there are tombstones, each record has to be checked against them.
         let all_stand = E::ENDS_BY.is_empty() || !read.any_ended()?;
         if all_stand && self.everything && self.sort.is_empty() {

@@ -1,5 +1,5 @@
 //! Limits on work over many records. A scan that reads more than a few rows waits for a permit, yields its core at
-//! intervals, and stops if its caller is gone.
+//! intervals, and stops if its caller is gone. A read on the thread of its caller stops when it has read few rows.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,6 +21,10 @@ use crate::store::refusal::{RETRY_AFTER, closed};
 /// The number of rows that need no permit.
 const ROWS_WITHOUT_PERMIT: u64 = 1_000;
 
+/// The number of rows that a read on the thread of its caller may read: they delay the other requests of the thread by a fraction of a
+/// millisecond.
+const ROWS_HERE: u64 = 256;
+
 /// A scan yields after this many rows; otherwise other threads may wait for this core as long as a short scan takes.
 const ROWS_BEFORE_YIELD: u64 = 64;
 
@@ -40,14 +44,16 @@ impl ScanLimit {
     }
 }
 
-/// One scan, on a thread that may block.
+/// One scan on a thread that may block, or one read on the thread of its caller.
 pub(crate) struct ScanPermit<'t> {
-    /// Set when the caller is gone.
-    abandoned: &'t AtomicBool,
+    /// Set when the caller is gone; `None` on the thread of the caller.
+    abandoned: Option<&'t AtomicBool>,
     /// `None` for a scan that never waits.
     scan_limit: Option<&'t ScanLimit>,
     rows: Cell<u64>,
     held: RefCell<Option<[OwnedSemaphorePermit; 2]>>,
+    /// Whether the work is too long for the thread of its caller.
+    is_too_long: Cell<bool>,
 }
 
 impl<'t> ScanPermit<'t> {
@@ -58,18 +64,41 @@ impl<'t> ScanPermit<'t> {
 
     /// A scan that never waits.
     pub(crate) fn free(abandoned: &'t AtomicBool) -> Self {
-        Self { abandoned, scan_limit: None, rows: Cell::new(0), held: RefCell::default() }
+        Self { abandoned: Some(abandoned), ..Self::here() }
+    }
+
+    /// A read on the thread of its caller, which ends with an error when it becomes too long for it.
+    pub(crate) fn here() -> Self {
+        Self { abandoned: None, scan_limit: None, rows: Cell::new(0), held: RefCell::default(), is_too_long: Cell::new(false) }
+    }
+
+    /// Whether the read on the thread of its caller was too long for it. Its result is void then.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.is_too_long.get()
+    }
+
+    /// Called before work that takes long although it reads few rows.
+    ///
+    /// # Errors
+    /// It would delay the thread of its caller.
+    pub(crate) fn leave(&self) -> Result<()> {
+        if self.abandoned.is_some() {
+            return Ok(());
+        }
+        self.is_too_long.set(true);
+        Err(Error::Busy { retry_after: RETRY_AFTER })
     }
 
     /// Called before each row is read or written. After the first thousand rows it waits for a permit.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many scans wait; [`Error::Internal`] if the caller is gone.
+    /// [`Error::Busy`] if too many scans wait, or the work is too long for the thread of its caller; [`Error::Internal`] if the caller is
+    /// gone.
     pub(crate) fn step(&self) -> Result<()> {
         self.admit(1)?;
         let rows = self.rows.get().saturating_add(1);
         self.rows.set(rows);
-        if rows.is_multiple_of(ROWS_BEFORE_YIELD) {
+        if rows.is_multiple_of(ROWS_BEFORE_YIELD) && self.abandoned.is_some() {
             yield_now();
         }
         Ok(())
@@ -81,15 +110,20 @@ impl<'t> ScanPermit<'t> {
     /// # Errors
     /// As in [`ScanPermit::step`].
     pub(crate) fn before(&self, rows: u64) -> Result<()> {
-        yield_now();
+        if self.abandoned.is_some() {
+            yield_now();
+        }
         self.admit(rows)
     }
 
     fn admit(&self, rows: u64) -> Result<()> {
-        if self.abandoned.load(Ordering::Relaxed) {
+        let known = self.rows.get();
+        let Some(abandoned) = self.abandoned else {
+            return if known.saturating_add(rows) > ROWS_HERE { self.leave() } else { Ok(()) };
+        };
+        if abandoned.load(Ordering::Relaxed) {
             return Err(Error::Internal("the caller is gone".into()));
         }
-        let known = self.rows.get();
         if known > ROWS_WITHOUT_PERMIT || known.saturating_add(rows) <= ROWS_WITHOUT_PERMIT {
             return Ok(());
         }

@@ -218,6 +218,14 @@ impl Read<'_> {
         self.permit.map_or(Ok(()), |permit| permit.before(records))
     }
 
+    /// Called before work that takes long although it reads few rows. [`Reader::ask`](crate::store::Reader::ask) continues on another thread.
+    ///
+    /// # Errors
+    /// The work would delay the thread of its caller.
+    pub(crate) fn leave(&self) -> Result<()> {
+        self.permit.map_or(Ok(()), ScanPermit::leave)
+    }
+
     pub(crate) fn step(&self) -> Result<()> {
         self.permit.map_or(Ok(()), ScanPermit::step)
     }
@@ -225,6 +233,7 @@ impl Read<'_> {
 
 impl Lookup for Read<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
+        self.step()?;
         let place = self.context.registry.place(kind)?;
         let decode = self.context.registry.entry(place)?.decode;
         let found = RefCell::new(None);

@@ -100,7 +100,7 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
         }
         Ok(())
     };
-    let entries = joined(&call, false, Vec::new(), find, write).await?;
+    let entries = joined(&call, Vec::new(), find, write).await?;
     Ok(ObjectWithList { data: PostureReply { services: Vec::new() }, entries })
 }
 

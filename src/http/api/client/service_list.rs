@@ -12,7 +12,7 @@ use crate::{
         call::Call,
         crud::RoleFilter,
         envelope::Pagination,
-        list_body::{StreamedList, joined},
+        list_body::{StreamedList, joined, joined_here},
         list_part::Part,
         listing::Listing,
     },
@@ -41,27 +41,29 @@ pub(crate) async fn list<T>(call: &Call, wanted: ServiceListRequest) -> Result<S
     let (access, posture, caller, own) = (call.access.clone(), call.posture.clone(), call.caller()?.clone(), call.evidence()?);
     let planned = Arc::new(OnceLock::new());
     let (texts, plan, engine) = (call.json_cache.clone(), planned.clone(), access.clone());
+    // Otherwise all services of an identity are listed in memory, which takes long without reading rows.
+    let is_quick = wanted.as_identity.is_none() && !wanted.roles.is_some() && (caller.is_admin() || wanted.listing.is_of_all());
     let find = move |tx: &Read<'_>| {
-        let ServiceListRequest { listing, roles, names, types, as_identity, hides_usage } = wanted;
-        let other = as_identity.filter(|name| !name.is_empty()).map(|name| named(tx, &name)).transpose()?;
+        let ServiceListRequest { listing, roles, names, types, as_identity, hides_usage } = &wanted;
+        let other = as_identity.as_deref().filter(|name| !name.is_empty()).map(|name| named(tx, name)).transpose()?;
         let (identity, evidence) = match other {
             Some(other) => {
                 let evidence = posture.evidence(other.id.as_str(), None).seen_by(&other.state.sdk_info);
                 (other, evidence)
             }
-            None => (caller.identity.clone(), own),
+            None => (caller.identity.clone(), own.clone()),
         };
         let by_roles = roles.ids(&access, PolicyEntityKind::Service)?;
-        let view = ViewPlan::new(tx, &access, evidence, identity, &types)?.hiding_usage(hides_usage);
-        let page = usable_services(tx, &access, &view, &listing, names, by_roles)?;
-        drop(planned.set(view));
+        let view = ViewPlan::new(tx, &access, evidence, identity, types)?.hiding_usage(*hides_usage);
+        let page = usable_services(tx, &access, planned.get_or_init(|| view), listing, names, by_roles)?;
         Ok(page)
     };
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| match plan.get() {
         Some(view) => Viewer::new(tx, &engine, view).write(&texts, at, part),
         None => Err(Error::Internal("a list is written before its records are found".into())),
     };
-    joined(call, false, filterable::<Service>().collect(), find, write).await
+    let fields = filterable::<Service>().collect();
+    if is_quick { joined_here(call, fields, find, write).await } else { joined(call, fields, find, write).await }
 }
 
 /// Finds the services of the list: rights first, then filter, order and page.

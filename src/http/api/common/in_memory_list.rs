@@ -68,7 +68,7 @@ pub(crate) async fn list<T: Entry>(
         }
         Ok(())
     };
-    joined(call, false, T::NAMES.iter().map(|name| name.0).collect(), find, write).await
+    joined(call, T::NAMES.iter().map(|name| name.0).collect(), find, write).await
 }
 
 /// The ids of the requested entries, in the requested order.

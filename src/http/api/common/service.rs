@@ -194,7 +194,12 @@ impl<'v> Viewer<'v> {
     /// # Errors
     /// A record cannot be read.
     pub(crate) fn write(&self, json_cache: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
-        let most = if self.plan.has_checks { CHECKED } else { SOME };
+        let most = if self.plan.has_checks {
+            self.tx.leave()?;
+            CHECKED
+        } else {
+            SOME
+        };
         loop {
             let ids = part.ahead(most);
             if ids.is_empty() {

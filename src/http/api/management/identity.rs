@@ -169,7 +169,7 @@ pub(crate) async fn service_configs(call: Call, id: Id<Identity>) -> Result<Stre
         }
         Ok(())
     };
-    joined(&call, false, Vec::new(), find, write).await
+    joined(&call, Vec::new(), find, write).await
 }
 
 /// A config for a service.
@@ -292,7 +292,7 @@ pub(crate) async fn policy_advice(
             Ok(AdvisedRouter { of: EntityRef::of(router, &router.spec.name), is_online })
         })
     };
-    let entries = joined(&call, false, Vec::new(), move |_| Ok((common, all)), write).await?;
+    let entries = joined(&call, Vec::new(), move |_| Ok((common, all)), write).await?;
     let data = PolicyAdvice {
         identity: EntityRef::of(&identity, &identity.spec.name),
         identity_id: id,

@@ -7,7 +7,7 @@ use crate::{
         call::Call,
         envelope::Pagination,
         extractor::Query,
-        list_body::{StreamedList, joined},
+        list_body::{StreamedList, joined_here},
         listing::Listing,
     },
     query::{self, Symbol, Type, Value, Vocabulary, Window},
@@ -50,11 +50,10 @@ async fn attributes(call: &Call, subject: PolicyEntityKind, listing: &Listing) -
     let mut wanted = Ids::default();
     found.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX)).for_each(|attribute| wanted.push(attribute));
     let pagination = Pagination { limit: window.shown_limit(), offset: window.offset as i64, total_count };
-    joined(
+    joined_here(
         call,
-        true,
         vec!["id"],
-        move |_| Ok((wanted, pagination)),
+        move |_| Ok((wanted.clone(), pagination)),
         |_, _, part| {
             while let Some(attribute) = part.next() {
                 part.add_value(&attribute)?;

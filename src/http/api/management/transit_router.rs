@@ -66,7 +66,7 @@ pub(crate) async fn listed<V: Serialize + JsonSchema + Send + 'static>(
     find: Find<V>,
 ) -> Result<StreamedList<Detail<V>>> {
     let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
-    joined(call, false, filterable::<TransitRouter>().collect(), find_all, move |tx, _, part| {
+    joined(call, filterable::<TransitRouter>().collect(), find_all, move |tx, _, part| {
         while let Some(id) = part.next() {
             find(tx, &Id::from_text(id))?.map_or(Ok(()), |router| part.add_value(&router))?;
         }

@@ -29,7 +29,7 @@ pub(crate) async fn list(call: Call, Query(listing): Query<Listing>) -> Result<S
         sequences.iter().for_each(|sequence| ids.push(&sequence.to_string()));
         Ok((ids, Pagination::of(window, total)))
     };
-    joined(&call, false, HistoryWords::names().collect(), find, |tx, _, part| {
+    joined(&call, HistoryWords::names().collect(), find, |tx, _, part| {
         while let Some(sequence) = part.next() {
             let row = sequence.parse().map_or(Ok(None), |sequence| tx.history_row(sequence))?;
             row.map_or(Ok(()), |row| part.add_value(&row))?;
