@@ -180,7 +180,9 @@ mod tests {
         assert_eq!((gone.token(), gone.now.is_none()), (Some("token-a"), true));
         assert!(all.row("a").is_none() && all.find(first.row).is_none());
         assert!(all.set("a", Some(session("a", "ann"))).unwrap().row > second.row);
-        ["a", "b"].map(|id| all.set(id, None));
+        for id in ["a", "b"] {
+            assert!(all.set(id, None).is_some());
+        }
         assert_eq!((all.identities().count(), all.ids().count()), (0, 0));
         all.clear();
         assert_eq!(all.set("c", Some(session("c", "eve"))).unwrap().row, 3);
