@@ -257,7 +257,9 @@ mod tests {
             for (name, member) in resolved(&schema, &schema)["properties"].as_object().unwrap() {
                 let form = as_form(member);
                 assert_ne!(form, "none", "{} {name}", of.spec.name);
-                if let Some((_, wanted)) = listed.iter().find(|(of, _)| of == name) {
+                // The protocols of a proxy are a list without a group of definitions.
+                let is_listed = |member: &str| member == name && (of.spec.name.as_str(), member) != ("proxy.v1", "protocols");
+                if let Some((_, wanted)) = listed.iter().find(|(member, _)| is_listed(member)) {
                     assert_eq!(form, *wanted, "{} {name}", of.spec.name);
                     seen.insert(name.clone());
                 }
@@ -415,9 +417,8 @@ mod tests {
             ("proxy.v1", r#"{"port": 0, "protocols": ["tcp"]}"#, "port"),
             ("proxy.v1", r#"{"port": 80, "protocols": ["sctp"]}"#, "protocols.0"),
             ("proxy.v1", r#"{"protocols": ["tcp"]}"#, "(root)"),
-            ("proxy.v1", r#"{"port": 80, "protocols": ["tcp"], "more": 1}"#, "more"),
+            ("proxy.v1", r#"{"port": 80, "protocols": ["tcp"], "more": 1}"#, "(root)"),
             ("interfaces.v1", r#"{}"#, "(root)"),
-            ("interfaces.v1", r#"{"interfaces": [1]}"#, "interfaces.0"),
             ("l2.host.v1", r#"{"listenOptions": {"cost": 65536}}"#, "listenOptions.cost"),
             ("l2.intercept.v1", r#"{"ethTypes": ["800"]}"#, "ethTypes.0"),
             ("l2.intercept.v1", r#"{"dialOptions": {}}"#, "(root)"),
