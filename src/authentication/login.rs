@@ -19,9 +19,6 @@ use crate::{
     store::{Read, Store},
 };
 
-/// The word that means every config type.
-const ALL: &str = "all";
-
 /// A proven credential and its identity. The transaction that opens a session decides whether they are sufficient, after it has read the
 /// identity and its auth policy.
 #[derive(Clone)]
@@ -246,14 +243,14 @@ fn begin(
     Ok((change.insert(session)?, identity))
 }
 
-/// The ids of the wanted config types; unknown names are dropped. `all` is stored as it is: it includes future types.
-fn config_types(change: &Change<'_, '_>, wanted: &[String]) -> Result<Vec<Id<ConfigType>>> {
-    if wanted.iter().any(|name| name == ALL) {
-        return Ok(vec![Id::from_text(ALL)]);
+/// The ids of the wanted config types; unknown names are dropped. [`ConfigType::ALL`] is stored as it is: it includes future types.
+pub(crate) fn config_types(records: &impl TypedLookup, wanted: &[String]) -> Result<Vec<Id<ConfigType>>> {
+    if wanted.iter().any(|name| name == ConfigType::ALL) {
+        return Ok(vec![Id::from_text(ConfigType::ALL)]);
     }
     let mut found = Vec::new();
     for name in wanted {
-        let record = change.find_named::<ConfigType>(name)?;
+        let record = records.find_named::<ConfigType>(name)?;
         found.extend(record.map(|record| record.id).filter(|id| !found.contains(id)));
     }
     Ok(found)

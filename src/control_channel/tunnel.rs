@@ -72,17 +72,17 @@ async fn refuse(core: &ControlCore, connection: &RouterConnection, frame: &Frame
 
 /// Opens an API session of the router, or finds the one that it has.
 pub(crate) fn open(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(asked) = body::<tunnel::CreateApiSession>(connection, &frame) else { return };
+    let Some(mut asked) = body::<tunnel::CreateApiSession>(connection, &frame) else { return };
+    asked.config_types.truncate(MAX_CONFIG_TYPES);
+    // Routers from version 1.4 on ask for every type; no name means the same.
+    if asked.config_types.is_empty() {
+        asked.config_types.push(ConfigType::ALL.into());
+    }
     let (at, of) = (core.clone(), connection.clone());
     answer(core, connection, frame, content::TUNNEL_API_SESSION_RESPONSE, async move {
         let _opening = of.opening.lock().await;
         let (identity, api_session) = session_of_router(&at, &of, &asked).await?;
-        let config_types = at.context.authorizer.store.read(|tx| {
-            let wanted = asked.config_types.iter().take(MAX_CONFIG_TYPES);
-            let found = wanted.map(|name| Ok(tx.find_named::<ConfigType>(name)?.map(|found| found.id)));
-            Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
-        });
-        let config_types = config_types.map_err(unreadable)?;
+        let config_types = at.context.authorizer.store.read(|tx| login::config_types(tx, &asked.config_types)).map_err(unreadable)?;
         let opened = opened(&at, &identity, &api_session);
         of.connected.seen(&api_session.id, &identity.id, at.online());
         let untold = Mutex::new(None);
@@ -133,7 +133,7 @@ async fn session_of_router(
             r#type: cut(&info.kind),
             version: cut(&info.version),
         }),
-        config_types: asked.config_types.iter().take(MAX_CONFIG_TYPES).cloned().collect(),
+        config_types: asked.config_types.clone(),
         address: connection.address.map(|address| address.ip().to_string()).unwrap_or_default(),
     };
     let caller = login::open_for_router(&core.context.changes, id, info, place).await.map_err(refused)?;

@@ -74,6 +74,12 @@ struct Configs {
 impl Configs {
     fn of(tx: &Read<'_>, tunneler: &Tunneler) -> Result<Self> {
         let mut types = BTreeMap::new();
+        if tunneler.config_types.iter().any(|id| id.as_str() == ConfigType::ALL) {
+            tx.each::<ConfigType>(|found| {
+                types.insert(found.id.to_string(), found.spec.name);
+                Ok(())
+            })?;
+        }
         for id in &tunneler.config_types {
             types.extend(tx.find::<ConfigType>(id)?.map(|found| (id.to_string(), found.spec.name)));
         }

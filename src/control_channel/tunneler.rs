@@ -9,7 +9,7 @@ use crate::entity::{ApiSession, ConfigType, Id, Identity, Record};
 pub(crate) struct Tunneler {
     pub api_session: Record<ApiSession>,
     pub identity: Id<Identity>,
-    /// The types of the configs that it wants to see.
+    /// The types of the configs that it wants to see, or [`ConfigType::ALL`].
     pub config_types: Vec<Id<ConfigType>>,
     /// The API session as the router is told of it; `None` if the router knows it.
     pub untold: Mutex<Option<CreateApiSessionResponse>>,

@@ -29,6 +29,11 @@ pub struct View {
     schema: Option<Document>,
 }
 
+impl ConfigType {
+    /// The word that means every config type, in what clients and routers ask for. No type has this name.
+    pub(crate) const ALL: &'static str = "all";
+}
+
 impl Stateful for ConfigType {
     type State = ();
 }
@@ -40,8 +45,8 @@ impl Entity for ConfigType {
     type View = View;
 
     fn check(&self, _: &dyn Lookup) -> Result<()> {
-        if self.name == "all" {
-            return Err(Error::invalid("name", "is a reserved word", "all"));
+        if self.name == Self::ALL {
+            return Err(Error::invalid("name", "is a reserved word", Self::ALL));
         }
         let Some(schema) = self.schema.as_ref().filter(|s| !s.0.is_empty()) else { return Ok(()) };
         let refuse = |reason: String| Error::invalid("schema", reason, "");

@@ -8,7 +8,7 @@ use overkeep::testing::{
         model::{DataState, Model},
         tunnel,
     },
-    frame::{Builder, content as common},
+    frame::{Builder, Frame, content as common},
 };
 use prost::Message;
 use serde_json::json;
@@ -17,6 +17,7 @@ use super::{
     circuits::Scene,
     mock::{MockRouter, run, soon},
 };
+use crate::harness::fresh;
 
 /// Opens the API session of the tunneler.
 async fn open(router: &mut MockRouter) -> tunnel::CreateApiSessionResponse {
@@ -102,6 +103,60 @@ fn a_router_hosts_and_dials_itself() {
         server.admin.patch(&path, json!({ "isTunnelerEnabled": false })).expect(200);
         let frame = Builder::new(content::TUNNEL_TERMINATOR).body(&hosting(&name, "tunnelled").encode_to_vec());
         router.ask(frame, content::ERROR).await;
+    });
+}
+
+/// What a router tunneler of version 1.6.20 sends when it starts.
+fn opening(config_types: &[&str]) -> Frame {
+    let (app_id, kind, version) = ("ziti-router".into(), "ziti-router:tunnel".into(), "v1.6.20".into());
+    let asked = tunnel::CreateApiSession {
+        config_types: config_types.iter().map(|name| (*name).to_owned()).collect(),
+        sdk_info: Some(tunnel::SdkInfo { app_id, kind, version, ..Default::default() }),
+        ..Default::default()
+    };
+    Builder::new(content::TUNNEL_API_SESSION).body(&asked.encode_to_vec())
+}
+
+#[test]
+fn later_tunnelers_ask_for_every_type() {
+    let scene = Scene::new();
+    let (server, own) = (&scene.server, format!("@{}", scene.router.id));
+    server.admin.patch(&format!("/edge-routers/{}", scene.router.id), json!({ "isTunnelerEnabled": true })).expect(200);
+    server.service_policy("Bind", &[&own], &[&format!("@{}", scene.service)]);
+    let config = |kind: &str, data: &serde_json::Value| {
+        let path = format!("/config-types?filter=name%3D%22{kind}%22");
+        let of = server.admin.get(&path).expect(200).data()[0]["id"].clone();
+        server.admin.post("/configs", json!({ "name": fresh("config"), "configTypeId": of, "data": data })).expect(201).id()
+    };
+    let of_host = json!({ "protocol": "tcp", "address": "localhost", "port": 80 });
+    let of_client = json!({ "protocols": ["tcp"], "addresses": ["wiki.test"], "portRanges": [{ "low": 80, "high": 80 }] });
+    let mut configs = vec![config("host.v1", &of_host), config("intercept.v1", &of_client)];
+    let mut expected = json!({ "host.v1": of_host, "intercept.v1": of_client });
+    run(async {
+        for (number, wanted) in [&["all"][..], &[], &["host.v1", "all"], &["unknown", "all", "all"]].into_iter().enumerate() {
+            let mut router = if number == 0 { scene.router.online(server).await } else { scene.router.reconnect(server).await };
+            router.ask(opening(wanted), content::TUNNEL_API_SESSION_RESPONSE).await;
+            // Types that are created later are among them.
+            let custom = fresh("custom");
+            server.admin.post("/config-types", json!({ "name": custom })).expect(201);
+            configs.push(config(&custom, &json!({ "number": number })));
+            expected[&custom] = json!({ "number": number });
+            server.admin.patch(&format!("/services/{}", scene.service), json!({ "configs": configs })).expect(200);
+            let list = services(&mut router, b"").await;
+            assert_eq!(serde_json::from_slice::<serde_json::Value>(&list.services[0].config).unwrap(), expected, "{wanted:?}");
+        }
+        // It asks again only when it is started.
+        let restarted = server.killed(|_| ());
+        let mut router = scene.router.reconnect(&restarted).await;
+        router.introduce().await;
+        let list = services(&mut router, b"").await;
+        assert_eq!(serde_json::from_slice::<serde_json::Value>(&list.services[0].config).unwrap(), expected);
+        // One that names its types gets those.
+        let mut router = scene.router.reconnect(server).await;
+        router.ask(opening(&["host.v1", "unknown"]), content::TUNNEL_API_SESSION_RESPONSE).await;
+        let list = services(&mut router, b"").await;
+        let shown = serde_json::from_slice::<serde_json::Value>(&list.services[0].config).unwrap();
+        assert_eq!(shown, json!({ "host.v1": of_host }));
     });
 }
 

@@ -121,7 +121,7 @@ impl ViewPlan {
     /// The store cannot be read.
     pub(crate) fn new(tx: &Read<'_>, access: &Access, evidence: Evidence, identity: Record<Identity>, types: &[String]) -> Result<Self> {
         let mut wanted = BTreeMap::new();
-        if types.iter().any(|name| name == "all") {
+        if types.iter().any(|name| name == ConfigType::ALL) {
             tx.each::<ConfigType>(|record| {
                 wanted.insert(record.id.to_string(), record.spec.name);
                 Ok(())
