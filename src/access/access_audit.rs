@@ -301,7 +301,7 @@ impl Share {
     /// The access that the changes gave and took, from what undoing them would give and take.
     fn gains(&self, back: &Difference, name: impl Fn(PolicyEntityKind, &str) -> Named) -> AccessChange {
         let Ok(Difference { dial, bind, identity_routers, service_routers }) =
-            back.named(|subject, id| Ok::<_, Infallible>(name(subject, id)));
+            back.named(|subject, id| Ok::<_, Infallible>(Some(name(subject, id))));
         let [dial, bind, identity_routers, service_routers] =
             [dial, bind, identity_routers, service_routers].map(|AccessDiff { gained, lost }| {
                 let any = |count: PairCount<Named>| (count.pairs > 0).then_some(count);

@@ -54,13 +54,13 @@ impl<N> Difference<N> {
 }
 
 impl Difference {
-    /// The same difference with each id replaced.
+    /// The same difference with each id replaced, or left out where `name` gives nothing. The counts stay.
     ///
     /// # Errors
     /// The first error of `name`.
-    pub fn named<N, E>(&self, name: impl Fn(PolicyEntityKind, &str) -> Result<N, E>) -> Result<Difference<N>, E> {
+    pub fn named<N, E>(&self, name: impl Fn(PolicyEntityKind, &str) -> Result<Option<N>, E>) -> Result<Difference<N>, E> {
         let counted = |subject, Counted { count, first }: &Counted<Arc<str>>| {
-            let first: Result<Vec<N>, E> = first.iter().map(|id| name(subject, id)).collect();
+            let first: Result<Vec<N>, E> = first.iter().filter_map(|id| name(subject, id).transpose()).collect();
             Ok(Counted { count: *count, first: first? })
         };
         let count_pairs = |of: &Relation, PairCount { pairs, who, what }: &PairCount<Arc<str>>| {

@@ -75,6 +75,11 @@ impl Caller {
     }
 
     /// The ids of the config types that the session asked for.
+    /// Whether answers may name records of a kind, by its path segment: the scope of an API token may leave it out.
+    pub(crate) fn may_name(&self, kind: &str) -> bool {
+        self.token.as_ref().is_none_or(|token| token.spec.covers(kind))
+    }
+
     pub fn config_types(&self) -> Vec<String> {
         self.session.spec.config_types.iter().map(ToString::to_string).collect()
     }

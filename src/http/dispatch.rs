@@ -268,8 +268,11 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
         tracing::debug!(members = ?unknown, "the request has unknown members");
         reply.headers.push((Header::UnknownMembers.name(), unknown_members::listed(&unknown)));
     }
-    if caller.and_then(|caller| caller.token.clone()).is_some_and(|token| token_scope::hides_enrollments(row, &token.spec)) {
-        reply = redaction::without_enrollments(reply);
+    if !hidden.is_empty() {
+        reply.headers.push((Header::HiddenCharacters.name(), unknown_members::listed(&hidden)));
+    }
+    if caller.and_then(|caller| caller.token.clone()).is_some_and(|token| token_scope::hides_tokens(row, &token.spec)) {
+        reply = redaction::without_tokens(reply);
     }
     if row.charset && reply.media == JSON {
         reply.media = "application/json; charset=utf-8";

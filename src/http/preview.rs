@@ -1,7 +1,7 @@
 //! Previews: a request with `preview=true` reports who would gain or lose access by its change, and changes nothing.
 //!
 //! The change is carried out in memory, with all rules and references, and the access engine compares the result with the present state.
-//! Nothing is written to the store or published.
+//! Nothing is written to the store or published. An API token sees names of the kinds in its scope only, and the counts of all.
 
 use super::{
     answer::{Answer, Data, Reply},
@@ -91,10 +91,11 @@ impl PreviewParameter {
         if !self.0 {
             return call.changes.run(job).await.map(ChangeOutcome::NoData);
         }
-        let access = call.access.clone();
+        let (access, caller) = (call.access.clone(), call.caller()?.clone());
         let look = move |tx: &Read<'_>, events: Vec<Event>, answer: A| {
             let difference = access.preview(&events, MAX_LISTED, |left| tx.before(left))?;
-            let difference = difference.named(|subject, id| named(tx, &events, subject, id))?;
+            let name = |subject, id: &str| named(tx, &events, subject, id);
+            let difference = difference.named(|subject, id| caller.may_name(path(subject)).then(|| name(subject, id)).transpose())?;
             Ok(ChangeOutcome::Previewed(Box::new(difference), answer))
         };
         call.changes.dry_run(job, look).await
@@ -129,6 +130,16 @@ impl<A: Answer> Answer for ChangeOutcome<A> {
                 Ok(reply)
             }
         }
+    }
+}
+
+/// The path segment of a kind.
+fn path(subject: PolicyEntityKind) -> &'static str {
+    match subject {
+        PolicyEntityKind::Identity => Identity::KIND.path,
+        PolicyEntityKind::Service => Service::KIND.path,
+        PolicyEntityKind::EdgeRouter => EdgeRouter::KIND.path,
+        PolicyEntityKind::PostureCheck => PostureCheck::KIND.path,
     }
 }
 

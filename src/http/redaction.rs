@@ -1,4 +1,4 @@
-//! Answers without enrollment tokens, for API tokens that must not see them.
+//! Answers without tokens of enrollments and sessions, for API tokens that must not see them.
 
 use futures_util::StreamExt;
 
@@ -9,8 +9,8 @@ const SECRET: [&[u8]; 4] = [b"token", b"jwt", b"enrollmentToken", b"enrollmentJw
 /// The number of bytes kept of a text. It exceeds the length of every name in [`SECRET`].
 const LONGEST: usize = 16;
 
-/// The same reply with empty texts in place of enrollment tokens.
-pub(crate) fn without_enrollments(reply: Reply) -> Reply {
+/// The same reply with empty texts in place of tokens.
+pub(crate) fn without_tokens(reply: Reply) -> Reply {
     let mut scan = Scan::default();
     let body = match reply.body {
         Content::Whole(body) => scan.pass(&body).into(),

@@ -27,6 +27,21 @@ const UPDATE: &str = "update";
 const DELETE: &str = "delete";
 /// The network as one document: writing it creates, changes and deletes objects of every kind.
 const NETWORK: &str = "/network";
+/// First path segments of operations whose answers tell of records of every kind. They need a scope without a list of kinds.
+const OF_EVERY_KIND: [&str; 6] = ["network", "history", "events", "explain", "doctor", "expiring"];
+/// Path segments under which other kinds are named, too, and these kinds.
+const NAMING: [(&str, &[&str]); 8] = [
+    ("policy-advice", &["services", ROUTERS]),
+    ("failed-service-requests", &["services", "service-policies", "posture-checks"]),
+    ("service-configs", &["services", "configs"]),
+    ("circuits", &["identities", "services", ROUTERS]),
+    ("hosting", &["identities", "services", ROUTERS]),
+    ("channels", &["identities"]),
+    ("online", &["identities", ROUTERS]),
+    ("links", &[ROUTERS]),
+];
+/// Requests to routers for their state, in which there may be tokens of sessions.
+const INSPECTIONS: &str = "inspections";
 /// The part of the caller's identity that holds its one-time codes.
 const CODES: &str = "mfa";
 /// Path segments under which edge routers are shown and deleted, too.
@@ -46,7 +61,8 @@ impl ScopeNames {
     pub(crate) fn of<'r>(rows: impl Iterator<Item = &'r Row>) -> Self {
         let mut words = Self { kinds: BTreeSet::new(), actions: BTreeSet::new() };
         for row in rows.filter(|row| row.permission != Permission::Open) {
-            words.kinds.extend(literals(row).next().map(str::to_owned));
+            let first = literals(row).next().filter(|first| !OF_EVERY_KIND.contains(first));
+            words.kinds.extend(first.map(str::to_owned));
             words.actions.insert(action(row).to_owned());
         }
         words
@@ -75,7 +91,8 @@ pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
     let action = if is_preview { READ } else { action(row) };
     let first = literals(row).next().unwrap_or_default();
     let shows_codes = first == "current-identity" && literals(row).any(|part| part == CODES);
-    if shows_codes || AMONG_ROUTERS.contains(&first) && !token.covers(ROUTERS) {
+    let is_of_every_kind = OF_EVERY_KIND.contains(&first);
+    if shows_codes || AMONG_ROUTERS.contains(&first) && !token.covers(ROUTERS) || is_of_every_kind && !token.kinds.is_empty() {
         return false;
     }
     let is_kind = |part: &&str| *part == first || KINDS.iter().any(|entry| entry.kind.path == *part);
@@ -86,10 +103,11 @@ pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
             return true;
         }
         let is_secret = |kind: &str| token.is_restricted() && SECRETS.contains(&kind) || kind == ENROLLMENTS && !token.may(CREATE);
-        return token.may(READ) && kinds.all(|kind| token.covers(kind) && !is_secret(kind));
+        let mut named = NAMING.iter().filter(|(part, _)| literals(row).any(|literal| literal == *part)).flat_map(|(_, kinds)| *kinds);
+        return token.may(READ) && kinds.all(|kind| token.covers(kind) && !is_secret(kind)) && named.all(|kind| token.covers(kind));
     }
     if is_network {
-        return token.kinds.is_empty() && [CREATE, UPDATE, DELETE].iter().all(|action| token.may(action));
+        return [CREATE, UPDATE, DELETE].iter().all(|action| token.may(action));
     }
     let opens_session = first == SESSIONS && row.method == "POST";
     let is_of_session = opens_session || OF_SESSIONS.contains(&first) || literals(row).any(|part| OF_CERTIFICATES.contains(&part));
@@ -97,9 +115,12 @@ pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
     token.may(action) && kinds.all(|kind| token.covers(kind)) && !is_of_session && !is_own_kind
 }
 
-/// Whether the answer of an operation may hold enrollment tokens that an API token must not see: with one, the caller
-/// could create a credential. An API token may see the enrollment tokens of kinds whose records it may create.
-pub(crate) fn hides_enrollments(row: &Row, token: &ApiToken) -> bool {
+/// Whether the answer of an operation may hold tokens that an API token must not see: with one of an enrollment, the caller could create a
+/// credential. An API token may see the enrollment tokens of kinds whose records it may create.
+pub(crate) fn hides_tokens(row: &Row, token: &ApiToken) -> bool {
+    if token.is_restricted() && literals(row).any(|part| part == INSPECTIONS) {
+        return true;
+    }
     let may_create = |kind: &str| token.may(CREATE) && !token.self_service && token.covers(kind);
     let mut shown = literals(row).filter(|part| ENROLLING.contains(part));
     shown.any(|part| !may_create(if part == "current-identity" { "identities" } else { part }))

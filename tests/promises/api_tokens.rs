@@ -140,7 +140,7 @@ fn network_documents_need_every_action() {
         let (_, token) = made(&server, scope);
         token.at(Base::Overkeep).put(&format!("/network{query}"), document.clone()).status
     };
-    for scope in [json!({ "actions": ["read", "update"] }), json!({ "kinds": ["network"] }), json!({ "selfService": true })] {
+    for scope in [json!({ "actions": ["read", "update"] }), json!({ "kinds": ["services"] }), json!({ "selfService": true })] {
         assert_eq!(status(scope.clone(), ""), 401, "{scope}");
     }
     assert_eq!(status(json!({ "actions": ["read"] }), "?preview=true"), 200);

@@ -91,6 +91,7 @@ mod store;
 mod time;
 mod traffic;
 mod unread;
+mod token_chains;
 mod upgrades;
 mod views;
 mod violations;

@@ -92,6 +92,8 @@ pub struct View {
     /// Whether the token has only the rights of an ordinary identity.
     self_service: bool,
     expires_at: Option<Timestamp>,
+    /// The parts of the scope that lead to every right, such as `create identities`. Empty without a scope.
+    escalations: Vec<String>,
 }
 
 impl Stateful for ApiToken {
@@ -129,8 +131,18 @@ impl Entity for ApiToken {
     }
 
     fn view(record: &Record<Self>, lookup: &dyn Lookup) -> Result<View> {
+        let escalations = record.spec.escalation_words();
         let Self { name, identity_id, kinds, actions, self_service, expires_at } = record.spec.clone();
         let identity = lookup.get(&identity_id)?;
-        Ok(View { name, identity: EntityRef::of(&identity, &identity.spec.name), identity_id, kinds, actions, self_service, expires_at })
+        Ok(View {
+            name,
+            identity: EntityRef::of(&identity, &identity.spec.name),
+            identity_id,
+            kinds,
+            actions,
+            self_service,
+            expires_at,
+            escalations,
+        })
     }
 }

@@ -80,8 +80,13 @@ impl Enrolled {
     }
 
     fn of_kind(server: &TestServer, kind: &str, method: &str, id: String) -> Self {
-        let (shown, key) = (server.admin.get(&format!("/{kind}/{id}")).expect(200), Key::new());
-        let token = shown.data()["enrollmentToken"].as_str().unwrap().to_owned();
+        let shown = server.admin.get(&format!("/{kind}/{id}")).expect(200);
+        Self::redeem(server, id, method, shown.data()["enrollmentToken"].as_str().unwrap())
+    }
+
+    /// Enrolls the router with this id by this method with its enrollment token.
+    pub fn redeem(server: &TestServer, id: String, method: &str, token: &str) -> Self {
+        let key = Key::new();
         let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
         let issued = server.anonymous().post(&format!("/enroll?method={method}&token={token}"), requests).expect(200);
         let pem = issued.data()["cert"].as_str().unwrap();

@@ -13,7 +13,7 @@ mod faults;
 mod links;
 mod mass_reconnect;
 mod measurements;
-mod mock;
+pub mod mock;
 mod mock_link;
 mod new_links;
 mod offers;

@@ -37,6 +37,8 @@ pub(crate) struct NewApiToken {
     location: Location,
     /// The secret. It is shown only here.
     token: String,
+    /// The parts of the scope that lead to every right, such as `create identities`. Empty without a scope.
+    escalations: Vec<String>,
 }
 
 /// POST /api-tokens
@@ -53,7 +55,8 @@ async fn create(call: Call, Create(mut draft): Create<ApiToken>) -> Result<Creat
         change.insert(record)
     };
     let made = call.changes.run(create).await?;
-    Ok(CreatedData(NewApiToken { location: Location::of(&made.id), token: secret.to_string() }))
+    let escalations = made.spec.escalation_words();
+    Ok(CreatedData(NewApiToken { location: Location::of(&made.id), token: secret.to_string(), escalations }))
 }
 
 /// DELETE /api-tokens/{id}

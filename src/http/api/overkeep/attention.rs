@@ -1,5 +1,6 @@
 //! Services that nobody hosts, or whose dials fail, identities that are disabled, and enrollments that nobody has used. Lists of records do not
-//! filter by these, so they are counted here.
+//! filter by these, so they are counted here. An API token sees names only if its scope has the kinds
+//! that are named.
 
 use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
@@ -9,7 +10,7 @@ use serde::Serialize;
 use super::{hosting::ServiceHosting, names::Named};
 use crate::{
     clock::Timestamp,
-    entity::{Enrollment, Id, Identity, Service, tombstone},
+    entity::{EdgeRouter, Enrollment, Entity, Id, Identity, Service, TransitRouter, tombstone},
     error::Result,
     hosting::{Absence, Hosting, Standing},
     http::{answer::Data, call::Call},
@@ -45,7 +46,7 @@ pub(crate) struct Attention {
 struct Services {
     /// The number of all of them.
     total: u64,
-    /// The first five, the last ones that were lost first.
+    /// The first five, the last ones that were lost first; none for an API token whose scope lacks services, identities or edge routers.
     first: Vec<ServiceHosting>,
 }
 
@@ -55,7 +56,7 @@ struct Services {
 struct Disabled {
     /// The number of all of them.
     total: u64,
-    /// The first five by name.
+    /// The first five by name; none for an API token whose scope lacks identities.
     first: Vec<Named>,
 }
 
@@ -65,7 +66,7 @@ struct Disabled {
 struct Unused {
     /// The number of all of them.
     total: u64,
-    /// The five that expire first, or expired first.
+    /// The five that expire first, or expired first; none for an API token whose scope lacks enrollments, identities or routers.
     first: Vec<UnusedEnrollment>,
 }
 
@@ -83,8 +84,24 @@ struct UnusedEnrollment {
 
 /// GET /attention
 pub(crate) async fn show(call: Call) -> Result<Data<Attention>> {
-    let (now, hosting) = (call.now, call.hosting.clone());
-    call.store.scan(move |read| attention(read, &hosting, now)).await.map(Data)
+    let (now, hosting, caller) = (call.now, call.hosting.clone(), call.caller()?);
+    let may_name = |kinds: &[&str]| kinds.iter().all(|kind| caller.may_name(kind));
+    let names_services = may_name(&[Service::KIND.path, Identity::KIND.path, EdgeRouter::KIND.path]);
+    let names_identities = may_name(&[Identity::KIND.path]);
+    let names_enrollments = may_name(&[Enrollment::KIND.path, Identity::KIND.path, EdgeRouter::KIND.path, TransitRouter::KIND.path]);
+    let mut attention = call.store.scan(move |read| attention(read, &hosting, now)).await?;
+    if !names_services {
+        attention.unhosted_services.first.clear();
+        attention.failing_services.first.clear();
+    }
+    if !names_identities {
+        attention.disabled_identities.first.clear();
+    }
+    if !names_enrollments {
+        attention.outstanding_enrollments.first.clear();
+        attention.expired_enrollments.first.clear();
+    }
+    Ok(Data(attention))
 }
 
 fn attention(read: &Read<'_>, hosting: &Hosting, now: Timestamp) -> Result<Attention> {

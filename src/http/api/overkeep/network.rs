@@ -149,7 +149,7 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Requested
             let found = named(read, &events, subject, id)?;
             Ok(Named { id: if created.contains(id) { String::new() } else { found.id }, name: found.name })
         };
-        let difference = access.preview(&events, MAX_LISTED, |left| read.before(left))?.named(name)?;
+        let difference = access.preview(&events, MAX_LISTED, |left| read.before(left))?.named(|subject, id| name(subject, id).map(Some))?;
         let (texts, assertions): (Vec<_>, Vec<_>) = applied.assertions.into_iter().unzip();
         let mut broken = Vec::new();
         for (assertion, violation) in texts.into_iter().zip(access.violations(&events, &assertions, MAX_LISTED)) {
