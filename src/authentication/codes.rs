@@ -1,12 +1,12 @@
 //! One-time codes (TOTP, RFC 6238) and recovery codes: creation, sealed storage, checks.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use totp_rs::{Builder, Secret, Totp};
 
-use super::code_failures::{Attempt, WrongCodes};
+use super::code_failures::{Attempt, CorrectCode, WrongCodes};
 use crate::{
     clock::Timestamp,
     config,
@@ -112,11 +112,13 @@ impl Codes {
         let proof = self.wrong.check(identity.as_str(), attempt, now, || {
             if let Some(step) = totp.check(code, now.seconds().unsigned_abs()) {
                 let used: Vec<&UsedCode> = known.iter().filter(|used| used.step == step).collect();
-                return Ok(purpose.may_use(session, &used).then_some((AcceptedCode::Step(step), used.is_empty())));
+                let code = CorrectCode { proof: AcceptedCode::Step(step), is_first: used.is_empty(), step: Some(step) };
+                return Ok(purpose.may_use(session, &used).then_some(code));
             }
             let is_taken = matches!(purpose, CodePurpose::Enter | CodePurpose::Renew | CodePurpose::Remove);
             let place = || secrets.recovery_codes.iter().position(|known| same(known, code));
-            Ok(if is_taken { place().map(|at| (AcceptedCode::Recovery(at), true)) } else { None })
+            let recovery = |at| CorrectCode { proof: AcceptedCode::Recovery(at), is_first: true, step: None };
+            Ok(if is_taken { place().map(recovery) } else { None })
         })?;
         record.state.used = known;
         match proof {
@@ -136,6 +138,11 @@ impl Codes {
     /// [`Error::Busy`].
     pub(crate) fn admit(&self, identity: &Id<Identity>, attempt: &Attempt, now: Timestamp) -> Result<()> {
         self.wrong.admit(identity.as_str(), attempt, now)
+    }
+
+    /// Notes that an identity has shown a certificate from an address. Attempts from there have an allowance of their own.
+    pub(crate) fn know(&self, identity: &Id<Identity>, address: Option<IpAddr>, now: Timestamp) {
+        self.wrong.know(identity.as_str(), address, now);
     }
 
     /// Forgets the wrong codes of an identity.

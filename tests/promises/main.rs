@@ -21,6 +21,7 @@ mod built_in_router;
 mod certificate_chains;
 mod certificates;
 mod circuits;
+mod code_lockouts;
 mod command_line;
 mod configuration;
 mod conflicts;

@@ -41,22 +41,22 @@ pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_seconds(NOW + seconds)
 }
 
-fn attempt(address: &str, session: &str, code: &str) -> Attempt {
-    Attempt { code: code.into(), session: Id::from_text(session), address: Some(address.parse().unwrap()) }
+pub fn attempt(address: &str, session: &str, code: &str) -> Attempt {
+    Attempt { code: code.into(), session: Id::from_text(session), credential: "password".into(), address: Some(address.parse().unwrap()) }
 }
 
 /// An identity with one-time codes, and the app that generates them.
-struct Owner {
-    codes: Codes,
-    record: Record<Mfa>,
+pub struct Owner {
+    pub codes: Codes,
+    pub record: Record<Mfa>,
     app: Totp,
 }
 
-fn owner() -> Owner {
+pub fn owner() -> Owner {
     owner_within(&Config::default().codes)
 }
 
-fn owner_within(limits: &config::CodeConfig) -> Owner {
+pub fn owner_within(limits: &config::CodeConfig) -> Owner {
     let codes = Codes::new(Seal::new(&Seal::new_key().unwrap()).unwrap(), limits);
     let mfa = codes.create(&Id::from_text("ann")).unwrap();
     let url = codes.provisioning_url(&mfa, "ann: one/two").unwrap();
@@ -68,12 +68,12 @@ fn owner_within(limits: &config::CodeConfig) -> Owner {
 }
 
 impl Owner {
-    fn code(&self, seconds: i64) -> String {
+    pub fn code(&self, seconds: i64) -> String {
         self.app.generate(at(seconds).seconds().unsigned_abs()).to_string()
     }
 
     /// A code that is wrong at this time.
-    fn wrong(&self, seconds: i64) -> String {
+    pub fn wrong(&self, seconds: i64) -> String {
         let right: Vec<String> = (-3..=3).map(|step| self.code(seconds + step * 30)).collect();
         (100_000..).map(|code| code.to_string()).find(|code| !right.contains(code)).unwrap()
     }
@@ -82,16 +82,16 @@ impl Owner {
         self.enter_from("192.0.2.1", "one", code, seconds)
     }
 
-    fn enter_from(&mut self, address: &str, session: &str, code: &str, seconds: i64) -> Result<AcceptedCode> {
+    pub fn enter_from(&mut self, address: &str, session: &str, code: &str, seconds: i64) -> Result<AcceptedCode> {
         self.show(CodePurpose::Enter, &attempt(address, session, code), seconds)
     }
 
-    fn show(&mut self, purpose: CodePurpose, attempt: &Attempt, seconds: i64) -> Result<AcceptedCode> {
+    pub fn show(&mut self, purpose: CodePurpose, attempt: &Attempt, seconds: i64) -> Result<AcceptedCode> {
         self.codes.verify(&mut self.record, attempt, purpose, at(seconds))
     }
 }
 
-const WRONG: Error = Error::Refused(Refusal::MfaInvalidToken);
+pub const WRONG: Error = Error::Refused(Refusal::MfaInvalidToken);
 
 #[test]
 fn codes_count_two_steps_around() {

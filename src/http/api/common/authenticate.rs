@@ -106,7 +106,12 @@ pub(crate) async fn login_answer(call: &Call, caller: Caller, method: &'static s
 async fn opened(call: &Call, method: AuthMethod, body: &Authenticate, client_info: ClientInfo) -> Result<Caller> {
     let principal = judged(call, method, body).await?;
     let place = call.sessions.admit(&principal.identity)?;
-    login::open(&call.changes, principal, client_info, place).await
+    let has_certificate = principal.certificate.is_some();
+    let caller = login::open(&call.changes, principal, client_info, place).await?;
+    if has_certificate && caller.session.spec.is_mfa_required {
+        call.codes.know(&caller.identity.id, call.peer.address, call.now);
+    }
+    Ok(caller)
 }
 
 /// Checks the credential.

@@ -71,7 +71,9 @@ async fn pass(call: &Call, code: String, step: MfaStep) -> Result<NoData> {
 /// An attempt with a code. If the limit of attempts is reached, the attempt is rejected here and does not occupy the writer.
 fn attempt(call: &Call, code: String) -> Result<Attempt> {
     let caller = call.caller()?;
-    let attempt = Attempt { code, session: caller.session.id.clone(), address: call.peer.address };
+    let session = &caller.session;
+    let credential = session.spec.authenticator_id.clone();
+    let attempt = Attempt { code, session: session.id.clone(), credential, address: call.peer.address };
     call.codes.admit(&caller.identity.id, &attempt, call.now)?;
     Ok(attempt)
 }
