@@ -9,6 +9,7 @@
 mod api_tokens;
 mod code_failures;
 pub mod codes;
+mod ended_sessions;
 mod fair_queue;
 mod key_sets;
 pub(crate) mod login;
@@ -74,12 +75,12 @@ impl Caller {
         self.identity.is_admin() && self.token.as_ref().is_none_or(|token| !token.spec.self_service)
     }
 
-    /// The ids of the config types that the session asked for.
     /// Whether answers may name records of a kind, by its path segment: the scope of an API token may leave it out.
     pub(crate) fn may_name(&self, kind: &str) -> bool {
         self.token.as_ref().is_none_or(|token| token.spec.covers(kind))
     }
 
+    /// The ids of the config types that the session asked for.
     pub fn config_types(&self) -> Vec<String> {
         self.session.spec.config_types.iter().map(ToString::to_string).collect()
     }

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Caller, SessionSlot, session_quota::SessionQuota};
+use super::{Caller, SessionSlot, ended_sessions::EndedSessions, session_quota::SessionQuota};
 use crate::{
     clock::{Clock, Timestamp},
     config,
@@ -35,6 +35,7 @@ pub struct Sessions {
     service_quota: SessionQuota,
     /// Cached callers by token.
     callers: Cache<Caller>,
+    ended: EndedSessions,
 }
 
 /// The size of the cache of callers, of about 2 KB each.
@@ -66,9 +67,13 @@ impl Sessions {
         let began = clock.steady();
         let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
         let (quota, service_quota) = (SessionQuota::new(settings.per_identity), SessionQuota::new(settings.services_per_identity));
-        let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, quota, service_quota, callers };
+        let ended = EndedSessions::default();
+        let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, quota, service_quota, callers, ended };
         let subscriber = sessions.clone();
-        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| subscriber.on_commit(event)));
+        store.subscribe(Phase::Update, move |events| {
+            events.iter().for_each(|event| subscriber.on_commit(event));
+            subscriber.ended.on_commit(events, subscriber.clock.steady());
+        });
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
@@ -145,6 +150,14 @@ impl Sessions {
             self.set_active(caller.session.id.as_str(), false);
         }
         Ok(caller)
+    }
+
+    /// The caller that had a session token until its session ended with the external signer that had opened it. The caller has no rights.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn ended_with_signer(&self, store: &Store, token: &str) -> Result<Option<Arc<Caller>>> {
+        self.ended.find(store, token, self.clock.steady(), self.timeout)
     }
 
     fn look_up(&self, store: &Store, token: &str) -> Result<Option<Arc<Caller>>> {

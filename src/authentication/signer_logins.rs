@@ -4,7 +4,7 @@
 //! Here: log-ins that wait for their code, what an issuer publishes about itself, and the exchange. Not here: whether the token logs
 //! anybody in (`tokens.rs`). Start at [`SignerLogins::begin`]. Invariants: a log-in is bound to the browser that began it by a secret that
 //! is in no URL; a log-in is spent by its first use, whether or not that succeeds; the PKCE verifier leaves the controller only for the
-//! token endpoint of the issuer; an id token has the nonce of its log-in, so that none of another log-in is accepted.
+//! token endpoint of the issuer, which is not on this host unless the issuer is; an id token has the nonce of its log-in, so that none of another log-in is accepted.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -74,6 +74,8 @@ struct Waiting {
     client_id: String,
     target: TargetToken,
     metadata: Arc<Metadata>,
+    /// The URL of the issuer.
+    origin: String,
     network: Option<IpAddr>,
     ends: Timestamp,
 }
@@ -156,8 +158,8 @@ impl SignerLogins {
         let address = format!("{endpoint}{}{query}", if endpoint.contains('?') { "&" } else { "?" });
         let (hash, network) = (ApiTokens::hash(&secret), peer.map(network));
         let (client_id, target) = (client_id.clone(), spec.target_token);
-        let (signer, ends) = (signer.id, now.plus(LASTS));
-        let login = Waiting { state, secret: hash, verifier, nonce, redirect, signer, client_id, target, metadata, network, ends };
+        let (origin, signer, ends) = (url.clone(), signer.id.clone(), now.plus(LASTS));
+        let login = Waiting { state, secret: hash, verifier, nonce, redirect, signer, client_id, target, metadata, origin, network, ends };
         self.0.keep(login, now);
         Ok(Started { address, secret })
     }
@@ -181,8 +183,8 @@ impl SignerLogins {
             .append_pair("client_id", &login.client_id)
             .append_pair("code_verifier", &login.verifier)
             .finish();
-        let endpoint = login.metadata.token_endpoint.clone();
-        let asked = self.0.ask(move |client| client.post(&endpoint, FORM, form.as_bytes(), MAX_ANSWER)).await?;
+        let (endpoint, origin) = (login.metadata.token_endpoint.clone(), login.origin.clone());
+        let asked = self.0.ask(move |client| client.chosen_by(&origin)?.post(&endpoint, FORM, form.as_bytes(), MAX_ANSWER)).await?;
         match asked.and_then(|body| token(&body, &login)) {
             Ok(token) => Ok(Some((login.signer, token))),
             Err(reason) => {

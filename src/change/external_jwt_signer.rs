@@ -1,10 +1,11 @@
-//! External JWT signers: the certificate details shown are read from the certificate.
+//! External JWT signers: the certificate details shown are read from the certificate, and the API sessions of a signer end when it is
+//! disabled or deleted.
 
 use super::{Change, Lifecycle};
 use crate::{
     clock::Timestamp,
     entity::{
-        ExternalJwtSigner, Record,
+        ApiSession, ExternalJwtSigner, LoginBasis, Record,
         external_jwt_signer::State,
         signer_url::{SignerUrl, USER_INFO, holds_user_info},
     },
@@ -22,8 +23,20 @@ impl Lifecycle for ExternalJwtSigner {
         admit_addresses(Some(&old.spec), &new.spec, change)?;
         // The key of a certificate stored by an earlier release may be unusable; that must not prevent disabling the
         // signer.
-        if new.spec.cert_pem == old.spec.cert_pem { Ok(()) } else { describe(new) }
+        if new.spec.cert_pem != old.spec.cert_pem {
+            describe(new)?;
+        }
+        if old.spec.enabled && !new.spec.enabled { end_sessions(old, change) } else { Ok(()) }
     }
+
+    fn deleting(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        end_sessions(record, change)
+    }
+}
+
+/// Ends the API sessions that tokens of a signer have opened.
+fn end_sessions(signer: &Record<ExternalJwtSigner>, change: &Change<'_, '_>) -> Result<()> {
+    change.delete_linked::<ApiSession>("authenticator", &LoginBasis::Token(signer.id.clone()).authenticator_id())
 }
 
 /// Rejects an endpoint that keys may not be fetched from, and credentials in a URL. An unchanged value of an earlier

@@ -36,11 +36,10 @@ pub(crate) fn stands<E: Entity>(record: &Record<E>, lookup: &dyn Lookup) -> Resu
 
 /// The values of an indexed field or reference of a record.
 fn values<'r, E: Entity>(record: &'r Record<E>, name: &str) -> Vec<Cow<'r, str>> {
-    if let Some(reference) = E::REFERENCES.iter().find(|reference| reference.field == name) {
-        return (reference.ids)(record).into_iter().map(Cow::Borrowed).collect();
+    // A field may hold more than references: the authenticator of a session may also be a signer.
+    if let Some(field) = E::FIELDS.iter().find(|field| field.name == name) {
+        return if let Value::Text(text) = (field.value)(record) { vec![text] } else { Vec::new() };
     }
-    match E::FIELDS.iter().find(|field| field.name == name).map(|field| (field.value)(record)) {
-        Some(Value::Text(text)) => vec![text],
-        _ => Vec::new(),
-    }
+    let reference = E::REFERENCES.iter().find(|reference| reference.field == name);
+    reference.map(|reference| (reference.ids)(record).into_iter().map(Cow::Borrowed).collect()).unwrap_or_default()
 }

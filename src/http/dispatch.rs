@@ -33,7 +33,7 @@ use super::{
         response_body::Outgoing,
     },
     cors, error, gzip,
-    header::Header,
+    header::{Header, OF_EVERY_ANSWER},
     health,
     limits::{Admission, RequestSlot, within},
     openapi::{self, operation::JSON},
@@ -54,6 +54,8 @@ use crate::{
 
 /// First path segments that belong to no interface.
 const RESERVED: [&str; 3] = ["docs", "metrics", "oidc"];
+/// The operation that shows the caller's session.
+const OWN_SESSION: &str = "/current-api-session";
 /// Bytes reserved for a running request, until the length of its answer is known.
 const WORK: usize = 16 << 10;
 const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
@@ -148,7 +150,9 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
         let place = dispatcher.admission.admit(&request)?;
         let bearer = bearer(&request);
         // This may wait for the download of the keys of an external signer.
-        let caller = within(state.limits.load().time, Refusal::Timeout, resolve(&request, bearer.as_deref(), state)).await;
+        let shows_session = request.method() == Method::GET && request.path().ends_with(OWN_SESSION);
+        let resolved = resolve(&request, bearer.as_deref(), state, shows_session);
+        let caller = within(state.limits.load().time, Refusal::Timeout, resolved).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
         answer(&request, payload, &dispatcher, place, caller, bearer, hold.as_deref()).await
     };
@@ -215,8 +219,9 @@ fn bearer(request: &HttpRequest) -> Option<Arc<str>> {
     only.to_str().ok()?.strip_prefix("Bearer ").map(Into::into)
 }
 
-/// The caller of the request's session token or API token. A malformed token is rejected like an unknown one.
-async fn resolve(request: &HttpRequest, bearer: Option<&str>, state: &AppState) -> Result<Option<Arc<Caller>>> {
+/// The caller of the request's session token or API token. A malformed token is rejected like an unknown one. `shows_session`: the request
+/// only asks for its session, which may have ended with its external signer.
+async fn resolve(request: &HttpRequest, bearer: Option<&str>, state: &AppState, shows_session: bool) -> Result<Option<Arc<Caller>>> {
     let token = match request.headers().get("zt-session").filter(|token| !token.is_empty()) {
         Some(token) => token.to_str().map_err(|_| Error::Unauthorized { anonymous: false })?,
         None => match bearer.filter(|bearer| ApiTokens::is_one(bearer)) {
@@ -224,8 +229,9 @@ async fn resolve(request: &HttpRequest, bearer: Option<&str>, state: &AppState) 
             None => return Ok(None),
         },
     };
-    let caller = state.caller(token, bearer).await?.ok_or(Error::Unauthorized { anonymous: false })?;
-    Ok(Some(caller))
+    let open = state.caller(token, bearer).await?;
+    let caller = if open.is_none() && shows_session { state.sessions.ended_with_signer(&state.store, token)? } else { open };
+    caller.map(Some).ok_or(Error::Unauthorized { anonymous: false })
 }
 
 async fn answer(
@@ -321,6 +327,9 @@ fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&C
     if let Some(caller) = caller {
         let (ends, left) = state.ends(caller);
         answer.insert_header((Header::ExpirationSeconds.name(), left.as_secs()));
+    for header in OF_EVERY_ANSWER {
+        answer.insert_header(header);
+    }
         answer.insert_header((Header::ExpiresAt.name(), ends.to_string()));
     }
     let is_packed = reply.headers.iter().any(|(name, _)| *name == "content-encoding");

@@ -2,6 +2,10 @@
 
 use serde_json::{Map, Value as Json, json};
 
+/// Headers of every answer: answers hold data of callers, and none is to be taken for another type than it names. An answer may replace the
+/// first one.
+pub(super) const OF_EVERY_ANSWER: [(&str, &str); 2] = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")];
+
 /// A header of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Header {

@@ -9,10 +9,11 @@ use actix_web::{
     App, HttpRequest, HttpResponse, HttpServer,
     dev::{Server, ServerHandle},
     http::Method,
+    middleware::DefaultHeaders,
     web,
 };
 
-use super::{body, media_type};
+use super::{body, header::OF_EVERY_ANSWER, media_type};
 
 /// Connections at the same time.
 const CONNECTIONS: usize = 32;
@@ -39,7 +40,8 @@ pub(crate) type MetricsSource = Arc<dyn Fn(MetricsFormat) -> String + Send + Syn
 pub(crate) fn serve(socket: TcpListener, source: MetricsSource) -> std::io::Result<(Server, ServerHandle)> {
     let app = move || {
         let source = source.clone();
-        App::new().default_service(web::to(move |request: HttpRequest| answer(request, source.clone())))
+        let headers = OF_EVERY_ANSWER.into_iter().fold(DefaultHeaders::new(), DefaultHeaders::add);
+        App::new().wrap(headers).default_service(web::to(move |request: HttpRequest| answer(request, source.clone())))
     };
     let server = HttpServer::new(app).workers(1).max_connections(CONNECTIONS).client_request_timeout(TIME).keep_alive(TIME);
     let server = server.disable_signals().shutdown_timeout(1).listen(socket)?.run();

@@ -1,8 +1,10 @@
 //! Requests that the controller sends to other servers: key sets and token endpoints of issuers, and its own advertised addresses.
 //!
 //! Here: one HTTP client with bounds on time and bytes. Not here: which addresses may be asked (`entity/signer_url.rs`). Start at [`HttpClient`].
-//! Invariants: no redirect is followed, no proxy is used, and an answer is read up to the caller's bound only.
+//! Invariants: no redirect is followed, no proxy is used, and an answer is read up to the caller's bound only. A URL that a server chose
+//! leads to this host or its link only if that server is there, too (`resolver.rs`).
 
+mod resolver;
 mod tls;
 
 use std::{io::Read, time::Duration};
@@ -10,20 +12,26 @@ use std::{io::Read, time::Duration};
 use rustls::pki_types::CertificateDer;
 use ureq::{
     Agent, Body,
-    http::Response,
+    config::Config,
+    http::{Response, Uri},
     unversioned::{
         resolver::DefaultResolver,
         transport::{Connector, TcpConnector},
     },
 };
 
+use resolver::ChosenByServer;
 use tls::TlsConnector;
 
 const AGENT: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
 
 /// An HTTP client. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct HttpClient(Agent);
+pub(crate) struct HttpClient {
+    agent: Agent,
+    config: Config,
+    tls: TlsConnector,
+}
 
 /// An answer with any status.
 pub(crate) struct HttpAnswer {
@@ -48,7 +56,8 @@ impl HttpClient {
         let tls = TlsConnector::new(authorities).map_err(|error| error.to_string())?;
         let config = Agent::config_builder().timeout_global(Some(most)).max_redirects(0).proxy(None);
         let config = config.http_status_as_error(false).user_agent(AGENT).build();
-        Ok(Self(Agent::with_parts(config, TcpConnector::default().chain(tls), DefaultResolver::default())))
+        let agent = Agent::with_parts(config.clone(), TcpConnector::default().chain(tls.clone()), DefaultResolver::default());
+        Ok(Self { agent, config, tls })
     }
 
     /// Sends a GET. Blocks.
@@ -56,7 +65,19 @@ impl HttpClient {
     /// # Errors
     /// There is no answer, or the answer has more than `most` bytes.
     pub(crate) fn get(&self, url: &str, most: u64) -> Result<HttpAnswer, String> {
-        read(self.0.get(url).header("accept", "application/json").call(), most)
+        read(self.agent.get(url).header("accept", "application/json").call(), most)
+    }
+
+    /// The same client, for URLs that the server at `origin` chose: those that lead to this host or its link are rejected, unless `origin`
+    /// leads there.
+    ///
+    /// # Errors
+    /// `origin` is not a URL.
+    pub(crate) fn chosen_by(&self, origin: &str) -> Result<Self, String> {
+        let origin: Uri = origin.parse().map_err(|_| "the URL of the server cannot be read".to_owned())?;
+        let resolver = ChosenByServer { origin, resolver: DefaultResolver::default() };
+        let (config, tls) = (self.config.clone(), self.tls.clone());
+        Ok(Self { agent: Agent::with_parts(config.clone(), TcpConnector::default().chain(tls.clone()), resolver), config, tls })
     }
 
     /// Posts a body. Blocks.
@@ -64,7 +85,7 @@ impl HttpClient {
     /// # Errors
     /// As [`HttpClient::get`].
     pub(crate) fn post(&self, url: &str, media: &str, body: &[u8], most: u64) -> Result<HttpAnswer, String> {
-        read(self.0.post(url).header("accept", "application/json").header("content-type", media).send(body), most)
+        read(self.agent.post(url).header("accept", "application/json").header("content-type", media).send(body), most)
     }
 }
 

@@ -20,6 +20,7 @@ use ureq::{
 use crate::pki::ServerVerifier;
 
 /// Adds TLS to a connection if the address is https.
+#[derive(Clone)]
 pub(crate) struct TlsConnector(Arc<ClientConfig>);
 
 impl TlsConnector {

@@ -74,25 +74,48 @@ fn unnamed_enrollment_uses_the_fingerprint() {
 }
 
 #[test]
-fn disabled_signer_keeps_open_sessions() {
+fn sessions_end_with_their_signer() {
     let server = shared();
-    for delete in [false, true] {
+    // More than 200 sessions end by a mark, and are deleted one by one later.
+    for (count, delete) in [(2, false), (2, true), (201, false), (201, true)] {
         let (idp, issuer) = (signer(), format!("https://{}.test", fresh("idp")));
         let body = json!({
             "name": fresh("idp"), "enabled": true, "issuer": issuer, "audience": "overlay", "certPem": idp.certificate.certificate().pem()
         });
         let path = format!("/external-jwt-signers/{}", server.admin.post("/external-jwt-signers", body).expect(201).id());
-        let ann = server.identity(&fresh("ann"), json!({}));
+        let (ann, by_password) = server.user(&fresh("ann"), json!({}));
         let bearer = format!("Bearer {}", idp.token(&json!({ "iss": issuer, "aud": "overlay", "sub": ann, "exp": 4_102_444_800_u64 })));
         let log_in = || server.anonymous().ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).send();
-        let session = server.anonymous().with_token(log_in().expect(200).data()["token"].as_str().unwrap());
+        let open = || server.anonymous().with_token(log_in().expect(200).data()["token"].as_str().unwrap());
+        let sessions: Vec<Caller> = (0..count).map(|_| open()).collect();
+        let is_open = |session: &Caller| session.get("/current-identity").status == 200;
+        assert!(sessions.iter().all(is_open));
+        server.admin.patch(&path, json!({ "name": fresh("renamed"), "enabled": true })).expect(200);
+        assert!(is_open(&sessions[0]), "an edit ends no session");
         if delete {
             server.admin.delete(&path).expect(200);
         } else {
             server.admin.patch(&path, json!({ "enabled": false })).expect(200);
         }
         log_in().refused(401, "INVALID_AUTH", "");
-        session.get("/current-api-session").expect(200);
+        assert!(!sessions.iter().any(is_open));
+        let asked: [(&str, &str); 4] =
+            [("GET", "/services"), ("POST", "/current-identity/mfa"), ("DELETE", "/current-api-session"), ("GET", "/current-identity/mfa")];
+        for (method, path) in asked {
+            sessions[1].ask(method, path).send().refused(401, "UNAUTHORIZED", "");
+        }
+        let open = server.admin.list("/api-sessions", &format!("identity = \"{ann}\""), "").expect(200);
+        assert_eq!(open.total(), 1, "the session with a password stays");
+        by_password.get("/current-identity").expect(200);
+        // Established clients may still ask for their session.
+        if count == 2 {
+            sessions[1].get("/current-api-session").expect(200);
+        }
+        if !delete {
+            server.admin.patch(&path, json!({ "enabled": true })).expect(200);
+            assert!(!is_open(&sessions[0]), "a signer that is enabled again opens none of its old sessions");
+            log_in().expect(200);
+        }
     }
 }
 

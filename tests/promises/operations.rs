@@ -96,6 +96,40 @@ fn doctor_finds_what_troubles() {
 }
 
 #[test]
+fn open_policies_are_found() {
+    let server = TestServer::start();
+    let listen = server.bound().to_string();
+    let found = || {
+        let served = server.admin.get("/overkeep/v1/doctor").expect(200);
+        let (_, told) = doctor(&server, &listen, &[]);
+        let finding = of(served.data().as_array().unwrap(), "signers").clone();
+        assert_eq!(&finding, of(&told, "signers"));
+        (finding["healthy"] == true, finding["detail"].as_str().unwrap().to_owned())
+    };
+    assert!(found().0, "there is no signer");
+    let signer = json!({
+        "name": "hr", "issuer": fresh("https://idp.test"), "audience": "a", "enabled": false, "jwksEndpoint": "https://127.0.0.1:9/keys"
+    });
+    let signer = server.admin.post("/external-jwt-signers", signer).expect(201).id();
+    assert!(found().0, "it is disabled");
+    let path = format!("/external-jwt-signers/{signer}");
+    server.admin.patch(&path, json!({ "enabled": true })).expect(200);
+    let (is_good, detail) = found();
+    assert!(!is_good && ["(hr)", "(Default)", "1 administrators"].iter().all(|part| detail.contains(part)), "{detail}");
+    let policy = |ext_jwt: Json| server.admin.patch("/auth-policies/default", json!({ "primary": { "extJwt": ext_jwt } })).expect(200);
+    policy(json!({ "allowedSigners": [signer] }));
+    assert!(found().0, "the policy lists it");
+    policy(json!({ "allowedSigners": [], "allowed": false }));
+    assert!(found().0, "the policy allows no tokens");
+    // Another open policy counts as soon as an identity has it.
+    let other = crate::explain::auth_policy(&server, json!({ "primary": { "extJwt": { "allowed": true } } }));
+    assert!(found().0);
+    server.identity(&fresh("member"), json!({ "authPolicyId": other }));
+    let (is_good, detail) = found();
+    assert!(!is_good && detail.contains("0 administrators") && !detail.contains("(Default)"), "{detail}");
+}
+
+#[test]
 fn doctor_needs_no_configuration() {
     let server = TestServer::start();
     let ran = on_host(&server, &["doctor", "-o", "json"]);

@@ -248,3 +248,48 @@ fn id_tokens_need_the_nonce() {
     let (asked, secret) = setting.begun();
     setting.finish(&asked["state"], &secret, json!({})).expect(401);
 }
+
+#[test]
+fn codes_stay_with_the_issuer() {
+    let setting = setting();
+    // Another program of this host, and what reaches it.
+    let other = TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    // An unspecified address leads here.
+    let first = TcpListener::bind("127.0.0.1:0").unwrap();
+    let open = first.local_addr().unwrap().port();
+    let reached = Arc::new(Mutex::new(0));
+    for listener in [other, first] {
+        let reached = reached.clone();
+        thread::spawn(move || listener.incoming().for_each(|_| *reached.lock().unwrap() += 1));
+    }
+    let endpoints = [
+        format!("https://127.0.0.2:{port}/token"),
+        format!("http://127.0.0.2:{port}/token"),
+        format!("https://[::ffff:127.0.0.2]:{port}/token"),
+        format!("https://[::ffff:7f00:2]:{port}/token"),
+        format!("https://0x7f000002:{port}/token"),
+        format!("https://2130706434:{port}/token"),
+        format!("https://127.2:{port}/token"),
+        format!("https://0.0.0.0:{open}/token"),
+        format!("https://0:{open}/token"),
+        format!("https://[::]:{open}/token"),
+        format!("https://[::ffff:0.0.0.0]:{open}/token"),
+        "https://169.254.169.254/token".to_owned(),
+        "https://[fe80::1]/token".to_owned(),
+    ];
+    for endpoint in endpoints {
+        *setting.issuer.metadata.lock().unwrap() = json!({ "token_endpoint": endpoint });
+        // A new signer: what is known of the others is kept for a while.
+        let id = add_signer(&setting.admin, &setting.issuer, &fresh("https://idp.test"), json!({}));
+        let begun = setting.begin(&id, &setting.host).expect(200);
+        let address = begun.data()["address"].as_str().unwrap().to_owned();
+        let asked: HashMap<String, String> = form_urlencoded::parse(address.split_once('?').unwrap().1.as_bytes()).into_owned().collect();
+        setting.finish(&asked["state"], begun.data()["secret"].as_str().unwrap(), json!({})).expect(401);
+        assert_eq!(*reached.lock().unwrap(), 0, "{endpoint} was reached");
+    }
+    // The issuer itself is on this host, and gets its code.
+    *setting.issuer.metadata.lock().unwrap() = json!({});
+    let (asked, secret) = setting.begun();
+    setting.finish(&asked["state"], &secret, json!({})).expect(200);
+}

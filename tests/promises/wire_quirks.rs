@@ -311,3 +311,49 @@ fn unusable_signers_can_be_disabled() {
     admin.patch("/external-jwt-signers/large", json!({ "enabled": false })).expect(200);
     assert_eq!(admin.get("/external-jwt-signers/large").expect(200).data()["enabled"], false);
 }
+
+#[test]
+fn answers_are_neither_stored_nor_sniffed() {
+    let server = TestServer::with(Clock::system(), |config| {
+        config.metrics.listen = Some("127.0.0.1:0".parse().unwrap());
+        config.http.cors_origins = vec!["https://page.example".into()];
+    });
+    let headers = |answer: &ureq::http::HeaderMap| {
+        let of = |name: &str| answer.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+        (of("cache-control"), of("x-content-type-options"))
+    };
+    let api = ("no-store".to_owned(), "nosniff".to_owned());
+    let asked = [
+        ("GET", "/edge/management/v1/identities"),
+        ("GET", "/edge/client/v1/current-identity"),
+        ("GET", "/overkeep/v1/history"),
+        ("GET", "/overkeep/v1/events"),
+        ("GET", "/overkeep/v1/openapi.json"),
+        ("GET", "/fabric/v1/routers"),
+        ("GET", "/edge/management/v1/nothing"),
+        ("PUT", "/edge/management/v1/identities"),
+        ("POST", "/edge/management/v1/services"),
+        ("GET", "//health"),
+        ("GET", "//ready"),
+        ("GET", "//version"),
+        ("HEAD", "//health"),
+        ("GET", "//.well-known/est/cacerts"),
+        ("GET", "//nowhere/at/all"),
+        ("OPTIONS", "/edge/management/v1/identities"),
+    ];
+    for caller in [&server.admin, &server.anonymous()] {
+        for (method, path) in asked {
+            let answer = caller.ask(method, path).header("origin", "https://page.example").header("access-control-request-method", "GET");
+            assert_eq!(headers(&answer.send().headers), api, "{method} {path}");
+        }
+    }
+    for path in ["//", "//docs", "//docs/swagger-ui.css", "//page/main.js"] {
+        let answer = server.anonymous().ask("GET", path).header("accept", "text/html, */*").send();
+        assert_eq!((answer.status, headers(&answer.headers)), (200, ("no-cache".into(), "nosniff".into())), "{path}");
+    }
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    for path in ["metrics", "nothing"] {
+        let answer = agent.get(format!("http://{}/{path}", server.metrics_bound())).call().unwrap();
+        assert_eq!(headers(answer.headers()), api, "{path}");
+    }
+}

@@ -67,8 +67,7 @@ impl ApiSession {
     }
 }
 
-/// What opened a session. Deleting a credential or an authority ends its sessions. Sessions opened by a token stay when
-/// the signer is deleted, as clients expect.
+/// What opened a session. Deleting a credential, an authority or a signer ends its sessions, and so does disabling a signer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginBasis {
     /// A credential of the identity.

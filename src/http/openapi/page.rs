@@ -51,8 +51,8 @@ pub(crate) fn file(path: &str) -> Option<Reply> {
     let File { media, encoding, text, .. } = FILES.iter().find(|file| file.path == path)?;
     let mut headers = vec![
         ("content-security-policy", POLICY.to_owned()),
-        ("x-content-type-options", "nosniff".into()),
         ("referrer-policy", "no-referrer".into()),
+        ("cache-control", "no-cache".into()),
     ];
     headers.extend(encoding.map(|encoding| ("content-encoding", encoding.to_owned())));
     Some(Reply { status: 200, media, body: text.clone().into(), headers })

@@ -41,7 +41,6 @@ fn reply(file: &File, asked: &HeaderMap, vary: Option<&str>) -> Reply {
         ("content-security-policy", POLICY.to_owned()),
         ("cross-origin-opener-policy", "same-origin".into()),
         ("cross-origin-resource-policy", "same-origin".into()),
-        ("x-content-type-options", "nosniff".into()),
         ("referrer-policy", "no-referrer".into()),
         (Header::CacheControl.name(), "no-cache".into()),
         (Header::Tag.name(), file.tag.clone()),

@@ -1,9 +1,12 @@
-//! Checks of the host of a controller: files, disk, clock, limits, snapshots, and in `network.rs` its network. They change nothing.
+//! Checks of the host of a controller: files, disk, clock, limits, snapshots, in `network.rs` its network, and in `records.rs` its records.
+//! They change nothing.
 
 pub(crate) mod network;
+pub(crate) mod records;
 
 use std::{
     borrow::Cow,
+    fmt::Display,
     fs, io,
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -48,6 +51,11 @@ pub(crate) struct DoctorFinding {
 impl DoctorFinding {
     pub(crate) fn good(check: &'static str, detail: impl Into<String>) -> Self {
         Self { check: check.into(), healthy: true, detail: detail.into(), mend: String::new() }
+    }
+
+    /// The records that a check needs cannot be read.
+    pub(crate) fn unreadable(check: &'static str, error: impl Display) -> Self {
+        Self::bad(check, error.to_string(), "overkeep check")
     }
 
     pub(crate) fn bad(check: &'static str, detail: impl Into<String>, mend: impl Into<String>) -> Self {

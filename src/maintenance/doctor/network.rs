@@ -55,7 +55,7 @@ pub(crate) struct RecordFacts {
 pub(crate) fn record_findings(config: &Config, facts: Result<&RecordFacts, &str>) -> Vec<DoctorFinding> {
     match facts {
         Ok(RecordFacts { ending, signers }) => vec![certificates(ending), key_sets(signers, config.key_sets.allow_http)],
-        Err(error) => RECORD_CHECKS.map(|check| DoctorFinding::bad(check, error, "overkeep check")).into(),
+        Err(error) => RECORD_CHECKS.map(|check| DoctorFinding::unreadable(check, error)).into(),
     }
 }
 

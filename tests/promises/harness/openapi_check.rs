@@ -31,6 +31,9 @@ pub fn check_answer(method: &str, path: &str, answer: &Answer) {
     }
     assert!(*status < 500 || *status == 503, "{request}: {status} {text}");
     assert!(!answer.header("ziti-instance-id").is_empty(), "{request}: clients need ziti-instance-id on every answer");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff", "{request}");
+    let is_asset = located(path).is_none() && *status < 400;
+    assert!(is_asset || answer.header("cache-control") == "no-store", "{request}: {:?}", answer.header("cache-control"));
     let Some((base, below)) = located(path) else { return };
     let media = answer.header("content-type").split(';').next().unwrap();
     match interface(base).find(method, &below) {
@@ -63,7 +66,15 @@ pub fn check_answer(method: &str, path: &str, answer: &Answer) {
 const TRANSPORT_HEADERS: [&str; 7] =
     ["connection", "content-encoding", "content-length", "content-type", "date", "transfer-encoding", "vary"];
 /// Headers that every answer may have, errors included.
-const COMMON_HEADERS: [&str; 5] = ["server", "ziti-instance-id", "ziti-ctrl-address", "expiration-seconds", "expires-at"];
+const COMMON_HEADERS: [&str; 7] = [
+    "server",
+    "ziti-instance-id",
+    "ziti-ctrl-address",
+    "expiration-seconds",
+    "expires-at",
+    "cache-control",
+    "x-content-type-options",
+];
 
 /// Checks the headers: each required one is there, each has the described form, and no others are there.
 #[track_caller]

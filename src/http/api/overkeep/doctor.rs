@@ -1,4 +1,4 @@
-//! Findings: problems of this controller on its host and in its network, each with its remedy.
+//! Findings: problems of this controller on its host, in its network and in its records, each with its remedy.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,6 +14,7 @@ use crate::{
     maintenance::doctor::{
         self, DoctorFinding,
         network::{self, RecordFacts},
+        records,
     },
     store::Progress,
 };
@@ -41,9 +42,12 @@ pub(crate) async fn findings(call: Call, Query(Checks { network }): Query<Checks
     } else {
         None
     };
+    let of_records = call.store.scan(records::findings).await;
+    let of_records = of_records.unwrap_or_else(|error| records::CHECKS.map(|check| DoctorFinding::unreadable(check, &error)).into());
     // The thread holds the permit: it goes on if the caller is dropped.
     let found = spawn_blocking(move || {
         let mut found = doctor::findings(&config);
+        found.extend(of_records);
         if let Some((facts, authorities, _permit)) = with_network {
             found.extend(network::address_findings(&config, Some(&authorities)));
             found.extend(network::record_findings(&config, facts.as_ref().map_err(String::as_str)));

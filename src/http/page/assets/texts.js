@@ -104,7 +104,7 @@ export const texts = {
     noRouter: 'There is no edge router: clients cannot send traffic.',
     noRouterPolicy: 'No edge router policy lets identities use an edge router.',
     ending: (what, name) => `${what} ${name} expires`,
-    onHost: check => `Host, ${check}:`,
+    onHost: check => `${check.charAt(0).toUpperCase()}${check.slice(1)}:`,
     members: (online, all) => `${online.toLocaleString()} of ${all.toLocaleString()} online`,
   },
 
@@ -404,8 +404,8 @@ export const texts = {
   care: {
     title: 'Maintenance',
     note: 'The host, certificates, integrity, snapshots, sessions and versions.',
-    doctor: 'Host',
-    doctorNote: 'Files, disk, clock, limits and snapshots of the host of the controller.',
+    doctor: 'Host and records',
+    doctorNote: 'Files, disk, clock, limits and snapshots of the host of the controller, and records that are dangerous.',
     networkNote: 'From the host: whether ports are open, advertised addresses lead here, and key sets of signers can be fetched. This takes up to half a minute.',
     checkNetwork: 'Check the network',
     checkingNetwork: 'Checking',
