@@ -36,6 +36,7 @@ mod error;
 mod expiring;
 mod explain;
 mod frame;
+mod hidden_text;
 mod hosting;
 mod http;
 mod jobs;

@@ -4,19 +4,23 @@
 //! span around an event. Start with `start`. Only `[log]` of the configuration sets the level, not `RUST_LOG`.
 //!
 //! Invariants: no log line goes to stdout, which is for the answers of commands. Bytes from an anonymous peer cause no warning and no error
-//! of a library.
+//! of a library. Text of others forges no line and reaches no terminal unescaped, at any level.
 
-use std::fmt::Display;
-use std::io::{self, IsTerminal};
+use std::fmt::{Debug, Display};
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
+use tracing::field::Field;
 use tracing::level_filters::LevelFilter;
-use tracing::{Level, Subscriber};
+use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{self, MakeWriter};
 
 use crate::config::{Format, Log};
+use crate::hidden_text;
 
 /// Changes the level of a running log. The format stays.
 pub(crate) type LevelChange = Box<dyn Fn(&Log) -> Result<(), String> + Send + Sync>;
@@ -62,17 +66,61 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     // A line that cannot be written is lost: reporting that would write another line, which panics when it cannot be written.
-    let lines = fmt::Subscriber::builder().with_env_filter(filter(log)?).with_writer(writer).log_internal_errors(false);
+    let lines = fmt::Subscriber::builder().with_env_filter(filter(log)?).log_internal_errors(false);
     Ok(if as_text(log.format, terminal) {
+        let lines = lines.fmt_fields(debug_fn(write_field).delimited(" ")).with_writer(writer);
         let lines = lines.with_ansi(terminal && colours_are_welcome()).with_filter_reloading();
         let handle = lines.reload_handle();
         (Box::new(lines.finish()), Box::new(move |log| handle.reload(filter(log)?).map_err(|error| error.to_string())))
     } else {
         // The list of spans would repeat the current span: spans of requests are not nested.
-        let lines = lines.json().flatten_event(true).with_current_span(true).with_span_list(false).with_filter_reloading();
+        let lines = lines
+            .with_writer(EscapedJson(writer))
+            .json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .with_span_list(false)
+            .with_filter_reloading();
         let handle = lines.reload_handle();
         (Box::new(lines.finish()), Box::new(move |log| handle.reload(filter(log)?).map_err(|error| error.to_string())))
     })
+}
+
+/// Writes a field of a text line. Values are often text of others.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
+    let value = hidden_text::shown(&format!("{value:?}"));
+    match field.name() {
+        "message" => write!(writer, "{value}"),
+        name if writer.has_ansi_escapes() => write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{value}"),
+        name => write!(writer, "{name}={value}"),
+    }
+}
+
+/// Writers of JSON lines in which the characters are escaped that JSON allows and terminals obey.
+struct EscapedJson<W>(W);
+
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for EscapedJson<W> {
+    type Writer = EscapedJson<W::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        EscapedJson(self.0.make_writer())
+    }
+
+    fn make_writer_for(&'w self, meta: &Metadata<'_>) -> Self::Writer {
+        EscapedJson(self.0.make_writer_for(meta))
+    }
+}
+
+impl<W: Write> Write for EscapedJson<W> {
+    /// Called with whole lines.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(hidden_text::json(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Libraries that log what peers send as errors and warnings. Any peer could fill the log with them.

@@ -24,7 +24,8 @@ use crate::{
     clock::{Clock, Timestamp},
     entity::{AuthPolicy, Authenticator, EdgeRouter, Identity, Record, TransitRouter, TypedLookup},
     error::{Error, Result},
-    explain::{self, Question, plain},
+    explain::{self, Question},
+    hidden_text,
     hosting::Hosting,
     maintenance::{Maintenance, Work},
     pki::{Adoption, Certificate, Role},
@@ -88,7 +89,7 @@ impl AdminContext {
                 return problems_if_damaged(self.store.verify_history(noted.as_ref()).map(|verified| verified_lines(&verified)));
             }
         };
-        lines.map(|lines| Outcome::Done(lines.iter().map(|line| plain(line)).collect()))
+        lines.map(|lines| Outcome::Done(lines.iter().map(|line| hidden_text::shown(line)).collect()))
     }
 
     fn explain(&self, right: Right, identity: &str, service: &str, json: bool) -> Result<Vec<String>> {
@@ -97,6 +98,7 @@ impl AdminContext {
         let answer = self.store.read(|tx| explain::explain(tx, &question))?;
         let text =
             if json { serde_json::to_string_pretty(&answer).map_err(|e| Error::Internal(e.to_string()))? } else { answer.to_string() };
+        let text = if json { hidden_text::json(&text) } else { text };
         let unknown = self.posture.is_none() && !json;
         let note = unknown
             .then_some("note: no controller runs, so the state of endpoints for posture checks is not known, and nothing is connected");

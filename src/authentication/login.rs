@@ -15,6 +15,7 @@ use crate::{
         SdkInfo, TypedLookup, auth_policy::Updb,
     },
     error::{Error, Result},
+    hidden_text,
     pki::{Certificate, Keystore},
     store::{Read, Store},
 };
@@ -150,6 +151,9 @@ pub(crate) fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, pr
             let ca = trust::authority(tx, &chain, how, Record::lets_in)?.ok_or(Error::InvalidAuth)?;
             let claim = ca.spec.external_id_claim.and_then(|claim| claim.of(leaf)).filter(|id| !id.trim().is_empty());
             if let Some(id) = claim {
+                if hidden_text::is_in(&id) {
+                    return Err(Error::InvalidAuth);
+                }
                 let identity = tx.find_id_by::<Identity>("externalId", &id)?.ok_or(Error::InvalidAuth)?;
                 return Ok(Principal { identity, basis: LoginBasis::Claim(ca.id), judged: None, certificate: None });
             }

@@ -10,6 +10,7 @@ use crate::{
     config,
     entity::{ExternalJwtSigner, Id, Identity, LoginBasis, Record},
     error::{Error, Result},
+    hidden_text,
     pki::{
         Certificate,
         jwt::{Claimed, Verifier},
@@ -105,7 +106,7 @@ fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: T
         _ => false,
     };
     let subject = claims.get(&signer.claims_property).and_then(Json::as_str);
-    subject.filter(|subject| begun && !over && for_us && !subject.is_empty())
+    subject.filter(|subject| begun && !over && for_us && !subject.is_empty() && !hidden_text::is_in(subject))
 }
 
 /// The identity that the claim names.

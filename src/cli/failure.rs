@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::run::{ConfigError, one_line};
-use crate::admin_socket::Outcome;
+use crate::{
+    admin_socket::Outcome,
+    hidden_text::{shown, shown_lines},
+};
 
 /// The result of a command.
 pub(crate) type CommandResult = Result<Outcome, CommandError>;
@@ -78,14 +81,15 @@ pub(super) fn warn(warning: &str) {
     print_error(&format!("warning: {warning}"));
 }
 
+/// Prints an error, which may quote text of others.
 pub(super) fn print_error(line: &str) {
-    drop(writeln!(io::stderr(), "overkeep: {line}"));
+    drop(writeln!(io::stderr(), "overkeep: {}", shown(line)));
 }
 
-/// Prints lines to stdout. A closed stdout is not an error; a full disk is.
+/// Prints lines to stdout, which may quote text of others and hold line breaks of their own. A closed stdout is not an error; a full disk is.
 pub(super) fn print(lines: &[String]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match lines.iter().try_for_each(|line| writeln!(out, "{line}")) {
+    match lines.iter().try_for_each(|line| writeln!(out, "{}", shown_lines(line))) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

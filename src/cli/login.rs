@@ -220,7 +220,7 @@ fn kept_token(name: &str, url: String, ca: String, shown: String) -> CommandResu
 fn asked(context: &LoginContext, method: &str, path: &str, query: Vec<(String, String)>, body: Option<Json>) -> Result<Json, CommandError> {
     let body = body.map(|body| ("application/json".to_owned(), body.to_string()));
     let request = ApiRequest { method: method.into(), path: format!("{BASE}{path}"), query, body, ..ApiRequest::default() };
-    Ok(Transport::remote(context.clone())?.ask(request, None)?.good()?.data())
+    Ok(Transport::of_login(context.clone())?.ask(request, None)?.good()?.data())
 }
 
 /// Reads a secret from stdin, without echo on a terminal.

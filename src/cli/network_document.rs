@@ -16,7 +16,7 @@ use super::{
     },
     openziti,
 };
-use crate::admin_socket::Outcome;
+use crate::{admin_socket::Outcome, hidden_text::shown};
 
 const PATH: &str = "/overkeep/v1/network";
 /// The maximum length of a file, in bytes.
@@ -67,6 +67,9 @@ struct NetworkFile {
     /// The maximum number of deletions; if there would be more, nothing is changed
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     max_deletions: u32,
+    /// Accept names with control characters, characters that change the direction of text, or characters without width
+    #[arg(long)]
+    accept_hidden_characters: bool,
 }
 
 impl Export {
@@ -138,11 +141,14 @@ impl NetworkFile {
         let network: Json = serde_saphyr::from_str(&text).map_err(|error| refused(error.to_string()))?;
         // An empty file lists no kinds.
         let network = if network.is_null() { Json::Object(Map::new()) } else { network };
-        let query = vec![
+        let mut query = vec![
             ("prune".to_owned(), self.prune.to_string()),
             ("maxDeletions".to_owned(), self.max_deletions.to_string()),
             ("strict".to_owned(), "true".to_owned()),
         ];
+        if self.accept_hidden_characters {
+            query.push(("hiddenCharacters".to_owned(), "accept".to_owned()));
+        }
         let body = Some((JSON.to_owned(), network.to_string()));
         Ok(ApiRequest { method: "PUT".into(), path: PATH.into(), query, headers: Vec::new(), body })
     }
@@ -160,11 +166,11 @@ fn word<'j>(json: &'j Json, path: &str) -> &'j str {
 fn lines(plan: &Json) -> Vec<String> {
     let mut lines = Vec::new();
     for object in entries(plan, "objects") {
-        let (action, kind, name) = (word(object, "/action"), word(object, "/entity"), output::plain(word(object, "/name")));
+        let (action, kind, name) = (word(object, "/action"), word(object, "/entity"), shown(word(object, "/name")));
         lines.push(format!("{action} {kind} {name}"));
         for member in entries(object, "members") {
             let of = |side: &str| member.get(side).map(Json::to_string).unwrap_or_default();
-            lines.push(output::plain(&format!("  {}: {} -> {}", word(member, "/member"), of("before"), of("after"))));
+            lines.push(shown(&format!("  {}: {} -> {}", word(member, "/member"), of("before"), of("after"))));
         }
     }
     lines.extend(output::access(plan));
@@ -172,7 +178,7 @@ fn lines(plan: &Json) -> Vec<String> {
         let pairs = broken.get("pairs").and_then(Json::as_u64).unwrap_or_default();
         let pair = |pair: &Json| format!("{} and {}", word(pair, "/identity/name"), word(pair, "/service/name"));
         let first = entries(broken, "first").iter().map(pair).collect::<Vec<_>>().join(", ");
-        lines.push(output::plain(&format!("does not hold: {}: {first} ({pairs} in all)", word(broken, "/assertion"))));
+        lines.push(shown(&format!("does not hold: {}: {first} ({pairs} in all)", word(broken, "/assertion"))));
     }
     if entries(plan, "objects").is_empty() && lines.is_empty() {
         lines.push("nothing to do".into());

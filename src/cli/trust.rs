@@ -12,7 +12,7 @@ use data_encoding::HEXUPPER;
 use ring::digest::{SHA256, digest};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::failure::CommandError;
+use super::{api::https::Patience, failure::CommandError};
 use crate::pki::text_of;
 
 /// The maximum bytes of the answer with the authorities, and of a typed line.
@@ -67,7 +67,7 @@ impl Trust {
 /// The self-signed authorities that a controller presents, in DER. They are unproven until a person compares their fingerprints.
 fn shown_by(url: &str) -> Result<Vec<Vec<u8>>, CommandError> {
     let refused = |error: String| CommandError::of(format!("{url}: {error}"));
-    let answer = super::api::https::agent(None)?.get(format!("{url}/.well-known/est/cacerts")).call();
+    let answer = super::api::https::agent(None, Patience::Login)?.get(format!("{url}/.well-known/est/cacerts")).call();
     let mut answer = answer.map_err(|error| refused(error.to_string()))?;
     let text = answer.body_mut().with_config().limit(MAX_LENGTH).read_to_string().map_err(|error| refused(error.to_string()))?;
     roots_of(&text).map_err(|reason| refused(reason.into()))

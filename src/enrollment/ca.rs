@@ -9,6 +9,7 @@ use crate::{
     },
     entity::{Ca, Credential, Id, Identity, Record, Tags, TypedLookup},
     error::{Error, Refusal, Result},
+    hidden_text,
     pki::Certificate,
     store::Read,
 };
@@ -45,7 +46,10 @@ fn takes_part(ca: &Record<Ca>) -> bool {
 fn requested_name(body: &EnrollmentRequest) -> Result<Option<String>> {
     match body.members().and_then(|members| members.name.as_ref()) {
         None => Ok(None),
-        Some(Member::Text(name)) => Ok(Some(name.clone()).filter(|name| !name.trim().is_empty())),
+        Some(Member::Text(name)) => {
+            hidden_text::check("name", name)?;
+            Ok(Some(name.clone()).filter(|name| !name.trim().is_empty()))
+        }
         Some(Member::Other(_)) => Err(Error::invalid("name", "must be a text", "")),
     }
 }
@@ -56,6 +60,9 @@ fn admit(change: &Change<'_, '_>, ca: &Record<Ca>, leaf: &Certificate, requested
     let claim = claim.transpose()?.filter(|id| !id.trim().is_empty());
     let id = Identity::new_id();
     let name = ca.spec.name_for(&ca.id, &id, leaf, requested.as_deref());
+    // The holder of the certificate chose these texts, too.
+    hidden_text::check("name", &name)?;
+    claim.iter().try_for_each(|claim| hidden_text::check("externalId", claim))?;
     let mut identity = Identity::named(free(change, name)?);
     identity.role_attributes = ca.spec.identity_roles.clone();
     identity.external_id.clone_from(&claim);

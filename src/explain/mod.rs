@@ -24,8 +24,6 @@ mod second_factors;
 mod text;
 mod traffic;
 
-pub(crate) use text::plain;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

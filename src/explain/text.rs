@@ -3,10 +3,11 @@
 use std::fmt;
 
 use super::{Explanation, authentication::State, dials, edits::lacks, obstacle::ObstacleKind, policies::Missing, traffic};
+use crate::hidden_text::shown;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verb, identity, service) = (self.right.verb(), plain(&self.identity.name), plain(&self.service.name));
+        let (verb, identity, service) = (self.right.verb(), shown(&self.identity.name), shown(&self.service.name));
         match (self.allowed, self.verdict) {
             (false, _) => write!(f, "no: {identity} may not {verb} {service}")?,
             (true, false) => write!(f, "may, but cannot now: {identity} may {verb} {service}, but it would not work now")?,
@@ -17,24 +18,24 @@ impl fmt::Display for Explanation {
         for router in &self.routers {
             let state = if router.is_online { "connected" } else { "not connected" };
             let disabled = if router.is_disabled { ", disabled" } else { "" };
-            write!(f, "\n  over the edge router {} ({state}{disabled})", plain(&router.router.name))?;
+            write!(f, "\n  over the edge router {} ({state}{disabled})", shown(&router.router.name))?;
         }
         let is_connected = self.routers.iter().any(|router| router.is_online);
         if let Some(hosts) = traffic::hosted_by(&self.hosts, self.host_count, is_connected) {
-            write!(f, "\n  {}", plain(&hosts))?;
+            write!(f, "\n  {}", shown(&hosts))?;
         }
         if !self.obstacles.iter().any(|obstacle| obstacle.what == ObstacleKind::DialsFail) {
             for failing in self.hosts.iter().filter_map(dials::sentence) {
-                write!(f, "\n  {}", plain(&failing))?;
+                write!(f, "\n  {}", shown(&failing))?;
             }
         }
         for obstacle in &self.obstacles {
-            write!(f, "\n  {}", plain(&obstacle.text))?;
+            write!(f, "\n  {}", shown(&obstacle.text))?;
             if let Some(remedy) = &obstacle.remedy {
-                write!(f, "\n    to change that: {}", plain(remedy))?;
+                write!(f, "\n    to change that: {}", shown(remedy))?;
             }
             for edit in &obstacle.edits {
-                write!(f, "\n    to change that: {}\n      {} {} {}", plain(&edit.text), edit.method, edit.path, edit.body)?;
+                write!(f, "\n    to change that: {}\n      {} {} {}", shown(&edit.text), edit.method, edit.path, edit.body)?;
             }
         }
         Ok(())
@@ -46,19 +47,19 @@ impl Explanation {
     fn write_policies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for grant in &self.policies {
             let [policy, of_identity, of_service] =
-                [&grant.policy.name, &grant.identity_by.join(" "), &grant.service_by.join(" ")].map(|text| plain(text));
+                [&grant.policy.name, &grant.identity_by.join(" "), &grant.service_by.join(" ")].map(|text| shown(text));
             write!(f, "\n  granted by the policy {policy} (identity by {of_identity}, service by {of_service})")?;
             for failure in &grant.failed_checks {
-                write!(f, "\n    but the check fails: {}", plain(&failure.to_string()))?;
+                write!(f, "\n    but the check fails: {}", shown(&failure.to_string()))?;
             }
         }
-        let (identity, service) = (plain(&self.identity.name), plain(&self.service.name));
+        let (identity, service) = (shown(&self.identity.name), shown(&self.service.name));
         for near in &self.near_policies {
             let (missing, other) = match near.missing {
                 Missing::Identity => (&identity, &service),
                 Missing::Service => (&service, &identity),
             };
-            let (policy, by) = (plain(&near.policy.name), plain(&near.matched_by.join(" ")));
+            let (policy, by) = (shown(&near.policy.name), shown(&near.matched_by.join(" ")));
             write!(f, "\n  the policy {policy} matches {other} (by {by}) but not {missing}")?;
             if !near.is_passing {
                 write!(f, ", and requires posture checks that the endpoint does not pass")?;
@@ -72,25 +73,16 @@ impl Explanation {
         let is_obstacle = |what| self.obstacles.iter().any(|obstacle| obstacle.what == what);
         if self.authentication.state == State::NotAllowed && !is_obstacle(ObstacleKind::CredentialNotAllowed) {
             let lacks = lacks(&self.authentication.credentials);
-            write!(f, "\n  {} could not log in again: {}", plain(&self.identity.name), plain(&lacks))?;
+            write!(f, "\n  {} could not log in again: {}", shown(&self.identity.name), shown(&lacks))?;
         }
         if self.authentication.credentials.iter().any(|means| means.is_extend_requested) {
-            write!(f, "\n  {} was asked to renew its certificate and has not done so", plain(&self.identity.name))?;
+            write!(f, "\n  {} was asked to renew its certificate and has not done so", shown(&self.identity.name))?;
         }
         for factor in &self.authentication.second_factors {
             if !self.obstacles.iter().any(|obstacle| obstacle.text == factor.text) {
-                write!(f, "\n  {}", plain(&factor.text))?;
+                write!(f, "\n  {}", shown(&factor.text))?;
             }
         }
         Ok(())
     }
-}
-
-/// The text with control characters escaped, because names may contain line breaks and terminal escapes.
-pub(crate) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for sign in text.chars() {
-        if sign.is_control() { plain.extend(sign.escape_default()) } else { plain.push(sign) }
-    }
-    plain
 }

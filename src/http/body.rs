@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 
 use super::{
+    hidden_members,
     normalize::{correct_case, correct_case_in_lists, drop_blanks, drop_nulls, is_choice, is_described, member_schema},
     openapi::operation::{BodyShape, Parameter, ParameterLocation, Schemas},
     unknown_members,
@@ -29,6 +30,8 @@ pub struct Incoming<'r> {
     pub shape: Option<&'r BodyShape>,
     /// Unknown members of the body, collected while reading it.
     pub unknown: Vec<String>,
+    /// Members with names that show something else than they hold.
+    pub hidden: Vec<String>,
 }
 
 impl Incoming<'_> {
@@ -85,9 +88,14 @@ impl Incoming<'_> {
     /// anyway, otherwise only by name.
     fn check_shape(&mut self, json: &Json, checked: Result<()>, shape: &BodyShape) -> Result<()> {
         let unknown = unknown_members::unknown(json, &shape.schema);
-        if unknown_members::is_asked(self.query)? || checked.is_err() {
-            return Error::all(std::iter::once(checked).chain(unknown.into_iter().map(|one| Err(one.refused()))));
+        let hidden = hidden_members::hidden(json);
+        let is_strict = unknown_members::is_asked(self.query)?;
+        if is_strict || checked.is_err() {
+            let refused =
+                hidden.into_iter().filter(|_| is_strict && !hidden_members::are_accepted(self.query)).map(|one| Err(one.refused()));
+            return Error::all(std::iter::once(checked).chain(unknown.into_iter().map(|one| Err(one.refused()))).chain(refused));
         }
+        self.hidden.extend(hidden.into_iter().map(|one| one.path));
         self.unknown.extend(unknown.into_iter().map(|one| one.path));
         Ok(())
     }

@@ -60,7 +60,8 @@ pub(crate) fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpR
         answer.insert_header(("access-control-allow-credentials", "true"));
         answer.insert_header((
             "access-control-expose-headers",
-            "zt-session, ziti-instance-id, expiration-seconds, expires-at, etag, retry-after, overkeep-unknown-members, overkeep-ignored-members",
+            "zt-session, ziti-instance-id, expiration-seconds, expires-at, etag, retry-after, overkeep-unknown-members, overkeep-ignored-members, \
+             overkeep-hidden-characters",
         ));
     }
 }

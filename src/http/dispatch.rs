@@ -264,10 +264,19 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     check_content_type(headers, row, &body)?;
     let (caller, time) = (call.caller.clone(), call.state.limits.load().time);
     let parameters = &row.operation.parameters;
-    let mut incoming = Incoming { segments, query, headers, body, parameters, shape: row.operation.body.as_ref(), unknown: Vec::new() };
+    let mut incoming = Incoming {
+        segments,
+        query,
+        headers,
+        body,
+        parameters,
+        shape: row.operation.body.as_ref(),
+        unknown: Vec::new(),
+        hidden: Vec::new(),
+    };
     let pending = (row.start)(call, &mut incoming)?;
     check_permission(row, query, caller.as_deref())?;
-    let mut unknown = incoming.unknown;
+    let (mut unknown, hidden) = (incoming.unknown, incoming.hidden);
     unknown.extend(unknown_members::of_query(query, parameters)?);
     let mut reply = if row.has_no_time_limit { pending.await? } else { within(time, Refusal::Timeout, pending).await? };
     if !unknown.is_empty() {
@@ -314,6 +323,9 @@ async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Op
 /// Adds the headers of every answer. A widely used client library fails without the instance id.
 fn add_common_headers(answer: &mut HttpResponseBuilder, state: &AppState) {
     answer.insert_header(("server", SERVER));
+    for header in OF_EVERY_ANSWER {
+        answer.insert_header(header);
+    }
     answer.insert_header((Header::Instance.name(), state.instance.as_str()));
     // Listening addresses may be for some clients only. Of those that are advertised, all clients reach the first.
     if state.config.advertise.len() > 1 {
@@ -327,9 +339,6 @@ fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&C
     if let Some(caller) = caller {
         let (ends, left) = state.ends(caller);
         answer.insert_header((Header::ExpirationSeconds.name(), left.as_secs()));
-    for header in OF_EVERY_ANSWER {
-        answer.insert_header(header);
-    }
         answer.insert_header((Header::ExpiresAt.name(), ends.to_string()));
     }
     let is_packed = reply.headers.iter().any(|(name, _)| *name == "content-encoding");

@@ -19,10 +19,11 @@ pub enum Header {
     CacheControl,
     UnknownMembers,
     IgnoredMembers,
+    HiddenCharacters,
 }
 
 impl Header {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Instance,
         Self::ExpirationSeconds,
         Self::ExpiresAt,
@@ -33,6 +34,7 @@ impl Header {
         Self::CacheControl,
         Self::UnknownMembers,
         Self::IgnoredMembers,
+        Self::HiddenCharacters,
     ];
 
     /// The name on the wire.
@@ -48,6 +50,7 @@ impl Header {
             Self::CacheControl => "cache-control",
             Self::UnknownMembers => "overkeep-unknown-members",
             Self::IgnoredMembers => "overkeep-ignored-members",
+            Self::HiddenCharacters => "overkeep-hidden-characters",
         }
     }
 
@@ -70,6 +73,10 @@ impl Header {
                 "Members of the body that only creation sets and that differ from the stored values; they were ignored; separated by commas.",
                 text,
             ),
+            Self::HiddenCharacters => (
+                "Members of the body whose names have control characters, characters that change the direction of text, or characters without width; percent-encoded, separated by commas.",
+                text,
+            ),
             Self::RetryAfter => ("Seconds after which the request may be repeated, if known.", json!({ "type": "integer" })),
         }
     }
@@ -78,7 +85,7 @@ impl Header {
     pub(crate) fn components() -> Json {
         let described = |header: Self| {
             let (description, schema) = header.described();
-            let is_optional = matches!(header, Self::RetryAfter | Self::UnknownMembers | Self::IgnoredMembers);
+            let is_optional = matches!(header, Self::RetryAfter | Self::UnknownMembers | Self::IgnoredMembers | Self::HiddenCharacters);
             json!({ "description": description, "required": !is_optional, "schema": schema })
         };
         Self::ALL.into_iter().map(|header| (header.name().to_owned(), described(header))).collect::<Map<_, _>>().into()

@@ -26,6 +26,7 @@ mod gzip;
 mod handler;
 mod header;
 mod health;
+mod hidden_members;
 mod history_readers;
 mod last_hour;
 mod limits;

@@ -12,7 +12,7 @@ use std::{
 
 /// The layers, lowest first. Modules in one layer may use each other if there is no cycle.
 const LAYERS: [&[&str]; 13] = [
-    &["clock", "error", "frame", "metrics", "pki", "priority", "query"],
+    &["clock", "error", "frame", "hidden_text", "metrics", "pki", "priority", "query"],
     &["config", "logging", "outbound", "schema"],
     &["entity"],
     &["online"],

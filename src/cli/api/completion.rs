@@ -9,7 +9,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use serde_json::Value as Json;
 
 use super::{grammar::Operation, names::quoted, output, request::ApiRequest, transport::reach};
-use crate::cli::admin::ControllerFlags;
+use crate::{cli::admin::ControllerFlags, hidden_text::is_in};
 
 /// The maximum number of names that are offered.
 const LIMIT: usize = 200;
@@ -21,7 +21,8 @@ pub(crate) fn names(list: &Operation, sign: &'static str) -> ArgValueCompleter {
         let Some(begun) = current.to_str().and_then(|current| current.strip_prefix(sign)) else { return Vec::new() };
         let found = found(path.clone(), begun).unwrap_or_default();
         let names = output::entries(&found).filter_map(|record| record.get("name")?.as_str());
-        names.filter(|name| name.starts_with(begun)).map(|name| CompletionCandidate::new(format!("{sign}{name}"))).collect()
+        // A shell prints the names that it offers.
+        names.filter(|name| name.starts_with(begun) && !is_in(name)).map(|name| CompletionCandidate::new(format!("{sign}{name}"))).collect()
     })
 }
 

@@ -12,6 +12,25 @@ use super::request::ApiRequest;
 use crate::{cli::failure::CommandError, http::LocalPart};
 
 const CONNECTING: Duration = Duration::from_secs(15);
+/// How long an answer may be awaited. Some operations, such as checks of the data file, answer when they are done.
+const AWAITING: Duration = Duration::from_secs(30 * 60);
+/// How long the body of an answer may take, except of a stream of events, which does not end.
+const RECEIVING: Duration = Duration::from_secs(30 * 60);
+/// How long a stream of events may be silent. A controller sends a line every 15 seconds.
+const SILENCE: Duration = Duration::from_secs(5 * 60);
+/// How long a request about a login and its answer may take together.
+const LOGGING_IN: Duration = Duration::from_secs(60);
+/// The stream of events.
+const EVENTS: &str = "/overkeep/v1/events";
+
+/// How much time a client has for its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// About a login: the server may be any.
+    Login,
+    /// Of a command.
+    Command,
+}
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
 
@@ -20,7 +39,7 @@ const PIECE: usize = 64 << 10;
 ///
 /// # Errors
 /// The PEM holds no certificate.
-pub fn agent(ca: Option<&str>) -> Result<Agent, CommandError> {
+pub fn agent(ca: Option<&str>, patience: Patience) -> Result<Agent, CommandError> {
     let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
     let tls = match ca {
         None => tls.disable_verification(true),
@@ -36,6 +55,10 @@ pub fn agent(ca: Option<&str>) -> Result<Agent, CommandError> {
     };
     let config = Agent::config_builder().tls_config(tls.build()).timeout_connect(Some(CONNECTING)).max_redirects(0).proxy(None);
     let config = config.http_status_as_error(false).allow_non_standard_methods(true);
+    let config = match patience {
+        Patience::Login => config.timeout_global(Some(LOGGING_IN)),
+        Patience::Command => config.timeout_recv_response(Some(AWAITING)).timeout_recv_body(Some(RECEIVING)),
+    };
     Ok(config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into())
 }
 
@@ -64,6 +87,11 @@ pub fn ask(
     }
     let body = request.body.map(|(_, text)| text).unwrap_or_default();
     let asked = asked.body(body).map_err(|error| error.to_string())?;
+    let asked = if request.path == EVENTS {
+        agent.configure_request(asked).timeout_recv_body(None).timeout_per_read(Some(SILENCE)).build()
+    } else {
+        asked
+    };
     let answer = agent.run(asked).map_err(|error| error.to_string())?;
     let media = answer.headers().get("content-type").and_then(|media| media.to_str().ok()).unwrap_or_default().to_owned();
     take(LocalPart::Head { status: answer.status().as_u16(), media }).map_err(|error| error.to_string())?;

@@ -12,6 +12,7 @@ pub mod https;
 mod members;
 mod names;
 pub mod output;
+mod raw_output;
 pub mod request;
 pub mod transport;
 mod tree;
@@ -22,10 +23,11 @@ use clap::{ArgMatches, Command};
 use serde_json::Value as Json;
 
 use super::{admin::ControllerFlags, failure::CommandError};
-use crate::http::Interfaces;
+use crate::{hidden_text::shown_lines, http::Interfaces};
 
 use grammar::{Grammar, Operation};
 use names::NameLookup;
+use raw_output::RawOutput;
 use request::{ApiAnswer, ApiRequest};
 use transport::Transport;
 pub(crate) use transport::reach;
@@ -87,7 +89,7 @@ pub fn act(
         }
         let is_preview = request.query.iter().any(|(name, value)| name == "preview" && value == "true");
         let path = request.path.clone();
-        let answer = transport.ask(request, Some(&mut std::io::stdout().lock()))?.good()?;
+        let answer = transport.ask(request, Some(&mut RawOutput::stdout()))?.good()?;
         if is_preview && format.is_none() {
             output::preview(&answer.data()).iter().try_for_each(|line| print(line))?;
         } else if format == Some(tree::CONFIGURATION) {
@@ -136,8 +138,8 @@ pub fn everything(transport: &Transport, request: &ApiRequest) -> Result<Json, C
         let Some(Json::Array(entries)) = entries else {
             return Err(CommandError::of(format!("{}: the answer is not a list", request.path)));
         };
-        // A limit in the filter takes precedence over the request's.
-        let is_last = entries.is_empty() || number("limit") != Some(PAGE as u64);
+        // A limit in the filter takes precedence over the request's. A page that is not full is the last one, whatever a server says.
+        let is_last = entries.len() < PAGE || number("limit") != Some(PAGE as u64);
         all.extend(entries);
         if all.len() > MAX_ENTRIES {
             return Err(CommandError::of(format!("{} has more than {MAX_ENTRIES} entries", request.path)));
@@ -208,7 +210,7 @@ fn token(record: &Json) -> Option<&str> {
     of("enrollmentJwt").or_else(|| of("jwt")).or_else(of_methods)
 }
 
-/// Prints a text. A closed stdout is not an error.
+/// Prints a text of one or more lines, which may quote text of others. A closed stdout is not an error.
 ///
 /// # Errors
 /// It cannot be written.
@@ -216,7 +218,7 @@ pub fn print(text: &str) -> Result<(), CommandError> {
     if text.is_empty() {
         return Ok(());
     }
-    match writeln!(std::io::stdout().lock(), "{text}") {
+    match writeln!(std::io::stdout().lock(), "{}", shown_lines(text)) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CommandError::of(format!("stdout: {error}"))),
         _ => Ok(()),
     }

@@ -2,7 +2,10 @@
 
 use std::{env, io::IsTerminal};
 
+use serde::Serialize;
 use serde_json::Value as Json;
+
+use crate::hidden_text::{self, shown};
 
 /// Members that a table leaves out.
 const LEFT_OUT: [&str; 5] = ["_links", "createdAt", "updatedAt", "tags", "isSystem"];
@@ -21,10 +24,33 @@ const GAP: usize = 2;
 /// It cannot be serialized, which is a defect.
 pub fn text(data: &Json, format: &str, order: &[String]) -> Result<String, String> {
     match format {
-        "json" => serde_json::to_string_pretty(data).map_err(|error| error.to_string()),
-        "yaml" => serde_saphyr::to_string(data).map(|text| text.trim_end().to_owned()).map_err(|error| error.to_string()),
-        "name" => Ok(entries(data).map(|entry| plain(&name(entry))).collect::<Vec<_>>().join("\n")),
+        "json" => json(data),
+        "yaml" => yaml(data),
+        "name" => Ok(entries(data).map(|entry| shown(&name(entry))).collect::<Vec<_>>().join("\n")),
         _ => Ok(table(data, width(), order)),
+    }
+}
+
+/// A value as JSON, in lines. Characters that a terminal obeys or that nobody sees are escaped.
+///
+/// # Errors
+/// It cannot be serialized, which is a defect.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, String> {
+    serde_json::to_string_pretty(value).map(|text| hidden_text::json(&text)).map_err(|error| error.to_string())
+}
+
+/// A value as YAML, with the same escapes.
+fn yaml(data: &Json) -> Result<String, String> {
+    let text = serde_saphyr::to_string(&marked(data)).map_err(|error| error.to_string())?;
+    Ok(hidden_text::unmarked(text.trim_end()))
+}
+
+fn marked(data: &Json) -> Json {
+    match data {
+        Json::String(text) => hidden_text::marked(text).into(),
+        Json::Array(list) => list.iter().map(marked).collect(),
+        Json::Object(members) => members.iter().map(|(name, value)| (hidden_text::marked(name), marked(value))).collect(),
+        other => other.clone(),
     }
 }
 
@@ -84,9 +110,9 @@ pub fn table(data: &Json, width: Option<usize>, order: &[String]) -> String {
         _ => (3, 0),
     });
     if columns.is_empty() {
-        return entries.iter().map(|entry| plain(&cell(entry))).collect::<Vec<_>>().join("\n");
+        return entries.iter().map(|entry| shown(&cell(entry))).collect::<Vec<_>>().join("\n");
     }
-    let of = |entry: &Json, column: &str| shortened(&plain(&entry.get(column).map(cell).unwrap_or_default()));
+    let of = |entry: &Json, column: &str| shortened(&shown(&entry.get(column).map(cell).unwrap_or_default()));
     let mut left = width.unwrap_or(usize::MAX);
     let mut widths = Vec::new();
     for column in &columns {
@@ -135,11 +161,6 @@ fn shortened(text: &str) -> String {
     text.chars().take(WIDEST - 1).chain(['…']).collect()
 }
 
-/// Replaces control characters, which a terminal would interpret.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
-}
-
 /// The lines about a preview.
 pub fn preview(data: &Json) -> Vec<String> {
     let mut lines = access(data);
@@ -174,7 +195,7 @@ pub fn access(data: &Json) -> Vec<String> {
 fn named(counted: &Json) -> String {
     let count = counted.get("count").and_then(Json::as_u64).unwrap_or(0);
     let first: Vec<String> =
-        counted.get("first").map(|first| entries(first).map(|entry| plain(&name(entry))).collect()).unwrap_or_default();
+        counted.get("first").map(|first| entries(first).map(|entry| shown(&name(entry))).collect()).unwrap_or_default();
     let more = count.saturating_sub(first.len() as u64);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{rest}", first.join(", "))

@@ -6,7 +6,7 @@ use ureq::Agent;
 
 use super::{
     context::LoginContext,
-    https,
+    https::{self, Patience},
     request::{ApiAnswer, ApiRequest, JSON},
 };
 use crate::{
@@ -17,13 +17,15 @@ use crate::{
 
 /// The maximum bytes of an answer that is held in memory.
 const MAX_LENGTH: usize = 256 << 20;
+/// The same for a request about a login.
+const MAX_LENGTH_OF_LOGIN: usize = 1 << 20;
 
 /// How a controller is reached.
 pub enum Transport {
     /// Over its admin socket.
     Host(PathBuf),
     /// Over HTTPS with the session of a login.
-    Remote(Box<(Agent, LoginContext)>),
+    Remote(Box<(Agent, LoginContext, Patience)>),
 }
 
 impl Transport {
@@ -32,7 +34,27 @@ impl Transport {
     /// # Errors
     /// The login's certificate authorities cannot be parsed.
     pub fn remote(context: LoginContext) -> Result<Self, CommandError> {
-        Ok(Self::Remote(Box::new((https::agent(Some(&context.ca))?, context))))
+        Self::within(context, Patience::Command)
+    }
+
+    /// The same for requests about the login itself.
+    ///
+    /// # Errors
+    /// As [`Transport::remote`].
+    pub(crate) fn of_login(context: LoginContext) -> Result<Self, CommandError> {
+        Self::within(context, Patience::Login)
+    }
+
+    fn within(context: LoginContext, patience: Patience) -> Result<Self, CommandError> {
+        Ok(Self::Remote(Box::new((https::agent(Some(&context.ca), patience)?, context, patience))))
+    }
+
+    /// The maximum bytes of an answer.
+    fn max_length(&self) -> usize {
+        match self {
+            Self::Remote(remote) if remote.2 == Patience::Login => MAX_LENGTH_OF_LOGIN,
+            Self::Remote(_) | Self::Host(_) => MAX_LENGTH,
+        }
     }
 
     /// Sends a request. The body of a successful answer that is not JSON is streamed to `out`, if given.
@@ -41,6 +63,7 @@ impl Transport {
     /// One line: the controller does not answer, or the answer is interrupted.
     pub fn ask(&self, request: ApiRequest, mut out: Option<&mut dyn Write>) -> Result<ApiAnswer, CommandError> {
         let mut answer = ApiAnswer { status: 0, media: String::new(), body: Vec::new() };
+        let max_length = self.max_length();
         let mut take = |part: LocalPart| match part {
             LocalPart::Head { status, media } => {
                 (answer.status, answer.media) = (status, media);
@@ -48,8 +71,8 @@ impl Transport {
             }
             LocalPart::Piece(piece) => match &mut out {
                 Some(out) if !answer.media.starts_with(JSON) && answer.status < 300 => out.write_all(&piece).and_then(|()| out.flush()),
-                _ if answer.body.len() + piece.len() > MAX_LENGTH => {
-                    Err(std::io::Error::other(format!("the answer is longer than {MAX_LENGTH} bytes")))
+                _ if answer.body.len() + piece.len() > max_length => {
+                    Err(std::io::Error::other(format!("the answer is longer than {max_length} bytes")))
                 }
                 _ => {
                     answer.body.extend(piece);
@@ -59,7 +82,7 @@ impl Transport {
         };
         match self {
             Self::Remote(remote) => {
-                let (agent, context) = remote.as_ref();
+                let (agent, context, _) = remote.as_ref();
                 let result = https::ask(agent, &context.url, &context.token, request, &mut take);
                 result.map_err(|error| CommandError::of(one_line(&format!("{}: {error}", context.url))))?;
                 Ok(answer)

@@ -7,20 +7,22 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{
-    CommandError, CommandResult,
+    CommandResult,
     admin::ControllerFlags,
-    api::{output::plain, transport::Transport},
+    api::{output, transport::Transport},
 };
 use crate::{
     admin_socket::{Outcome, socket},
     config::Config,
-    maintenance::doctor::{self, DoctorFinding, network},
+    hidden_text::shown,
+    maintenance::doctor::{self, DoctorFinding, network, records},
 };
 
 /// The check whether a controller runs.
 const CONTROLLER: &str = "controller";
 
-/// Check what a controller on this host needs: files, disk, clock, limits, snapshots, ports, advertised addresses, certificates, key sets.
+/// Check what a controller on this host needs: files, disk, clock, limits, snapshots, ports, advertised addresses, certificates, key sets,
+/// signers.
 /// Without a configuration file and variables, a running controller is checked with the configuration that it runs with.
 /// Exit status: 0 nothing is wrong, 3 something is, 1 the configuration cannot be read.
 #[derive(Args, Clone, Debug)]
@@ -42,7 +44,7 @@ impl Doctor {
         let findings = all_findings(&config);
         let is_good = findings.iter().all(|finding| finding.healthy);
         let lines = match self.output.as_str() {
-            "json" => vec![serde_json::to_string_pretty(&findings).map_err(CommandError::of)?],
+            "json" => vec![output::json(&findings)?],
             _ => findings.iter().flat_map(lines_of).collect(),
         };
         Ok(if is_good { Outcome::Done(lines) } else { Outcome::Problems(lines) })
@@ -55,7 +57,7 @@ fn all_findings(config: &Config) -> Vec<DoctorFinding> {
     let controller = Transport::Host(socket::beside(&config.data));
     let Some(authorities) = running::authorities(&controller) else {
         let data = config.data.display();
-        let detail = format!("no controller answers beside {data}; addresses, certificates and key sets were not checked");
+        let detail = format!("no controller answers beside {data}; addresses, certificates, key sets and signers were not checked");
         let mend = "start the controller with overkeep run, or run this command as the user of the controller";
         let stopped = DoctorFinding::bad(CONTROLLER, detail, mend);
         return doctor::findings(config).into_iter().chain([stopped]).chain(network::address_findings(config, None)).collect();
@@ -72,7 +74,8 @@ fn all_findings(config: &Config) -> Vec<DoctorFinding> {
             DoctorFinding::bad(CONTROLLER, format!("it answers, and could not check its records: {reason}"), "run this command again")
         }
     };
-    let of_records = made.unwrap_or_default().into_iter().filter(|finding| network::RECORD_CHECKS.contains(&&*finding.check));
+    let is_of_records = |check: &str| network::RECORD_CHECKS.contains(&check) || records::CHECKS.contains(&check);
+    let of_records = made.unwrap_or_default().into_iter().filter(|finding| is_of_records(&finding.check));
     let own = doctor::findings(config).into_iter().chain([answers]).chain(network::address_findings(config, Some(&authorities)));
     own.chain(of_records).collect()
 }
@@ -82,6 +85,5 @@ fn lines_of(finding: &DoctorFinding) -> Vec<String> {
     let word = if finding.healthy { "ok  " } else { "FAIL" };
     let first = format!("{word} {}: {}", finding.check, finding.detail);
     let mend = (!finding.healthy).then(|| format!("     {}", finding.mend));
-    // Details quote names of records, which may hold control characters.
-    std::iter::once(first).chain(mend).map(|line| plain(&line)).collect()
+    std::iter::once(first).chain(mend).map(|line| shown(&line)).collect()
 }

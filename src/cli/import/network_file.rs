@@ -6,9 +6,10 @@ use serde_json::{Map, Value as Json};
 
 use super::source::{SourceKind, is_given, is_of_router, records_of, text};
 use crate::{
-    cli::{api::output, failure::CommandError},
+    cli::failure::CommandError,
     clock::Clock,
     entity::{EdgeRouter, Entity, Kind, builtin},
+    hidden_text::shown,
     http::with_references,
 };
 
@@ -94,6 +95,6 @@ pub(super) fn report(kinds: &[SourceKind], missing: &[String], dropped: &[String
 /// A line with names, shortened; `None` without a name.
 pub(crate) fn names_line(what: &str, names: &[impl AsRef<str>]) -> Option<String> {
     let more = if names.len() > MAX_NAMES { format!(" and {} more", names.len() - MAX_NAMES) } else { String::new() };
-    let first = names.iter().take(MAX_NAMES).map(|name| output::plain(name.as_ref())).collect::<Vec<_>>().join(", ");
+    let first = names.iter().take(MAX_NAMES).map(|name| shown(name.as_ref())).collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| format!("{what}: {first}{more}"))
 }

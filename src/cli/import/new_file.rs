@@ -13,12 +13,12 @@ use crate::{
     admin_socket::{Command, Outcome},
     cli::{
         admin::ControllerFlags,
-        api::output,
         authority_files::AuthorityFiles,
         failure::{CommandError, CommandResult},
     },
     config::{Address, Config},
     controller,
+    hidden_text::shown,
     http::Interfaces,
     store::{Progress, ReservedName, beside},
 };
@@ -167,7 +167,7 @@ fn report(imported: &ImportSummary) -> Vec<String> {
     lines.push(format!("imported identity certificates: {}", imported.certificates));
     lines.extend(names_line("new enrollments (overkeep list enrollments)", &imported.enrolled));
     lines.extend(names_line("routers that enroll again (enrollmentJwt of overkeep show edge-router)", &imported.routers));
-    lines.extend(imported.left_out.iter().map(|line| format!("left out: {}", output::plain(line))));
+    lines.extend(imported.left_out.iter().map(|line| format!("left out: {}", shown(line))));
     lines
 }
 
@@ -195,7 +195,7 @@ fn notes(kinds: &[SourceKind], credentials: &ImportedCredentials, missing: &[Str
     } else {
         let roles = roles.into_iter().collect::<Vec<_>>().join(",");
         let command = format!("overkeep update edge-router built-in --role-attributes built-in,{roles}");
-        Some(format!("no policy opens the built-in router to identities; {} gives it the roles of the others", output::plain(&command)))
+        Some(format!("no policy opens the built-in router to identities; {} gives it the roles of the others", shown(&command)))
     };
     let lines = [
         opens,

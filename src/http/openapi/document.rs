@@ -160,7 +160,7 @@ fn responses(row: &Row, error: &Json) -> Json {
 /// The headers of a row's answer: those of every answer, those of sessions, and its own.
 fn headers(row: &Row, own: &[Header]) -> Json {
     let of_session = [Header::ExpirationSeconds, Header::ExpiresAt].into_iter().filter(|_| row.permission != Permission::Open);
-    let always = [Header::Instance, Header::UnknownMembers].into_iter();
+    let always = [Header::Instance, Header::UnknownMembers, Header::HiddenCharacters].into_iter();
     Header::references(always.chain(of_session).chain(own.iter().copied()))
 }
 

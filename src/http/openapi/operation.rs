@@ -113,7 +113,8 @@ impl Operation {
             title: Some(title),
             judged_by_function: false,
         });
-        let description = "`true`: unknown members of the body, and changes of members that only creation sets, are rejected. By default they are ignored, and a header names them.";
+        let description = "`true`: unknown members of the body, and changes of members that only creation sets, are rejected, and so are names with control characters, \
+             characters that change the direction of text, or characters without width. By default a header names each of them.";
         let schema = serde_json::json!({ "type": "boolean", "description": description });
         self.parameters.push(Parameter { name: STRICT.into(), place: ParameterLocation::Query, required: false, schema });
         self.errors.insert(400);

@@ -189,6 +189,15 @@ impl Read<'_> {
         })
     }
 
+    /// Calls `visit` with each value of an indexed field, in ascending order.
+    pub(crate) fn each_value(&self, kind: Kind, field: &str, visit: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+        let start = index::code(kind, field);
+        let end = index::after(&start);
+        self.scan(Table::Index, (Bound::Included(start.as_slice()), Bound::Excluded(end.as_slice())), &mut |key, row| {
+            index::value(key, row).map_or(Ok(()), |(value, _)| visit(text(&value)?)).map(ControlFlow::Continue)
+        })
+    }
+
     pub(crate) fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
         self.rows.scan(table, keys, &mut |key, value| {
             self.step()?;

@@ -42,6 +42,18 @@ pub(crate) struct Options {
     /// The maximum number of deletions; if there would be more, nothing is changed. Default 10.
     #[serde(default)]
     max_deletions: Option<u32>,
+    /// `accept`: accepts names with control characters, characters that change the direction of text, or characters without width, also
+    /// with `strict`.
+    #[serde(default)]
+    #[expect(dead_code, reason = "it is described here and read with the body, in hidden_members.rs")]
+    hidden_characters: Option<HiddenCharacters>,
+}
+
+/// What happens to names with such characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum HiddenCharacters {
+    Accept,
 }
 
 /// A boolean in a query.
