@@ -203,7 +203,7 @@ fn notes(kinds: &[SourceKind], credentials: &ImportedCredentials, missing: &[Str
         names_line("CAs to verify (overkeep verify ca)", &unproven),
         names_line("terminators to create again (overkeep create terminator)", &fixed),
         names_line("kinds that the other controller does not have", missing),
-        credentials.unread.as_deref().map(output::plain),
+        credentials.unread.as_deref().map(shown),
         names_line("identities that may lack an enrollment (overkeep create enrollment)", &without_enrollment(kinds, credentials)),
     ];
     lines
