@@ -31,7 +31,11 @@ pub const ESCALATIONS: [Escalation; 14] = [
     escalation("cas", &["create", "verify"], "a certificate of a new authority has the external id of an administrator"),
     escalation("cas", &["update"], "certificates of an authority log in, and a claim in them is the external id of an administrator"),
     escalation("edge-routers", &["create"], "a new router is told the tokens of API sessions of identities that may use it"),
-    escalation("edge-routers", &["update"], "the roles of a router whose keys somebody holds open it to identities, whose tokens it is told"),
+    escalation(
+        "edge-routers",
+        &["update"],
+        "the roles of a router whose keys somebody holds open it to identities, whose tokens it is told",
+    ),
     escalation("edge-router-policies", &["create"], "a router whose keys somebody holds is opened to identities, whose tokens it is told"),
     escalation("edge-router-policies", &["update"], "a router whose keys somebody holds is opened to identities, whose tokens it is told"),
 ];

@@ -203,7 +203,7 @@ fn first_start_on_loopback_names_advertise() {
         let mut process = command.env("OVERKEEP_PASSWORDS_COST", "10").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
         let before: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("next:")).collect();
-        assert_eq!(before.len(), 3, "{before:?}");
+        assert_eq!(before.len(), 4, "{before:?}");
         assert!(Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap().success());
         assert!(process.wait().unwrap().success());
         let rest: Vec<String> = lines.collect();

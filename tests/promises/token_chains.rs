@@ -256,7 +256,8 @@ const ATTACKS: [(&str, Attack); 24] = [
         enrolled_and_told(world, (made.status == 201).then(|| made.id())?, token)
     }),
     ("a router is enrolled again", |world, token| {
-        let id = world.server.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": ["trusted"] })).expect(201).id();
+        let id =
+            world.server.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": ["trusted"] })).expect(201).id();
         token.ask("POST", &format!("/edge-routers/{id}/re-enroll")).send();
         enrolled_and_told(world, id, token)
     }),

@@ -66,15 +66,8 @@ pub fn check_answer(method: &str, path: &str, answer: &Answer) {
 const TRANSPORT_HEADERS: [&str; 7] =
     ["connection", "content-encoding", "content-length", "content-type", "date", "transfer-encoding", "vary"];
 /// Headers that every answer may have, errors included.
-const COMMON_HEADERS: [&str; 7] = [
-    "server",
-    "ziti-instance-id",
-    "ziti-ctrl-address",
-    "expiration-seconds",
-    "expires-at",
-    "cache-control",
-    "x-content-type-options",
-];
+const COMMON_HEADERS: [&str; 7] =
+    ["server", "ziti-instance-id", "ziti-ctrl-address", "expiration-seconds", "expires-at", "cache-control", "x-content-type-options"];
 
 /// Checks the headers: each required one is there, each has the described form, and no others are there.
 #[track_caller]
