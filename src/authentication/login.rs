@@ -248,13 +248,13 @@ fn begin(
 }
 
 /// The ids of the wanted config types; unknown names are dropped. [`ConfigType::ALL`] is stored as it is: it includes future types.
-pub(crate) fn config_types(records: &impl TypedLookup, wanted: &[String]) -> Result<Vec<Id<ConfigType>>> {
+pub(crate) fn config_types(tx: &Read<'_>, wanted: &[String]) -> Result<Vec<Id<ConfigType>>> {
     if wanted.iter().any(|name| name == ConfigType::ALL) {
         return Ok(vec![Id::from_text(ConfigType::ALL)]);
     }
     let mut found = Vec::new();
     for name in wanted {
-        let record = records.find_named::<ConfigType>(name)?;
+        let record = tx.find_named::<ConfigType>(name)?;
         found.extend(record.map(|record| record.id).filter(|id| !found.contains(id)));
     }
     Ok(found)

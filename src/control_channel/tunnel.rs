@@ -26,7 +26,7 @@ use crate::{
     entity::{
         ApiSession, ConfigType, EdgeRouter, EnvInfo, Id, Identity, PolicyType, Precedence, Record, SdkInfo, Service, Session, TypedLookup,
     },
-    error::{Error, Result},
+    error::Error,
     frame::{Builder, Frame},
     posture::ServicePermission,
 };
