@@ -2,7 +2,9 @@
 
 use std::{
     collections::HashMap,
+    net::TcpListener,
     sync::{Arc, Mutex},
+    thread,
     time::SystemTime,
 };
 
