@@ -38,6 +38,10 @@ pub(crate) enum DialFault {
 }
 
 impl DialFault {
+    /// All reasons.
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Timeout, Self::Refused, Self::Left, Self::Busy, Self::NoHost, Self::Path, Self::Encryption, Self::Other];
+
     /// The word in the API and the metrics.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -56,6 +56,8 @@ impl Hosting {
         let started = clock.now();
         let inner =
             Inner { online: online.clone(), clock, started, table: Mutex::default(), dials: Mutex::default(), failures: Family::default() };
+        // A series that begins with its first failure would hide that one from a rate.
+        DialFault::ALL.iter().for_each(|fault| drop(inner.failures.get_or_create(&KindLabel { kind: fault.as_str() })));
         let hosting = Self(Arc::new(inner));
         let (by_commit, by_router, by_identity) = (hosting.clone(), hosting.clone(), hosting.clone());
         store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| by_commit.on_commit(event)));
