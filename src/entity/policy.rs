@@ -43,11 +43,12 @@ impl PolicyType {
         }
     }
 
-    /// The numbers of the types in filters of service policies, which may also name a type.
-    pub(crate) const NUMBERS: &'static [(&'static str, i64)] = &[("Dial", 1), ("Bind", 2)];
-
     /// The number for it in filters of service policies.
     pub fn number(self) -> Value<'static> {
-        Self::NUMBERS.iter().find(|(name, _)| *name == self.as_str()).map(|(_, number)| *number).into()
+        match self {
+            Self::Dial => Value::Integer(1),
+            Self::Bind => Value::Integer(2),
+            Self::Invalid => Value::Null,
+        }
     }
 }

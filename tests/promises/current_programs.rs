@@ -26,28 +26,6 @@ fn checks_are_found_by_type() {
 }
 
 #[test]
-fn policies_are_found_by_type() {
-    let server = TestServer::start();
-    for (name, of) in [("one", "Dial"), ("two", "Bind")] {
-        let roles = json!(["#all"]);
-        let policy = json!({ "name": name, "type": of, "semantic": "AnyOf", "serviceRoles": roles, "identityRoles": roles });
-        server.admin.post("/service-policies", policy).expect(201);
-    }
-    let asked = |filter: &str| server.admin.get(&format!("/service-policies?filter={}", encoded(filter)));
-    let found = |filter: &str| names(&asked(filter).expect(200));
-    assert_eq!(found("type = \"Dial\""), ["one"]);
-    assert_eq!(found("type=\"Bind\" and name contains \"w\""), ["two"]);
-    assert_eq!(found("type != \"Bind\""), ["one"]);
-    assert_eq!(found("type in [\"Dial\", \"Bind\"]"), ["one", "two"]);
-    assert_eq!(found("type = 2"), ["two"]);
-    for wrong in ["type = \"dial\"", "type = \"Invalid\"", "type = true"] {
-        asked(wrong).expect(400);
-    }
-    // Other numbers have no names.
-    server.admin.get(&format!("/services?filter={}", encoded("maxIdleTimeMillis = \"Dial\""))).expect(400);
-}
-
-#[test]
 fn password_enrollments_answer_user_names() {
     let server = TestServer::start();
     for path in ["/enroll?method=updb&", "/enroll/updb?"] {

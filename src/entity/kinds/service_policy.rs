@@ -58,7 +58,7 @@ impl Entity for ServicePolicy {
     const KIND: Kind = Kind { name: "servicePolicy", path: "service-policies", noun: "service policy" };
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
-        Field::plain("type", Type::Named(PolicyType::NUMBERS), |r| r.spec.policy_type.number()),
+        Field::plain("type", Type::Number, |r| r.spec.policy_type.number()),
         Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
         Field::plain("identityRoles", Type::Set, |r| (&r.spec.identity_roles).into()),
         Field::plain("serviceRoles", Type::Set, |r| (&r.spec.service_roles).into()),
