@@ -22,12 +22,6 @@ pub(crate) enum Operator {
 /// Why the operator cannot be used with these types.
 pub(crate) fn check(left: Type, operator: Operator, mut operands: Vec<Value<'static>>) -> Result<Check, String> {
     let left = match left {
-        Type::Named(names) => {
-            if matches!(operator, Operator::Relation(_) | Operator::In) {
-                operands = operands.into_iter().map(|operand| numbered(operand, names)).collect();
-            }
-            Type::Number
-        }
         Type::Given if operands.contains(&Value::Null) => {
             return Err("every record has this value: it cannot be compared with null".to_owned());
         }
@@ -80,13 +74,6 @@ fn allows(left: Type, operator: Operator, right: &Value) -> bool {
     }
 }
 
-/// The number of a name; any other literal stays.
-fn numbered(literal: Value<'static>, names: &[(&str, i64)]) -> Value<'static> {
-    let number = |text: &str| names.iter().find(|(name, _)| *name == text).map(|(_, number)| Value::Integer(*number));
-    let found = if let Value::Text(text) = &literal { number(text) } else { None };
-    found.unwrap_or(literal)
-}
-
 /// Writes out a literal that is compared with text. Null stays null.
 fn written(literal: Value<'static>) -> Value<'static> {
     match literal.text() {
@@ -99,7 +86,7 @@ fn type_name(left: Type) -> &'static str {
     match left {
         Type::Text | Type::Given => "text",
         Type::Bool => "a boolean",
-        Type::Number | Type::Named(_) => "a number",
+        Type::Number => "a number",
         Type::Date => "a date",
         Type::Any => "a member of a map",
         Type::Set => "a set",

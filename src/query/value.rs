@@ -12,8 +12,6 @@ pub enum Type {
     Number,
     /// A text that every record has, so that no record fits a comparison with null.
     Given,
-    /// A number that a comparison may also write as one of these names.
-    Named(&'static [(&'static str, i64)]),
     Date,
     /// A member of a map (`tags.x`): a value of any type.
     Any,
