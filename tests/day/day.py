@@ -101,8 +101,13 @@ def watch(host):
     host.run("overkeep doctor")
     ending = host.run("overkeep expiring --within 30d", status=3).splitlines()[1:]
     expect(len(ending) == 1 and ending[0].split()[1:3] == ["alice", "enrollment"], f"what ends soon: {ending}")
-    host.run("overkeep online && overkeep list online && overkeep sessions && overkeep list api-sessions")
+    host.run("overkeep online && overkeep list online && overkeep sessions && overkeep list api-sessions && overkeep list hosting")
     host.run("overkeep pki status && overkeep pki renew-key && overkeep check && overkeep explain dial alice wiki")
+    host.run("""
+        certificates=$(overkeep list authenticators --filter 'method = "cert"' -o json | grep -o '"id": *"[^"]*"' | cut -d '"' -f 4)
+        overkeep request-extend certificates --roll-keys && overkeep list authenticators
+        for one in $certificates; do overkeep request-extend authenticator $one; done
+    """)
     for path in ("health", "ready", "health-checks"):
         host.run(f"curl --fail --silent --show-error --insecure --noproxy '*' https://127.0.0.1:{host.port}/{path}")
     expect("overkeep_store_writable 1" in fetch(f"http://127.0.0.1:{host.metrics}/metrics"), "the metrics do not say that the file can be written")

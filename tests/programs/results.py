@@ -23,6 +23,18 @@ MASKS = [
 # Members that differ from run to run. Of these only the type is compared.
 VOLATILE = re.compile(r"^(id|.*Id|.*At|_links|token|jwt|certPem|fingerprint|verificationToken|hostname|.*Link|ipAddress|cachedLastActivityAt|version.*)$")
 
+# Built-in config types that later controllers have, too. They are left out of lists.
+LATER_CONFIG_TYPES = {"interfaces.v1", "l2.host.v1", "l2.intercept.v1", "proxy.v1"}
+
+
+def without_later_config_types(whole):
+    """A list of records without the later config types."""
+    data = [one for one in whole["data"] if one.get("name") not in LATER_CONFIG_TYPES]
+    pagination = whole.get("meta", {}).get("pagination")
+    if pagination and len(data) < len(whole["data"]):
+        whole["meta"] = {"pagination": {**pagination, "totalCount": pagination["totalCount"] - len(whole["data"]) + len(data)}}
+    return {**whole, "data": data}
+
 
 def ids(data, into):
     """Enters the ids of all records in an answer."""
@@ -65,6 +77,7 @@ class Results:
         rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in output.splitlines() if line.startswith("│") and "─" not in line]
         head = rows[0]
         shown = [dict(zip(head, (re.sub(r"\s+", " ", self.masked(cell)) for cell in row))) for row in rows[1:]]
+        shown = [row for row in shown if row.get("NAME") not in LATER_CONFIG_TYPES]
         for row in shown:
             row.update({name: "ID" for name in row if name == "ID" and row[name]})
         if any(not row.get("ID", "ID") for row in shown):
@@ -90,7 +103,7 @@ class Results:
             whole = json.loads(output)
             if isinstance(whole.get("meta"), dict):
                 whole["meta"] = {"pagination": whole["meta"].get("pagination")}
-            return self.shape(whole)
+            return self.shape(without_later_config_types(whole) if isinstance(whole.get("data"), list) else whole)
         if any(line.startswith("│") for line in output.splitlines()):
             return self.table(output)
         return [self.masked(re.sub(r"\s+", " ", line).strip()) for line in output.splitlines() if line.strip()]

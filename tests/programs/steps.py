@@ -99,6 +99,18 @@ def bare(schema):
     return [bare(part) for part in schema] if isinstance(schema, list) else schema
 
 
+# What the schemas of built-in config types have only in later controllers, by config type.
+TRANSLATIONS = {"forwardAddressTranslations", "addressTranslation", "ipv4AddressTranslation", "ipv6AddressTranslation"}
+LATER_PARTS = {"host.v1": TRANSLATIONS, "host.v2": TRANSLATIONS, "intercept.v1": {"allowedSourceAddresses"}}
+
+
+def without(schema, names):
+    """A schema without its parts of these names."""
+    if isinstance(schema, dict):
+        return {name: without(part, names) for name, part in schema.items() if name not in names}
+    return schema
+
+
 def only(version):
     """Marks a step for one version of the program only."""
     def mark(step):
@@ -470,7 +482,7 @@ class Operator:
         for kind in self.go.get("/config-types?limit=500"):
             ours = self.found("config-types", kind["name"])
             expect(ours and ours["id"] == kind["id"], f"{kind['name']} is not there")
-            same = json.dumps(bare(ours["schema"])) == json.dumps(bare(kind["schema"]))
+            same = json.dumps(bare(without(ours["schema"], LATER_PARTS.get(kind["name"], ())))) == json.dumps(bare(kind["schema"]))
             expect(same, f"the schema of {kind['name']} differs, or the order of its keywords")
 
     def ops(self, verb, controller, *line):
