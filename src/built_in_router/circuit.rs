@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
+    asked_traces::AskedTraces,
     binding::Binding,
     channel::Channel,
     circuit_side::CircuitSide,
@@ -40,6 +41,7 @@ pub(crate) struct Circuit {
     state: Mutex<State>,
     closed: Notify,
     pub traffic: Traffic,
+    pub traces: AskedTraces,
 }
 
 /// The session and service that a circuit's client side depends on.
@@ -77,6 +79,7 @@ impl Circuit {
             state: Mutex::new(State::Pending),
             closed: Notify::new(),
             traffic: Traffic::default(),
+            traces: AskedTraces::default(),
         }
     }
 

@@ -83,7 +83,7 @@ pub struct LinkInfo {
     pub source_id: String,
     /// The router that accepted it.
     pub destination_id: String,
-    /// Whether both routers are connected to the controller.
+    /// Whether both routers are connected to the controller, and the one that accepted it has confirmed it.
     pub is_usable: bool,
     /// When the link was first reported to the controller.
     pub since: Timestamp,

@@ -48,6 +48,10 @@ pub mod key {
     pub const CALLER: i32 = 1008;
     /// Not passed on: text or one byte, depending on the SDK.
     pub const CRYPTO_METHOD: i32 = 1009;
+    /// The number of a data message, for logs.
+    pub const DATA_SEQUENCE: i32 = 1001;
+    /// The UUID of a data message, 16 bytes.
+    pub const UUID: i32 = 128;
     /// Flags of data messages, passed on unchanged.
     pub const FLAGS: i32 = 1010;
     pub const APP_DATA: i32 = 1011;

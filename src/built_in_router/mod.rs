@@ -10,6 +10,7 @@
 //!
 //! Invariant: both identities of an open circuit have the right to it at present.
 
+mod asked_traces;
 mod authorizing_record;
 mod backpressure;
 mod bind;
@@ -210,6 +211,11 @@ impl Router {
             let _guard = inner.handle.enter();
             links::route::unroute(&inner.core, circuit, now);
         }
+    }
+
+    /// Whether a router has opened a link with this id here.
+    pub(crate) fn has_link(&self, id: &str, router: &str) -> bool {
+        self.core().and_then(|core| core.links.find(id)).is_some_and(|link| link.router == router)
     }
 
     /// Closes a link.

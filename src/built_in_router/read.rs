@@ -25,6 +25,8 @@ pub(crate) enum Stop {
     Failed(io::Error),
     #[error("malformed message: {0}")]
     Malformed(#[from] Malformed),
+    #[error("a connection id has 4 bytes")]
+    ConnectionId,
     #[error("an incomplete message did not continue for {} s", .0.as_secs())]
     Stalled(Duration),
     #[error("no complete hello arrived within {} s", .0.as_secs())]
@@ -34,7 +36,7 @@ pub(crate) enum Stop {
 impl Stop {
     /// Whether the peer sent something that is not a message.
     pub(crate) fn is_malformed(&self) -> bool {
-        matches!(self, Self::Malformed(_))
+        matches!(self, Self::Malformed(_) | Self::ConnectionId)
     }
 }
 

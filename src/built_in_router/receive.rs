@@ -20,7 +20,9 @@ use super::{
     circuit_side::CircuitSide,
     core::RouterCore,
     dial,
+    links::message::key as link,
     message::{self, FROM_HOST, RequestFailure, key, kind},
+    passed_on::strip,
     read::{Stop, begin, fill},
     trace,
 };
@@ -30,6 +32,9 @@ use crate::frame::{Frame, FrameLimits, content};
 const HEADERS: usize = 64 << 10;
 /// The maximum length in bytes of the body of a message that is not relayed; a longer message is skipped.
 const BODY: usize = 64 << 10;
+
+/// The length of a connection id in bytes.
+const CONNECTION_ID: usize = 4;
 
 /// After relaying this many bytes, a reader lets the other tasks of its thread run.
 const BYTES_PER_TURN: usize = 256 << 10;
@@ -62,6 +67,10 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         self.channel.outbox.uncongested().await;
         let limits = FrameLimits { headers: HEADERS, body: i32::MAX.unsigned_abs() as usize };
         let mut frame = begin(&mut self.stream, limits, self.core.times.stall).await?;
+        if frame.header(key::CONNECTION).is_some_and(|id| id.len() != CONNECTION_ID) {
+            return Err(Stop::ConnectionId);
+        }
+        strip(&mut frame);
         match frame.content_type() {
             kind::DATA => self.relay(frame).await,
             kind::XGRESS_PAYLOAD | kind::XGRESS_ACK if self.is_ours(&frame) => self.relay(frame).await,
@@ -163,10 +172,12 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         Ok(())
     }
 
-    /// Relays a control message of SDK flow control: its body is one byte followed by the circuit id.
+    /// Relays a control message of SDK flow control, a trace route or its answer: its body is one byte followed by the circuit id.
     async fn control(&mut self, frame: Frame) -> Result<(), Stop> {
+        let (purpose, number) = (frame.body().first().copied(), frame.u32(link::TRACE_REQUEST));
         let id = frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok());
         let route = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS)));
+        let route = route.filter(|(circuit, side)| circuit.traces.passes(purpose, *side, number));
         self.forward_if_open(route.map(|(circuit, side)| (frame, circuit, side))).await
     }
 

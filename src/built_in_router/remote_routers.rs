@@ -42,6 +42,9 @@ pub(crate) trait RemoteRouters: Send + Sync {
     /// Reports that the end of a circuit at this router has ended: the host's end if `is_of_host`, otherwise the client's end.
     fn circuit_ended(&self, circuit: &str, is_of_host: bool);
 
+    /// Reports that a router has opened a link here.
+    fn link_opened(&self, link: &str, router: &str);
+
     /// Reports the loss of a link.
     fn link_lost(&self, link: &str, iteration: u32);
 

@@ -32,13 +32,14 @@ pub(crate) fn request(core: &RouterCore, channel: &Channel, mut frame: Frame) ->
     let number = frame.sequence().cast_unsigned();
     frame.put_u32(key::TRACE_HOPS, hops);
     frame.put_u32(key::TRACE_REQUEST, number);
+    circuit.traces.asked(side, number);
     Some((frame, circuit, side))
 }
 
-/// Turns the answer of the other end into the answer for the end that asked.
+/// Turns the answer of the other end into the answer for the end that asked; `None` if it has not asked.
 pub(crate) fn response(channel: &Channel, frame: Frame) -> Option<Relayed> {
     let (circuit, side) = circuit_of(channel, &frame)?;
-    let number = frame.u32(key::TRACE_REQUEST)?;
+    let number = frame.u32(key::TRACE_REQUEST).filter(|number| circuit.traces.answered(side.other(), *number))?;
     Some((frame.with_reply_for(number.cast_signed()), circuit, side))
 }
 

@@ -205,6 +205,13 @@ impl RemoteRouters for ControlChannelRouters {
         fault::take(&core, &self.connection, &fault);
     }
 
+    fn link_opened(&self, link: &str, router: &str) {
+        let Some(core) = self.core.upgrade() else { return };
+        if core.links.confirm(&self.connection.router, |known| known.id == link && known.source == router) {
+            core.paths.changed();
+        }
+    }
+
     fn link_lost(&self, link: &str, iteration: u32) {
         let Some(core) = self.core.upgrade() else { return };
         let fault = fabric::Fault { subject: FaultSubject::Link.into(), id: link.to_owned(), iteration };

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::{sync::RwLock, time::sleep};
 
 use super::{
+    asked_routers::AskedRouters,
     changed_models::ChangedModels,
     channel_sessions::ChannelSessions,
     circuit::Circuits,
@@ -113,6 +114,7 @@ pub(crate) struct ControlCore {
     pub reviewing: Arc<RwLock<()>>,
     pub removals: Arc<Removals>,
     pub links: ReportedLinks,
+    pub asked_routers: AskedRouters,
     pub paths: Paths,
     pub measurements: Measurements,
     pub records: TerminatorRecords,
@@ -139,6 +141,7 @@ impl ControlCore {
             reviewing: Arc::default(),
             removals: Arc::default(),
             links: ReportedLinks::new(context.authorizer.store.online().clone()),
+            asked_routers: AskedRouters::default(),
             paths: Paths::default(),
             measurements: Measurements::default(),
             ids: IdGenerator::default(),
@@ -167,7 +170,8 @@ impl ControlCore {
     pub(crate) fn paths_from(&self, router: &str) -> Arc<HashMap<String, Arc<Path>>> {
         self.paths.from(router, || {
             let edge = |link: super::links::ReportedLink| Edge { cost: link.cost(), link: link.id, ends: [link.source, link.destination] };
-            Graph::new(self.registry.nodes(), self.links.all().into_iter().map(edge).collect())
+            let confirmed = self.links.all().into_iter().filter(|link| link.is_confirmed);
+            Graph::new(self.registry.nodes(), confirmed.map(edge).collect())
         })
     }
 

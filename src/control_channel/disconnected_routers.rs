@@ -76,6 +76,7 @@ impl ControlCore {
         reroute::begin(self, passing, reason);
         let hosted = self.hosted.of_router(router);
         hosted.iter().for_each(|hosted| self.end_hosted(hosted));
+        self.links.forget_accepted(router);
         self.measurements.forget(router);
     }
 }

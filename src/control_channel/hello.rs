@@ -22,6 +22,7 @@ use super::{
     core::ControlCore,
     data_model,
     group::{self, Group},
+    link_questions,
     message::{content, edge, fabric, key},
     public_keys,
     receive::MessageReceiver,
@@ -197,6 +198,7 @@ fn open(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::resu
         core.removals.forget(&connection.router);
         core.measurements.started(&connection.router);
     }
+    link_questions::ask(core, &connection.router);
     tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
     Ok(Opened::First(connection))
 }

@@ -8,6 +8,7 @@ use super::{
     announcements,
     connection::RouterConnection,
     core::ControlCore,
+    link_questions,
     links::{MOVED, Reported, ReportedLink, is_text},
     message::{content, fabric, fabric::FaultSubject},
     replies::{IsComplete, Lists, body, decoded, result},
@@ -45,13 +46,20 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
         match core.links.report(&connection.router, link, core.context.authorizer.clock.now()) {
             Reported::Added => {
                 tracing::info!(link = id, source = %connection.router, destination, "link added");
+                if destination == EdgeRouter::BUILT_IN {
+                    let is_here = |link: &ReportedLink| core.built_in.get().is_some_and(|router| router.has_link(&link.id, &link.source));
+                    core.links.confirm(&destination, |link| link.id == id && is_here(link));
+                }
                 core.paths.changed();
+                link_questions::ask(core, &destination);
             }
+            Reported::Confirmed => core.paths.changed(),
             Reported::Known => {}
             Reported::Moved(before) => {
                 tracing::info!(link = id, source = %connection.router, destination, "link leads to another router");
                 send_link_fault(core, &before.destination, &before);
                 gone(core, &before, MOVED);
+                link_questions::ask(core, &destination);
             }
             Reported::Refused => tracing::warn!(router = %connection.router, "a link that a router reports is ignored"),
         }
@@ -106,7 +114,7 @@ pub(crate) fn gone(core: &Arc<ControlCore>, link: &ReportedLink, reason: &str) {
     reroute::begin(core, core.circuits.of_link(&link.id), reason);
 }
 
-/// Answers whether certificates belong to a router. The router at the other end of a link asks this.
+/// Answers whether certificates belong to a router. A router asks this about one that dials a link to it.
 pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(asked) = body::<fabric::VerifyRouter>(connection, frame) else { return };
     let (is_verified, text) = match enrolled(core, &asked.router_id) {
@@ -118,6 +126,9 @@ pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, fra
             (false, "the router cannot be looked up at the moment")
         }
     };
+    if is_verified && core.links.accepted(&connection.router, &asked.router_id) {
+        core.paths.changed();
+    }
     connection.send(result(frame, is_verified, text));
 }
 

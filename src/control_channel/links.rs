@@ -1,4 +1,9 @@
-//! The links between routers, as routers report them. A link belongs to the router that has dialed it.
+//! The links between routers, as routers report them. A link belongs to the router that has dialed it, and counts once the router that has
+//! accepted it has confirmed it: otherwise one router could lead circuits to another one over links that do not exist.
+//!
+//! Only the router that has dialed a link reports it. Before the other one accepts the link, it asks whether the certificates belong to the
+//! router that dials, which confirms the links between them in this direction. A controller that was restarted after that asks it for its links
+//! (`link_questions.rs`). Later its measurements of the link confirm it, too, and so does its own report of the link.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -35,6 +40,8 @@ pub(crate) struct ReportedLink {
     /// When it was first reported.
     pub since: Timestamp,
     reported: Instant,
+    /// Whether the destination has confirmed it.
+    pub is_confirmed: bool,
     /// As measured by the source and by the destination.
     pub measured: [Option<Duration>; 2],
     /// The bytes that the source has sent and received, and those that the destination has.
@@ -73,6 +80,8 @@ impl ReportedLink {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reported {
     Added,
+    /// The router that has accepted it reports it, too.
+    Confirmed,
     Known,
     /// The link leads to another router than before. Holds the link as it was.
     Moved(Box<ReportedLink>),
@@ -93,9 +102,11 @@ pub(crate) struct ReportedLinks {
     online: Online,
 }
 
-/// With an index, because a router that connects reports a link to each of the others.
+/// With indexes, because a router that connects reports a link to each of the others.
 #[derive(Default)]
 struct Links {
+    /// By router: those whose certificates it has verified, so that it accepts links from them.
+    accepted: HashMap<String, HashSet<String>>,
     by_id: HashMap<String, ReportedLink>,
     by_source: OwnerIndex,
     by_destination: OwnerIndex,
@@ -118,6 +129,20 @@ impl Links {
         Some(link)
     }
 
+    /// Confirms links that lead to a router. Returns their ids and ends.
+    fn confirm(&mut self, destination: &str, is_meant: impl Fn(&ReportedLink) -> bool) -> Vec<(String, [String; 2])> {
+        let Self { by_id, by_destination, .. } = self;
+        let mut confirmed = Vec::new();
+        for id in by_destination.ids(destination) {
+            let link = by_id.get_mut(id).filter(|link| !link.is_confirmed && is_meant(link));
+            confirmed.extend(link.map(|link| {
+                link.is_confirmed = true;
+                (link.id.clone(), [link.source.clone(), link.destination.clone()])
+            }));
+        }
+        confirmed
+    }
+
     fn remove_several(&mut self, ids: Vec<String>) -> Vec<ReportedLink> {
         ids.iter().filter_map(|id| self.remove(id)).collect()
     }
@@ -128,7 +153,8 @@ impl ReportedLinks {
         Self { links: Mutex::default(), online }
     }
 
-    /// Takes in a link that `source` reports at the time `now`. A link with a higher iteration replaces one with the same id.
+    /// Takes in a link that `source` reports at the time `now`. A link with a higher iteration replaces one with the same id, and stays
+    /// confirmed if it leads to the same router.
     pub(crate) fn report(&self, source: &str, reported: fabric::RouterLink, now: Timestamp) -> Reported {
         let fabric::RouterLink { id, destination_router_id: destination, protocol, iteration, .. } = reported;
         if ![&id, &destination, &protocol].into_iter().all(|text| is_text(text)) || source == destination {
@@ -136,7 +162,14 @@ impl ReportedLinks {
         }
         let mut links = self.links.lock();
         match links.by_id.get(&id) {
-            Some(known) if known.source != source => return Reported::Refused,
+            Some(known) if known.source != source => {
+                let is_confirmation = known.destination == source && known.source == destination;
+                drop(links);
+                if is_confirmation && self.confirm(source, |link| link.id == id) {
+                    return Reported::Confirmed;
+                }
+                return if is_confirmation { Reported::Known } else { Reported::Refused };
+            }
             Some(known) if iteration <= known.iteration && known.destination == destination => return Reported::Known,
             // A link is dialed again with a higher iteration, so that this report is out of date or false.
             Some(known) if iteration <= known.iteration => return Reported::Refused,
@@ -144,6 +177,8 @@ impl ReportedLinks {
             None if links.by_source.count(source) >= MAX_LINKS => return Reported::Refused,
             None => {}
         }
+        let was_confirmed = links.by_id.get(&id).is_some_and(|before| before.is_confirmed && before.destination == destination);
+        let is_confirmed = was_confirmed || links.accepted.get(&destination).is_some_and(|accepted| accepted.contains(source));
         let (source, measured, counted) = (source.to_owned(), [None; 2], [[None; 2]; 2]);
         let link = ReportedLink {
             id: id.clone(),
@@ -153,6 +188,7 @@ impl ReportedLinks {
             iteration,
             since: now,
             reported: Instant::now(),
+            is_confirmed,
             measured,
             counted,
         };
@@ -161,8 +197,41 @@ impl ReportedLinks {
         if moved.is_some() {
             self.online.link_lost(&id, MOVED, now);
         }
-        self.online.link_opened(&id, ends);
+        if is_confirmed {
+            self.online.link_opened(&id, ends);
+        }
         moved.map_or(Reported::Added, |before| Reported::Moved(Box::new(before)))
+    }
+
+    /// Confirms the links to a router that `is_meant` selects, because the router says so. Returns whether one was not confirmed before.
+    pub(crate) fn confirm(&self, destination: &str, is_meant: impl Fn(&ReportedLink) -> bool) -> bool {
+        let mut links = self.links.lock();
+        let confirmed = links.confirm(destination, is_meant);
+        let is_any = !confirmed.is_empty();
+        confirmed.into_iter().for_each(|(id, ends)| self.online.link_opened(&id, ends));
+        is_any
+    }
+
+    /// Records that a router accepts links from another one, which confirms those that are reported. Returns whether there are any.
+    pub(crate) fn accepted(&self, router: &str, source: &str) -> bool {
+        self.links.lock().accepted.entry(router.to_owned()).or_default().insert(source.to_owned());
+        self.confirm(router, |link| link.source == source)
+    }
+
+    /// Forgets from whom a router accepts links, and who accepts links from it: it was restarted, or may no longer connect.
+    pub(crate) fn forget_accepted(&self, router: &str) {
+        let mut links = self.links.lock();
+        links.accepted.remove(router);
+        links.accepted.retain(|_, accepted| {
+            accepted.remove(router);
+            !accepted.is_empty()
+        });
+    }
+
+    /// Whether a router has not confirmed a link that leads to it.
+    pub(crate) fn has_unconfirmed(&self, destination: &str) -> bool {
+        let links = self.links.lock();
+        links.by_destination.ids(destination).any(|id| links.by_id.get(id).is_some_and(|link| !link.is_confirmed))
     }
 
     /// Removes a link that a router at one of its ends has lost. A report about an older iteration is ignored.
@@ -192,14 +261,16 @@ impl ReportedLinks {
         lost
     }
 
-    /// Stores the latency that a router at one end has measured. Returns whether the cost of the link has changed.
+    /// Stores the latency that a router at one end has measured. A router measures only links that it has. Returns whether the cost of the link
+    /// has changed, or it is confirmed now.
     pub(crate) fn measured(&self, id: &str, router: &str, latency: Duration) -> bool {
+        let is_confirmed = self.confirm(router, |link| link.id == id);
         let mut links = self.links.lock();
         let Some(link) = links.by_id.get_mut(id).filter(|link| link.has_end(router)) else { return false };
         let before = link.cost();
         let [source, destination] = &mut link.measured;
         *(if link.source == router { source } else { destination }) = Some(latency);
-        link.cost() != before
+        is_confirmed || link.cost() != before
     }
 
     /// Stores the bytes that the router at one end has sent and received.
@@ -210,10 +281,10 @@ impl ReportedLinks {
         *(if link.source == router { source } else { destination }) = sent_and_received;
     }
 
-    /// The cost of a link between two routers; `None` if it does not exist or leads to another router.
+    /// The cost of a link between two routers; `None` if it does not exist, is not confirmed or leads to another router.
     pub(crate) fn cost_between(&self, id: &str, ends: [&str; 2]) -> Option<u32> {
         let links = self.links.lock();
-        links.by_id.get(id).filter(|link| ends.into_iter().all(|router| link.has_end(router))).map(ReportedLink::cost)
+        links.by_id.get(id).filter(|link| link.is_confirmed && ends.into_iter().all(|router| link.has_end(router))).map(ReportedLink::cost)
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<ReportedLink> {
@@ -278,8 +349,35 @@ mod tests {
     }
 
     #[test]
+    fn links_count_when_confirmed() {
+        let links = ReportedLinks::new(Online::default());
+        let is_open = |id: &str, other: &str| (links.cost_between(id, ["a", other]).is_some(), links.online.are_linked("a", other));
+        for id in ["1", "2", "3", "4"] {
+            assert_eq!(report(&links, "a", id, "b", 1), Reported::Added);
+            assert_eq!(is_open(id, "b"), (false, false), "{id}");
+        }
+        assert!(links.has_unconfirmed("b") && !links.has_unconfirmed("a"));
+        assert!(!links.measured("1", "a", Duration::from_secs(65)) && !links.accepted("a", "b") && !links.accepted("c", "a"));
+        assert!(!links.confirm("a", |_| true) && !links.confirm("c", |_| true), "not by the router that has dialed it, nor by another one");
+        assert_eq!(is_open("1", "b"), (false, false));
+        assert!(links.measured("1", "b", Duration::from_secs(65)) && !links.measured("1", "b", Duration::from_secs(65)));
+        assert_eq!((report(&links, "b", "2", "a", 1), report(&links, "b", "2", "a", 1)), (Reported::Confirmed, Reported::Known));
+        assert!(links.confirm("b", |link| link.id == "3"));
+        assert!(["1", "2", "3"].into_iter().all(|id| is_open(id, "b") == (true, true)) && links.cost_between("4", ["a", "b"]).is_none());
+        assert!(links.accepted("b", "a") && !links.has_unconfirmed("b"));
+        assert_eq!(report(&links, "a", "5", "b", 1), Reported::Added);
+        assert_eq!(is_open("5", "b"), (true, true), "it accepts links from there");
+        links.forget_accepted("a");
+        assert_eq!((report(&links, "a", "5", "b", 2), report(&links, "a", "6", "b", 1)), (Reported::Added, Reported::Added));
+        assert!(is_open("5", "b").0 && !is_open("6", "b").0, "one that was dialed again stays confirmed");
+        assert!(matches!(report(&links, "a", "5", "c", 3), Reported::Moved(_)));
+        assert_eq!(is_open("5", "c"), (false, false));
+    }
+
+    #[test]
     fn moved_links_leave_their_path() {
         let links = ReportedLinks::new(Online::default());
+        [("b", "a"), ("c", "a")].iter().for_each(|(router, source)| assert!(!links.accepted(router, source)));
         report(&links, "a", "l", "b", 1);
         assert_eq!(links.cost_between("l", ["b", "a"]), Some(130_001));
         assert!(matches!(report(&links, "a", "l", "c", 2), Reported::Moved(_)));

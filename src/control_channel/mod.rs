@@ -13,6 +13,7 @@
 
 mod announced_sessions;
 mod announcements;
+mod asked_routers;
 mod bind;
 mod built_in;
 mod candidates;
@@ -33,6 +34,7 @@ mod group;
 mod hello;
 mod hosted_terminator;
 mod inspect;
+mod link_questions;
 mod link_reports;
 mod links;
 mod measurements;
@@ -266,7 +268,7 @@ fn shown_circuit(core: &ControlCore, circuit: &Circuit) -> Option<CircuitInfo> {
 fn shown(core: &ControlCore, link: links::ReportedLink) -> LinkInfo {
     let sent_bytes = link.sent_bytes();
     LinkInfo {
-        is_usable: core.is_connected(&link.source) && core.is_connected(&link.destination),
+        is_usable: link.is_confirmed && core.is_connected(&link.source) && core.is_connected(&link.destination),
         circuits: core.circuits.count_of_link(&link.id),
         cost: link.cost(),
         id: link.id,

@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use super::malformed::Malformed;
 
+/// The bytes of a header before its value.
+const KEY_AND_LENGTH: usize = 8;
 /// The length of a header with a u32 value.
-pub(super) const HEADER: usize = 12;
+pub(super) const HEADER: usize = KEY_AND_LENGTH + 4;
 /// The maximum number of headers of a message.
 pub(crate) const MAX_HEADERS: usize = 128;
 
@@ -30,7 +32,7 @@ impl<'f> Headers<'f> {
         let key = i32::from_le_bytes([*k0, *k1, *k2, *k3]);
         let length = usize::try_from(i32::from_le_bytes([*l0, *l1, *l2, *l3])).ok().filter(|length| *length <= after.len());
         let Some(length) = length else { return Some(Err(Malformed::Header(key))) };
-        let start = self.at + 8;
+        let start = self.at + KEY_AND_LENGTH;
         self.at = start + length;
         Some(Ok((key, start..self.at)))
     }
@@ -54,6 +56,18 @@ pub(super) fn place(section: &[u8], key: i32) -> Option<Range<usize>> {
         }
     }
     None
+}
+
+/// The positions of the headers for which `keeps` holds, given their key and value.
+pub(super) fn kept(section: &[u8], keeps: impl Fn(i32, &[u8]) -> bool) -> Vec<Range<usize>> {
+    let (mut headers, mut kept) = (Headers::of(section), Vec::new());
+    while let Some(Ok((key, place))) = headers.step() {
+        let start = place.start - KEY_AND_LENGTH;
+        if keeps(key, section.get(place).unwrap_or_default()) {
+            kept.push(start..headers.at);
+        }
+    }
+    kept
 }
 
 /// Whether a section consists of complete headers with distinct keys.

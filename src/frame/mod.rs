@@ -14,6 +14,8 @@ mod headers;
 mod malformed;
 pub mod value;
 
+use std::ops::Range;
+
 use bytes::{BufMut, BytesMut, buf::Limit};
 
 pub use build::Builder;
@@ -192,16 +194,36 @@ impl Frame {
             return;
         }
         let body = self.bytes.split_off((HEAD + self.head.headers).min(self.bytes.len()));
-        self.bytes.reserve(HEADER + body.len() + self.head.body);
+        self.bytes.reserve(HEADER + self.head.body);
         self.bytes.put_i32_le(key);
         self.bytes.put_i32_le(4);
         self.bytes.put_u32_le(value);
         self.bytes.unsplit(body);
-        self.head.headers += HEADER;
-        let length = i32::try_from(self.head.headers).unwrap_or(i32::MAX);
+        self.set_headers(self.head.headers + HEADER);
+    }
+
+    /// Sets the length of the header section.
+    fn set_headers(&mut self, length: usize) {
+        self.head.headers = length;
         if let Some(place) = self.bytes.get_mut(Head::HEADERS) {
-            place.copy_from_slice(&length.to_le_bytes());
+            place.copy_from_slice(&i32::try_from(length).unwrap_or(i32::MAX).to_le_bytes());
         }
+    }
+
+    /// Drops the headers for which `keeps` does not hold, given their key and value. Moves the rest to a buffer of its length, so that what is
+    /// dropped takes no memory; the body is copied as far as it is present.
+    pub(crate) fn retain_headers(&mut self, keeps: impl Fn(i32, &[u8]) -> bool) {
+        if self.headers().all(|(key, value)| keeps(key, value)) {
+            return;
+        }
+        let places = headers::kept(self.section(), keeps);
+        let length = places.iter().map(Range::len).sum::<usize>();
+        let mut bytes = BytesMut::with_capacity(HEAD + length + self.body().len());
+        bytes.extend_from_slice(self.bytes.get(..HEAD).unwrap_or_default());
+        places.into_iter().for_each(|place| bytes.extend_from_slice(self.section().get(place).unwrap_or_default()));
+        bytes.extend_from_slice(self.body());
+        self.bytes = bytes;
+        self.set_headers(length);
     }
 
     /// The same message, as the answer to the one with this sequence.

@@ -47,6 +47,33 @@ fn relayed_message_is_patched_in_place() {
 }
 
 #[test]
+fn dropped_headers_take_no_memory() {
+    let all = [(1, &b"abcd"[..]), (1000, b"1234"), (128, b""), (1010, b"wxyz"), (2, b"last")];
+    let build = |headers: &[(i32, &[u8])]| headers.iter().fold(Builder::new(60786), |builder, (key, value)| builder.bytes(*key, value));
+    for keys in [&[1000, 1010][..], &[1], &[2], &[128], &[], &[1, 1000, 128, 1010, 2]] {
+        let kept: Vec<_> = all.into_iter().filter(|(key, _)| keys.contains(key)).collect();
+        let mut frame = build(&all).body(b"body");
+        frame.retain_headers(|key, _| keys.contains(&key));
+        assert_eq!(frame.as_bytes(), build(&kept).body(b"body").as_bytes(), "{keys:?}");
+        // A message of which the body has not arrived yet.
+        let mut begun = build(&all).body(b"body").into_bytes();
+        let head = Head::decode(begun.first_chunk().unwrap(), LIMITS).unwrap();
+        begun.truncate(HEAD + head.headers);
+        let mut begun = Frame::begin(head, begun).unwrap();
+        begun.retain_headers(|key, value| keys.contains(&key) && value.len() <= 4);
+        begun.put_u32(1000, 9);
+        assert_eq!(begun.missing(), 4);
+        begun.rest().put_slice(b"body and more"[..4].as_ref());
+        assert_eq!((begun.missing(), begun.body(), begun.u32(1000)), (0, &b"body"[..], Some(9)));
+        assert_eq!(Frame::decode(begun.clone().into_bytes(), LIMITS), Ok(begun));
+    }
+    let mut stuffed = Builder::new(60786).bytes(4711, &[0; 60 << 10]).u32(1000, 1).body(b"body");
+    stuffed.retain_headers(|key, _| key == 1000);
+    stuffed.put_u32(1010, 1);
+    assert!(stuffed.len() < 60 && stuffed.into_bytes().capacity() < 120);
+}
+
+#[test]
 fn an_answer_names_what_it_answers() {
     let known = "0306090c 74ed0000 02000000 18000000 04000000 e8030000 04000000 00000000 01000000 04000000 02000000 01000000";
     let frame = Frame::decode(hex(known), LIMITS).unwrap();
@@ -126,6 +153,22 @@ proptest! {
         for (key, value) in &headers {
             prop_assert_eq!(read.header(*key), Some(&value[..]));
         }
+    }
+
+    #[test]
+    fn any_headers_can_be_dropped(
+        headers in proptest::collection::btree_map(any::<i32>(), proptest::collection::vec(any::<u8>(), 0..40), 0..20),
+        body in proptest::collection::vec(any::<u8>(), 0..100), mask in any::<i32>(),
+    ) {
+        let keeps = |key: i32, value: &[u8]| (key ^ mask) % 3 != 0 && value.len().is_multiple_of(2);
+        let with = |headers: Vec<(&i32, &Vec<u8>)>| {
+            headers.into_iter().fold(Builder::new(1), |builder, (key, value)| builder.bytes(*key, value)).body(&body)
+        };
+        let mut frame = with(headers.iter().collect());
+        frame.retain_headers(keeps);
+        prop_assert_eq!(&frame, &with(headers.iter().filter(|(key, value)| keeps(**key, value)).collect()));
+        let decoded = Frame::decode(BytesMut::from(frame.as_bytes()), LIMITS);
+        prop_assert_eq!(decoded, Ok(frame));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::{
         core::RouterCore,
         hello::ChannelPeer,
         message::success,
+        passed_on::strip_on_link,
         read::{self, Stop},
         send_queue::SendQueue,
         writer,
@@ -75,6 +76,9 @@ pub(crate) async fn serve(
         }
     };
     replaced.iter().for_each(|link| link.close());
+    if let Some(remote) = core.remote_routers.get() {
+        remote.link_opened(&link.id, &link.router);
+    }
     let answer = Builder::reply(content::RESULT, &hello)
         .flag(common::SUCCESS, true)
         .text(common::CONNECTION_ID, &core.number().to_string())
@@ -184,10 +188,8 @@ struct Reader<S> {
 
 impl<S: AsyncRead + Unpin> Reader<S> {
     async fn run(&mut self) -> End {
-        let limits = FrameLimits { headers: HEADERS, body: self.core.max_message };
-        let stall = self.core.times.stall;
         loop {
-            let outcome = match timeout(SILENCE, read::whole(&mut self.stream, limits, stall)).await {
+            let outcome = match timeout(SILENCE, self.next()).await {
                 Ok(Ok(frame)) => self.take(frame),
                 Ok(Err(stop)) => return stop.into(),
                 Err(_) => return End::Silence,
@@ -198,7 +200,19 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         }
     }
 
-    fn take(&self, frame: Frame) -> Result<(), End> {
+    /// Reads the next message. What does not pass on is dropped before the body is read, so that a message that waits holds only what is counted.
+    async fn next(&mut self) -> Result<Frame, Stop> {
+        let limits = FrameLimits { headers: HEADERS, body: self.core.max_message };
+        let stall = self.core.times.stall;
+        let mut frame = read::begin(&mut self.stream, limits, stall).await?;
+        self.heartbeat(&frame);
+        strip_on_link(&mut frame);
+        read::fill(&mut self.stream, &mut frame, stall).await?;
+        Ok(frame)
+    }
+
+    /// Takes the heartbeat or its echo, which any message may carry.
+    fn heartbeat(&self, frame: &Frame) {
         if let Some(clock) = frame.u64(common::HEARTBEAT) {
             self.connection.outbox.control(Builder::new(content::HEARTBEAT).u64(common::HEARTBEAT_ECHO, clock).empty());
         }
@@ -208,6 +222,9 @@ impl<S: AsyncRead + Unpin> Reader<S> {
                 remote.link_measured(&self.link.id, self.link.measured(latency));
             }
         }
+    }
+
+    fn take(&self, frame: Frame) -> Result<(), End> {
         match frame.content_type() {
             kind::PAYLOAD | kind::ACKNOWLEDGEMENT | kind::CONTROL => self.of_circuit(frame)?,
             content::LATENCY | content::PING => drop(self.connection.outbox.control(success(&frame))),

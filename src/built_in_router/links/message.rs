@@ -36,6 +36,8 @@ pub mod key {
     pub const PAYLOAD_HEADERS: i32 = 2000;
     /// 16 bytes; the UUID of a data message.
     pub const UUID: i32 = PAYLOAD_HEADERS;
+    /// u32; what the other end can do.
+    pub const CAPABILITIES: i32 = PAYLOAD_HEADERS + 1;
     /// u32; the flags of a data message.
     pub const DATA_FLAGS: i32 = PAYLOAD_HEADERS + 0x10;
     /// Text.

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     endpoint::{LinkEndpoint, MAX_TRACES},
-    message::{Payload, flag},
+    message::{Payload, flag, key as link},
     trace_route,
 };
 use crate::{
@@ -33,8 +33,6 @@ const START: Duration = Duration::from_secs(30);
 const CLOSE: Duration = Duration::from_secs(30);
 /// The same limit after the controller has removed the circuit.
 const CUT: Duration = Duration::from_secs(2);
-/// The key of a message UUID in data messages.
-const UUID: i32 = 128;
 
 /// Starts the tasks of an endpoint of an open circuit. `first` are messages that were already taken from the queue, and their bytes.
 pub(crate) fn start(core: &Arc<RouterCore>, circuit: &Arc<Circuit>, endpoint: Arc<LinkEndpoint>, first: (Vec<Frame>, usize)) {
@@ -65,8 +63,9 @@ pub(crate) fn trace(core: &RouterCore, endpoint: &LinkEndpoint, mut frame: Frame
     if let Some(answer) = trace_route::count_hop(&mut frame, "xgress/edge", core.context.id.as_str()) {
         return endpoint.send_trace(answer);
     }
-    let circuit = core.registry.circuit(&endpoint.circuit);
-    if let Some(end) = circuit.as_ref().and_then(|circuit| circuit.end(remote_side(endpoint).other()))
+    let (circuit, from) = (core.registry.circuit(&endpoint.circuit), remote_side(endpoint));
+    if let Some((circuit, end)) = circuit.as_ref().and_then(|circuit| Some((circuit, circuit.end(from.other())?)))
+        && circuit.traces.passes(frame.body().first().copied(), from, frame.u32(link::TRACE_REQUEST))
         && let Some(trace) = trace_route::to_sdk(end.connection, &frame)
     {
         end.channel.outbox.offer(end.queue, trace, MAX_TRACES);
@@ -191,7 +190,7 @@ fn empty(flags: u32) -> Payload {
 /// The payload of a data message.
 fn data(frame: &Frame) -> Payload {
     let bytes = |key| frame.header(key).map(Bytes::copy_from_slice);
-    Payload { uuid: bytes(UUID), data_flags: bytes(key::FLAGS), data: Bytes::copy_from_slice(frame.body()), ..empty(0) }
+    Payload { uuid: bytes(key::UUID), data_flags: bytes(key::FLAGS), data: Bytes::copy_from_slice(frame.body()), ..empty(0) }
 }
 
 /// Delivers what arrives to the SDK, until the circuit ends.
@@ -220,7 +219,7 @@ async fn deliver(core: Arc<RouterCore>, circuit: Arc<Circuit>, endpoint: Arc<Lin
         let frame = Builder::new(kind::DATA)
             .u32(key::CONNECTION, end.connection)
             .optional(key::FLAGS, payload.data_flags.as_ref())
-            .optional(UUID, payload.uuid.as_ref())
+            .optional(key::UUID, payload.uuid.as_ref())
             .body(&payload.data);
         let Ok(reserved) = reserve(&core, end, frame.len(), &waiter).await else { return };
         circuit.traffic.count(from, payload.data.len());

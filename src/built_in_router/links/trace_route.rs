@@ -3,14 +3,12 @@
 
 use super::message::{key, kind};
 use crate::{
-    built_in_router::message::{key as sdk, kind as sdk_kind},
+    built_in_router::{
+        asked_traces::{ANSWER, REQUEST},
+        message::{key as sdk, kind as sdk_kind},
+    },
     frame::{Builder, Frame},
 };
-
-/// The first byte of the body of a request; the id of the circuit follows.
-const REQUEST: u8 = 1;
-/// The same of an answer.
-const ANSWER: u8 = 2;
 
 /// The message for a link made from a trace route of an SDK or its answer; `None` for other messages.
 pub(crate) fn to_link(circuit: &str, frame: &Frame) -> Option<Frame> {

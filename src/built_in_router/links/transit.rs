@@ -10,20 +10,18 @@ use std::sync::{
 
 use super::{
     link::{Link, LinkConnection},
-    message::kind,
+    message::{key, kind},
     trace_route,
 };
 use crate::{
-    built_in_router::{circuit_side::CircuitSide, fair_queues::QueueId, traffic::Traffic},
-    frame::{Builder, Frame},
+    built_in_router::{asked_traces::AskedTraces, circuit_side::CircuitSide, fair_queues::QueueId, traffic::Traffic},
+    frame::Frame,
 };
 
 /// Maximum bytes of payloads that wait in one direction: the window of a sender.
 const MAX_PAYLOADS: usize = 4 << 20;
 /// Maximum bytes of acknowledgements that wait in one direction.
 const MAX_ACKNOWLEDGEMENTS: usize = 128 << 10;
-/// Headers with lower keys belong to the connection and not to the circuit; heartbeats are among them.
-const FIRST_KEY: i32 = 20;
 
 /// A circuit that passes through this router.
 pub(crate) struct Transit {
@@ -31,6 +29,7 @@ pub(crate) struct Transit {
     /// The ways to the client and to the host.
     ways: [Way; 2],
     pub traffic: Arc<Traffic>,
+    traces: Arc<AskedTraces>,
     /// Messages that have arrived.
     arrived: AtomicU64,
 }
@@ -81,12 +80,12 @@ impl Way {
 impl Transit {
     /// `ways` lead to the client and to the host.
     pub(crate) fn new(circuit: Arc<str>, ways: [Way; 2]) -> Self {
-        Self { circuit, ways, traffic: Arc::default(), arrived: AtomicU64::new(0) }
+        Self { circuit, ways, traffic: Arc::default(), traces: Arc::default(), arrived: AtomicU64::new(0) }
     }
 
     /// The same circuit over other links.
     pub(crate) fn over(&self, ways: [Way; 2]) -> Self {
-        Self { traffic: self.traffic.clone(), ..Self::new(self.circuit.clone(), ways) }
+        Self { traffic: self.traffic.clone(), traces: self.traces.clone(), ..Self::new(self.circuit.clone(), ways) }
     }
 
     /// Drops what waits.
@@ -99,8 +98,9 @@ impl Transit {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// Forwards a message that has arrived over a link, if that leads to a neighbour on the path of the circuit. Trace routes that end at
-    /// this router are answered with its id, `router`. Returns the side that has sent forwarded data, and their bytes.
+    /// Forwards a message that has arrived over a link, if that leads to a neighbour on the path of the circuit. The reader of the link has
+    /// dropped the headers that do not pass. Trace routes that end at this router are answered with its id, `router`. Returns the side that has
+    /// sent forwarded data, and their bytes.
     pub(crate) fn forward(&self, link: &Link, mut frame: Frame, router: &str) -> Option<(CircuitSide, usize)> {
         let [to_client, to_host] = &self.ways;
         let (from, back, on) = match &link.router {
@@ -112,29 +112,22 @@ impl Transit {
         match frame.content_type() {
             kind::PAYLOAD => {
                 let data = frame.body().len();
-                if on.payloads.offer(passed_on(frame), MAX_PAYLOADS) {
+                if on.payloads.offer(frame, MAX_PAYLOADS) {
                     self.traffic.count(from, data);
                     return Some((from, data));
                 }
             }
             kind::ACKNOWLEDGEMENT => {
-                on.acknowledgements.offer(passed_on(frame), MAX_ACKNOWLEDGEMENTS);
+                on.acknowledgements.offer(frame, MAX_ACKNOWLEDGEMENTS);
             }
             _ => {
-                let answer = trace_route::count_hop(&mut frame, "forwarder", router);
-                let (way, frame) = answer.map_or_else(|| (on, passed_on(frame)), |answer| (back, answer));
-                way.payloads.offer(frame, MAX_PAYLOADS);
+                if let Some(answer) = trace_route::count_hop(&mut frame, "forwarder", router) {
+                    back.payloads.offer(answer, MAX_PAYLOADS);
+                } else if self.traces.passes(frame.body().first().copied(), from, frame.u32(key::TRACE_REQUEST)) {
+                    on.payloads.offer(frame, MAX_PAYLOADS);
+                }
             }
         }
         None
     }
-}
-
-/// The message without the headers of the connection.
-fn passed_on(frame: Frame) -> Frame {
-    if frame.headers().all(|(key, _)| key >= FIRST_KEY) {
-        return frame;
-    }
-    let headers = frame.headers().filter(|(key, _)| *key >= FIRST_KEY);
-    headers.fold(Builder::new(frame.content_type()), |builder, (key, value)| builder.bytes(key, value)).body(frame.body())
 }

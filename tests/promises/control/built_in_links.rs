@@ -182,6 +182,36 @@ fn client_there_reaches_host_here() {
 }
 
 #[test]
+fn known_headers_come_over_links() {
+    run(async {
+        let mut linked = Linked::new().await;
+        linked.host_there().await;
+        let (sdk, token) = linked.scene.dialler(Options::GO).await;
+        let (client, route) = tokio::join!(sdk.dial(&token), linked.router.accept_route());
+        let (mut client, circuit, link) = (client.unwrap(), route.circuit_id.as_str(), &mut linked.link);
+        let payload = |sequence: u64| {
+            let builder = Builder::new(kind::PAYLOAD).text(key::CIRCUIT, circuit).u64(key::SEQUENCE, sequence);
+            [1, 2, 5, 128, 255, 1000].iter().fold(builder.u32(key::FLAGS, flag::FROM_HOST), |builder, key| builder.u64(*key, 1))
+        };
+        link.send(&payload(0).bytes(key::UUID, &[5; 16]).u32(key::DATA_FLAGS, 2).body(b"known")).await;
+        let received = client.message().await.unwrap();
+        let content = |frame: &Frame| (content_of(frame).0.into_keys().collect::<Vec<_>>(), frame.body().to_vec());
+        assert_eq!(content(&received), (vec![128, sdk::key::CONNECTION, sdk::key::FLAGS], b"known".to_vec()));
+        for (sequence, bytes) in (1..).zip([0, 1, 15, 17, 300]) {
+            link.send(&payload(sequence).bytes(key::UUID, &vec![5; bytes]).bytes(key::DATA_FLAGS, &vec![1; bytes]).body(b"odd")).await;
+            let received = client.message().await.unwrap();
+            assert_eq!(content(&received), (vec![sdk::key::CONNECTION], b"odd".to_vec()), "{bytes} bytes");
+        }
+        // Answers to trace routes that the client has not asked for.
+        for number in 0..40 {
+            link.send(&trace_answer(circuit, number, ("xgress/edge", "far"))).await;
+        }
+        link.send(&payload(6).body(b"after them")).await;
+        assert_eq!(client.data().await, b"after them");
+    });
+}
+
+#[test]
 fn malformed_messages_close_their_link() {
     run(async {
         let mut linked = Linked::new().await;

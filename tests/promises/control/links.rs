@@ -39,8 +39,10 @@ impl Far {
     pub async fn linked(&self, links: &[&str]) -> (MockRouter, MockRouter) {
         let mut near = self.scene.router.online(&self.scene.server).await;
         let mut far = self.far.online(&self.scene.server).await;
+        far.verify(&self.scene.router).await;
         report(&mut near, links, &self.far.id).await;
-        assert!(soon(|| self.links().len() == links.len()).await, "{:?}", self.links());
+        let is_usable = |link: &Json| link["state"] == "Connected";
+        assert!(soon(|| self.links().iter().filter(|link| is_usable(link)).count() == links.len()).await, "{:?}", self.links());
         self.scene.hosted(&mut far, "terminator").await;
         (near, far)
     }
@@ -191,7 +193,7 @@ fn a_lost_link_reroutes_circuits() {
 }
 
 /// Reports the latency of a link as one of its routers has measured it.
-async fn measure(router: &mut MockRouter, link: &str, millis: f64) {
+pub async fn measure(router: &mut MockRouter, link: &str, millis: f64) {
     let value = Some(metrics::Histogram { mean: millis * 1e6, ..Default::default() });
     let latency = metrics::HistogramEntry { key: Some(format!("link.{link}.latency")), value };
     let report = metrics::Metrics { histograms: vec![latency], ..Default::default() };
@@ -370,9 +372,11 @@ fn phantom_links_carry_nothing() {
         scene.hosted(&mut host, "terminator").await;
         let (code, text) = near.refused(&scene.dial_token(), &scene.client.fingerprint()).await;
         assert!(code == 1 && text.contains("no path from router"), "{text}");
-        // The absent router turns up: its link counts from now on.
-        let _far = far_scene.far.online(&scene.server).await;
-        assert_eq!(usable(), 1);
+        // The absent router turns up: its link counts when it has confirmed it.
+        let mut far = far_scene.far.online(&scene.server).await;
+        assert_eq!(usable(), 0);
+        far.verify(&scene.router).await;
+        assert!(soon(|| usable() == 1).await);
     });
 }
 

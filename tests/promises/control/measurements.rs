@@ -67,6 +67,7 @@ fn reports_of_routers_are_shown() {
     let extensions = scene.server.admin.at(Base::Overkeep);
     run(async {
         let (mut near, mut other) = (scene.router.online(&scene.server).await, far.online(&scene.server).await);
+        other.verify(&scene.router).await;
         report(&mut near, &["link"], &far.id).await;
         scene.hosted(&mut near, "terminator").await;
         let circuit = near.circuit(&scene.dial_token(), &scene.client.fingerprint()).await;

@@ -222,6 +222,13 @@ impl MockRouter {
         timeout(PATIENCE, ended).await.is_ok()
     }
 
+    /// Asks about the certificate of a router that dials a link to this one. Does not wait for the answer. Returns the number of the question.
+    pub async fn verify(&mut self, dialing: &Enrolled) -> i32 {
+        let shown = overkeep::testing::pki::Certificate::from_der(&dialing.leaf).unwrap().fingerprint();
+        let asked = fabric::VerifyRouter { router_id: dialing.id.clone(), fingerprints: vec![shown] };
+        self.send(Builder::new(content::VERIFY_ROUTER).body(&asked.encode_to_vec())).await
+    }
+
     /// Sends a message. Returns its sequence number.
     pub async fn send(&mut self, mut frame: Frame) -> i32 {
         self.sequence += 1;

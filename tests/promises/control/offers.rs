@@ -7,7 +7,10 @@ use overkeep::testing::{
 use prost::Message;
 use serde_json::{Value as Json, json};
 
-use super::mock::{Enrolled, run, soon};
+use super::{
+    mock::{Enrolled, run, soon},
+    mock_link::MockLink,
+};
 use crate::{
     harness::{TestServer, fresh},
     router::scene::Member,
@@ -48,6 +51,7 @@ fn a_session_offers_linked_routers() {
         };
         let report = fabric::RouterLinks { links: vec![link], full_refresh: false };
         online.send(Builder::new(content::ROUTER_LINKS).body(&report.encode_to_vec())).await;
+        let _link = MockLink::try_open(&server, &router, MockLink::hello("link", &router.id)).await.unwrap();
         let mut both = [built_in.as_str(), external.as_str()];
         both.sort_unstable();
         let sorted = |of: &Json| {

@@ -60,9 +60,11 @@ fn circuits_leave_absent_middle_routers() {
         let mut near = scene.router.online(&scene.server).await;
         let mut far_router = far.online(&scene.server).await;
         let mut middle_router = middle.online(&scene.server).await;
+        middle_router.verify(&scene.router).await;
+        far_router.verify(&middle).await;
         report(&mut near, &["to-middle"], &middle.id).await;
         report(&mut middle_router, &["from-middle"], &far.id).await;
-        let links = || scene.server.admin.at(Base::Overkeep).get("/links").expect(200).total();
+        let links = || scene.server.admin.at(Base::Overkeep).get("/links?filter=isUsable%3Dtrue").expect(200).total();
         assert!(soon(|| links() == 2).await);
         scene.hosted(&mut far_router, "terminator").await;
         near.dial(&scene.dial_token(), &scene.client.fingerprint()).await;
@@ -73,6 +75,8 @@ fn circuits_leave_absent_middle_routers() {
         near.next_of(content::CREATE_CIRCUIT_RESPONSE).await;
         // Another way, which the circuit takes when its router is away for too long.
         let mut other_router = other.online(&scene.server).await;
+        other_router.verify(&scene.router).await;
+        far_router.verify(&other).await;
         report(&mut near, &["to-other"], &other.id).await;
         report(&mut other_router, &["from-other"], &far.id).await;
         assert!(soon(|| links() == 4).await);
@@ -99,8 +103,9 @@ fn circuits_without_path_end() {
     run(async {
         let mut near = scene.router.online(&scene.server).await;
         let mut far_router = far.online(&scene.server).await;
+        far_router.verify(&scene.router).await;
         report(&mut near, &["link"], &far.id).await;
-        let links = || scene.server.admin.at(Base::Overkeep).get("/links").expect(200).total();
+        let links = || scene.server.admin.at(Base::Overkeep).get("/links?filter=isUsable%3Dtrue").expect(200).total();
         assert!(soon(|| links() == 1).await);
         scene.hosted(&mut far_router, "terminator").await;
         near.dial(&scene.dial_token(), &scene.client.fingerprint()).await;

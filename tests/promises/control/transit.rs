@@ -1,5 +1,7 @@
 //! Circuits that pass through the built-in router, from a link of one simulated router to a link of another one.
 
+use std::collections::BTreeSet;
+
 use overkeep::testing::{
     built_in_router::link_message::{Acknowledgement, flag, key, kind},
     control_channel::message::{
@@ -7,7 +9,7 @@ use overkeep::testing::{
         edge::CreateTerminatorResult,
         fabric::{self, FaultSubject},
     },
-    frame::{Builder, content as common, key as common_key},
+    frame::{Builder, Frame, content as common, key as common_key},
 };
 use serde_json::{Value as Json, json};
 
@@ -20,6 +22,7 @@ use crate::{harness::Base, router::scene::Scene};
 /// A router with a link to the built-in router only.
 struct Neighbour {
     id: String,
+    enrolled: Enrolled,
     router: MockRouter,
     link: MockLink,
 }
@@ -34,7 +37,7 @@ impl Neighbour {
         report(&mut router, link, "built-in").await;
         let is_listed = || scene.server.admin.at(Base::Overkeep).get(&format!("/links/{link}")).status == 200;
         assert!(soon(is_listed).await);
-        Self { id: enrolled.id, router, link: connection }
+        Self { id: enrolled.id.clone(), enrolled, router, link: connection }
     }
 
     /// Has the host of the scene host the service here.
@@ -94,10 +97,12 @@ fn circuits_pass_through_built_in_router() {
         let ids: Vec<_> = shown["routers"].as_array().unwrap().iter().map(|router| router["id"].clone()).collect();
         assert_eq!((ids, &shown["links"]), (vec![json!(net.near.id), json!("built-in"), json!(net.far.id)], &json!(["near", "far"])));
         // Headers of the payload stay, those of the connection do not.
-        let sent = Builder::new(kind::PAYLOAD).text(key::CIRCUIT, &circuit).u64(key::SEQUENCE, 7).u16(key::CLOCK, 9).u32(2005, 1);
+        let sent =
+            Builder::new(kind::PAYLOAD).text(key::CIRCUIT, &circuit).u64(key::SEQUENCE, 7).u16(key::CLOCK, 9).u32(key::CAPABILITIES, 1);
         net.near.link.send(&sent.u64(common_key::HEARTBEAT, 5).u64(common_key::HEARTBEAT_ECHO, 6).body(b"ping")).await;
         let arrived = net.far.link.next_of(kind::PAYLOAD).await;
-        let expected = Builder::new(kind::PAYLOAD).text(key::CIRCUIT, &circuit).u64(key::SEQUENCE, 7).u16(key::CLOCK, 9).u32(2005, 1);
+        let expected =
+            Builder::new(kind::PAYLOAD).text(key::CIRCUIT, &circuit).u64(key::SEQUENCE, 7).u16(key::CLOCK, 9).u32(key::CAPABILITIES, 1);
         assert_eq!(content_of(&arrived), content_of(&expected.body(b"ping")));
         let acknowledgement = Acknowledgement { flags: flag::FROM_HOST, buffered: 3, clock: 9, sequences: vec![7] };
         net.far.link.send(&acknowledgement.encode(&circuit)).await;
@@ -133,6 +138,45 @@ fn trace_routes_name_built_in_router() {
         let of_far = trace_answer(&circuit, 7, ("xgress/edge", "far"));
         net.far.link.send(&of_far).await;
         assert_eq!(content_of(&net.near.link.next_of(kind::CONTROL).await), content_of(&of_far));
+    });
+}
+
+#[test]
+fn known_headers_pass_through() {
+    let injected = [-1, 0, 1, 2, 3, 5, 6, 7, 9, 19, 26, 128, 200, 255, 1000, 1009, 1999, 2261, 4711];
+    let around = |builder: Builder| injected.iter().fold(builder, |builder, key| builder.u64(*key, 1));
+    let keys = |frame: &Frame| frame.headers().map(|(key, _)| key).collect::<BTreeSet<_>>();
+    run(async {
+        let mut net = Far::new().await;
+        let circuit = net.circuit().await;
+        for is_client in [true, false] {
+            let (from, to) = if is_client { (&mut net.near, &mut net.far) } else { (&mut net.far, &mut net.near) };
+            let of_circuit = |kind: i32| Builder::new(kind).text(key::CIRCUIT, &circuit).u32(key::FLAGS, 0).u16(key::CLOCK, 1);
+            let payload = of_circuit(kind::PAYLOAD).u64(key::SEQUENCE, 0).bytes(key::UUID, &[1; 16]).u32(2001, 1).u32(2016, 1).u32(2255, 1);
+            from.link.send(&around(payload).body(b"data")).await;
+            let arrived = to.link.next_of(kind::PAYLOAD).await;
+            assert_eq!((keys(&arrived), arrived.body()), ([2000, 2001, 2016, 2256, 2257, 2258, 2260].into(), &b"data"[..]));
+            let odd = of_circuit(kind::PAYLOAD).u64(key::SEQUENCE, 1).bytes(key::UUID, &[1; 17]).u64(2016, 1).u32(key::BUFFERED, 1);
+            from.link.send(&around(odd).body(b"odd")).await;
+            assert_eq!(keys(&to.link.next_of(kind::PAYLOAD).await), [2256, 2257, 2258, 2260].into());
+            from.link.send(&around(of_circuit(kind::ACKNOWLEDGEMENT)).u32(key::BUFFERED, 1).body(&[0; 4])).await;
+            assert_eq!(keys(&to.link.next_of(kind::ACKNOWLEDGEMENT).await), [2256, 2258, 2259, 2260].into());
+            // Answers that nobody has asked for, and what is no trace route, go nowhere.
+            for body in [b"\x02", b"\x03", b"\x00"] {
+                let body = [&body[..], circuit.as_bytes()].concat();
+                to.link.send(&Builder::new(kind::CONTROL).u32(key::TRACE_HOPS, 0).u32(key::TRACE_REQUEST, 7).body(&body)).await;
+            }
+            let asked = Builder::new(kind::CONTROL).u32(key::TRACE_HOPS, 2).u64(key::TRACE_TIME, 1).u32(key::TRACE_REQUEST, 7);
+            from.link.send(&around(asked).text(key::CIRCUIT, &circuit).body(&[b"\x01", circuit.as_bytes()].concat())).await;
+            let arrived = to.link.next_of(kind::CONTROL).await;
+            assert_eq!((arrived.body()[0], keys(&arrived)), (1, [20, 23, 24].into()));
+            for _ in 0..2 {
+                to.link.send(&trace_answer(&circuit, 7, ("xgress/edge", "there"))).await;
+            }
+            to.link.send(&Builder::new(kind::CONTROL).u32(key::TRACE_HOPS, 2).body(&[b"\x01", circuit.as_bytes()].concat())).await;
+            let answers = [from.link.next_of(kind::CONTROL).await, from.link.next_of(kind::CONTROL).await];
+            assert_eq!(answers.map(|frame| frame.body()[0]), [2, 1], "one answer");
+        }
     });
 }
 
@@ -214,8 +258,10 @@ fn no_traversal_keeps_circuits_away() {
         net.near.link.give(&circuit, 0, 0, b"ping").await;
         assert_eq!(net.far.link.payload().await.data[..], b"ping"[..], "open circuits stay");
         // A direct link takes over when the link to the built-in router is lost.
+        net.far.router.verify(&net.near.enrolled).await;
         report(&mut net.near.router, "direct", &net.far.id).await;
-        assert!(soon(|| net.scene.server.admin.at(Base::Overkeep).get("/links/direct").status == 200).await);
+        let is_usable = || net.scene.server.admin.at(Base::Overkeep).get("/links/direct").json["data"]["isUsable"] == true;
+        assert!(soon(is_usable).await);
         drop(net.far.link);
         let [one, other] = [net.near.router.accept_route().await, net.far.router.accept_route().await];
         assert_eq!((&one.circuit_id, &other.circuit_id), (&circuit, &circuit));

@@ -11,6 +11,7 @@ mod explained;
 mod faults;
 mod flow;
 mod hello;
+mod injection;
 mod libziti;
 mod memory_bounds;
 pub mod outage;

@@ -34,6 +34,9 @@ fn trace_names_router_and_peer() {
     });
 }
 
+/// More traces than wait for one circuit, and than the connection holds.
+const FLOOD: usize = 12_000;
+
 #[test]
 fn flood_of_traces_closes_no_host() {
     let scene = Scene::new();
@@ -42,15 +45,15 @@ fn flood_of_traces_closes_no_host() {
         host.sdk.pause();
         let (sdk, id) = (client.sdk.clone(), client.id);
         let flood = tokio::spawn(async move {
-            for _ in 0..3000 {
-                let trace = Builder::new(kind::TRACE_ROUTE).u32(key::CONNECTION, id).u32(HOPS, 2).bytes(1500, &[0; 1000]);
+            for _ in 0..FLOOD {
+                let trace = Builder::new(kind::TRACE_ROUTE).u32(key::CONNECTION, id).u32(HOPS, 2);
                 sdk.send(trace.empty()).await.unwrap();
             }
         });
         let router = scene.server.router();
         assert!(soon(|| router.traffic().reader_pauses > 0), "the client must wait for the host");
         host.sdk.resume();
-        for _ in 0..3000 {
+        for _ in 0..FLOOD {
             assert_eq!(host.message().await.map(|trace| trace.content_type()), Some(kind::TRACE_ROUTE));
         }
         flood.await.unwrap();

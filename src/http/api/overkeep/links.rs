@@ -36,7 +36,7 @@ pub(crate) struct LinkDetail {
     source: Named,
     /// The router that accepted it.
     destination: Named,
-    /// Whether both routers are connected to the controller. Otherwise no new circuit uses it.
+    /// Whether both routers are connected to the controller, and the destination has confirmed it. Otherwise no new circuit uses it.
     is_usable: bool,
     /// When the controller heard of it.
     since: Timestamp,

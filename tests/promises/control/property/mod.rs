@@ -110,6 +110,16 @@ impl World {
         if router == NEAR {
             self.report_links().await;
         }
+        self.confirm_links().await;
+    }
+
+    /// The far router accepts links from the near one.
+    async fn confirm_links(&mut self) {
+        if self.routers.iter().all(FollowingRouter::is_connected) {
+            let [near, far] = &mut self.routers;
+            let question = far.connection().verify(&near.enrolled).await;
+            self.answer(FAR, question).await;
+        }
     }
 
     /// The near router reports its links.
