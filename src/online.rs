@@ -41,6 +41,8 @@ struct Inner {
     routers: RwLock<HashMap<String, RouterInfo>>,
     /// When each router that is not connected was last connected.
     left: RwLock<HashMap<String, Timestamp>>,
+    /// Whether each router that has introduced itself reads only signed tokens of sessions, also while it is not connected.
+    reads_signed: RwLock<HashMap<String, bool>>,
     links: RwLock<Links>,
     /// Number of open channels by identity id. An identity without a channel has no entry.
     channels: RwLock<HashMap<String, usize>>,
@@ -79,6 +81,27 @@ impl Online {
     /// When a router has disconnected that is not back; `None` if that is not known.
     pub(crate) fn left_at(&self, router: &str) -> Option<Timestamp> {
         self.0.left.read().unwrap_or_else(PoisonError::into_inner).get(router).copied()
+    }
+
+    /// Records whether a router reads only signed tokens of sessions. Returns whether it is known since now that it does.
+    pub(crate) fn set_reads_signed(&self, router: &str, reads_signed: bool) -> bool {
+        let before = self.0.reads_signed.write().unwrap_or_else(PoisonError::into_inner).insert(router.to_owned(), reads_signed);
+        reads_signed && before != Some(true)
+    }
+
+    /// Whether a router reads only signed tokens of sessions; `None` if it has not introduced itself.
+    pub(crate) fn reads_signed(&self, router: &str) -> Option<bool> {
+        self.0.reads_signed.read().unwrap_or_else(PoisonError::into_inner).get(router).copied()
+    }
+
+    /// Whether any router reads only signed tokens.
+    pub(crate) fn is_any_signed(&self) -> bool {
+        self.0.reads_signed.read().unwrap_or_else(PoisonError::into_inner).values().any(|reads_signed| *reads_signed)
+    }
+
+    /// Forgets a router that was deleted.
+    pub(crate) fn router_deleted(&self, router: &str) {
+        self.0.reads_signed.write().unwrap_or_else(PoisonError::into_inner).remove(router);
     }
 
     /// Records a link between two routers.

@@ -21,6 +21,7 @@ mod proof;
 mod refusals;
 pub(crate) mod session_end;
 mod session_quota;
+pub(crate) mod session_tokens;
 mod sessions;
 mod signer_logins;
 mod tokens;

@@ -15,7 +15,6 @@ use crate::{
     authentication::RejectedCaller,
     entity::{Id, Record, Service, Session},
     error::Result,
-    pki::jwt::claimed_id,
 };
 
 /// After this many unknown tokens in a row, a channel waits before each further lookup. The lookup of a token that contains no session id
@@ -34,7 +33,7 @@ impl RouterCore {
             sleep(WAIT).await;
         }
         let token = std::str::from_utf8(token).map_err(|_| RequestFailure::invalid_session())?;
-        let is_searched = claimed_id(token).is_none();
+        let is_searched = Session::named_by(token).is_none();
         if is_searched && channel.searched_tokens.fetch_add(1, Ordering::Relaxed) >= UNKNOWN {
             return Err(RequestFailure::invalid_session());
         }

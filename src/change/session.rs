@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use uuid::Uuid;
 
 use super::{ChangeContext, Changes, Lifecycle, ids::session_id};
 use crate::{
@@ -63,24 +64,30 @@ impl ChangeContext {
             right: session.policy_type.as_str(),
             is_stored: true,
         };
-        let signed = self.keystore.signer().sign(&claims);
+        let signed = self.keystore.session_signer().sign(&claims);
         signed.map_err(|error| Error::Internal(format!("signing the token of a session: {error}")))
     }
 }
 
 impl Changes {
-    /// The token of a session, signed with the key of the listener.
+    /// The token of a session: signed, or opaque.
     ///
     /// # Errors
     /// Signing fails.
-    pub fn session_token(&self, id: &Id<Session>, session: &Session, now: Timestamp) -> Result<String> {
-        self.context.session_token(id, session, now)
+    pub(crate) fn session_token(&self, id: &Id<Session>, session: &Session, is_signed: bool, now: Timestamp) -> Result<String> {
+        if is_signed { self.context.session_token(id, session, now) } else { Ok(format!("{id}.{}", Uuid::new_v4())) }
     }
 
-    /// Whether routers accept the token of a session for some time: it is signed with the present key and is not old.
-    pub(crate) fn is_session_token_current(&self, session: &Record<Session>, now: Timestamp) -> bool {
-        let signer = self.context.keystore.signer();
-        let is_of_key = Claimed::read(&session.spec.token).is_ok_and(|token| signer.is_known_as(&token.key));
-        is_of_key && now < session.updated_at.plus(RENEWED_AFTER)
+    /// Whether routers accept the token of a session for some time: it is opaque and none needs a signed one, or it is signed with the present
+    /// key and is not old.
+    pub(crate) fn is_session_token_current(&self, session: &Record<Session>, needs_signed: bool, now: Timestamp) -> bool {
+        let token = &session.spec.token;
+        if !Session::is_signed(token) {
+            return !needs_signed && Session::named_by(token).is_some();
+        }
+        let keystore = &self.context.keystore;
+        // Earlier versions signed with the key of the listener.
+        let is_known = |kid: &str| keystore.session_signer().kid() == kid || keystore.signer().is_known_as(kid);
+        Claimed::read(token).is_ok_and(|token| is_known(&token.key)) && now < session.updated_at.plus(RENEWED_AFTER)
     }
 }

@@ -105,6 +105,8 @@ pub(crate) struct ControlCore {
     /// The routers whose last row in the history says that they are connected.
     pub noted: Mutex<HashSet<String>>,
     pub sync: Sync,
+    /// Notified when sessions may have tokens that their routers do not read.
+    pub unfit_tokens: tokio::sync::Notify,
     /// The API sessions that routers may know, while an edge router is connected.
     pub channel_sessions: parking_lot::RwLock<ChannelSessions>,
     pub hosted: HostedTerminators,
@@ -136,6 +138,7 @@ impl ControlCore {
             revoked: RevokedRouters::default(),
             noted: Mutex::default(),
             sync: Sync::default(),
+            unfit_tokens: tokio::sync::Notify::new(),
             channel_sessions: parking_lot::RwLock::default(),
             hosted: HostedTerminators::default(),
             reviewing: Arc::default(),

@@ -64,6 +64,7 @@ mod tunnel;
 mod tunnel_services;
 mod tunnel_v2;
 mod tunneler;
+mod unfit_tokens;
 
 use std::{
     io,
@@ -127,6 +128,7 @@ impl Control {
         handle.spawn(announce_changes(core.clone()));
         handle.spawn(disconnected_routers::end_revoked(core.clone()));
         handle.spawn(sync::run(core.clone()));
+        handle.spawn(unfit_tokens::run(core.clone()));
         handle.spawn(data_model::run(core.clone()));
         let removing = core.clone();
         handle.spawn(async move { removing.records.remove_ended(removing.times.refusal).await });

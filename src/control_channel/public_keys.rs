@@ -1,5 +1,5 @@
-//! The keys with which routers from version 1.7 on verify: the key that signs the tokens of sessions, and the authorities of client
-//! certificates.
+//! The keys with which routers from version 1.7 on verify: the key that signs the tokens of sessions, the one that signed them in earlier
+//! versions, and the authorities of client certificates.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -26,6 +26,8 @@ use crate::{
 
 /// Third-party authorities beyond this number are left out.
 const MAX_AUTHORITIES: usize = 1000;
+/// The format of a key that is a DER `SubjectPublicKeyInfo` (RFC 5280).
+const PKIX: i32 = 1;
 
 /// Sends the keys to a router that has a data model, unless it has the same keys already.
 pub(crate) fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
@@ -64,6 +66,9 @@ fn all(core: &ControlCore) -> Result<Vec<PublicKey>> {
     let leaf = certificates.last().map(|(_, leaf)| leaf.der().to_vec()).unwrap_or_default();
     let mut keys: Vec<_> =
         keystore.signer().public_keys().map(|key| public_key(key.kid.clone(), leaf.clone(), &[KeyUsage::JwtValidation])).collect();
+    let sessions = keystore.session_signer();
+    let usages = vec![KeyUsage::JwtValidation.into()];
+    keys.push(PublicKey { data: sessions.public().der().to_vec(), kid: sessions.kid().to_owned(), usages, format: PKIX });
     let is_authority = |role: Role| !matches!(role, Role::Server | Role::External);
     keys.extend(certificates.iter().filter(|(role, _)| is_authority(*role)).map(|(_, ca)| of_authority(ca)));
     core.context.authorizer.store.read(|tx| {

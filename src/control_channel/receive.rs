@@ -114,12 +114,17 @@ fn client_hello(core: &ControlCore, connection: &Arc<RouterConnection>, frame: &
     let advertised = hello.listeners.into_iter().take(MAX_LISTENERS).filter_map(|listener| listener.advertise);
     let usable = advertised.filter(|at| is_name(&at.protocol) && is_name(&at.hostname) && (1..=65_535).contains(&at.port));
     let protocols = usable.map(|at| (at.protocol.clone(), format!("{}://{}:{}", at.protocol, at.hostname, at.port))).collect();
+    let has_data_model = frame.is_set(key::DATA_MODEL);
+    connection.has_data_model.store(has_data_model, Ordering::Release);
+    // Before SDKs see where it is reached.
+    if core.online().set_reads_signed(&connection.router, has_data_model) {
+        core.unfit_tokens.notify_one();
+    }
     core.registry.update_link(connection, core.online(), |link| {
         link.protocols = protocols;
         link.hostname = if is_name(&hello.hostname) { hello.hostname } else { String::new() };
         link.sync_status = "SYNC_QUEUED".into();
     });
-    connection.has_data_model.store(frame.is_set(key::DATA_MODEL), Ordering::Release);
     // A router introduces itself once. What follows is much work, so that it is not done for each repetition.
     if !connection.is_introduced.swap(true, Ordering::AcqRel) {
         core.sync.begin(connection);

@@ -13,7 +13,8 @@ use tokio::{
 };
 
 use super::{
-    circuit::Circuit, core::ControlCore, data_model, hosted_terminator::HostedTerminator, revoked_routers::RevokedRouter, sync, termination,
+    circuit::Circuit, core::ControlCore, data_model, hosted_terminator::HostedTerminator, revoked_routers::RevokedRouter, sync,
+    termination, unfit_tokens,
 };
 use crate::{
     access::Right,
@@ -31,6 +32,7 @@ pub(crate) fn on_commit(core: &ControlCore, reviews: &PendingReviews, event: &Ev
     termination::follow(core, event);
     sync::on_commit(core, event);
     data_model::on_commit(core, event);
+    unfit_tokens::on_commit(core, event);
     if let Some((Some(old), new)) = event.of::<EdgeRouter>() {
         // The built-in router has no connection.
         if !old.is_built_in() {
@@ -57,6 +59,7 @@ fn close_if_changed<E: Entity<State = State>>(core: &ControlCore, old: &Record<E
     if new.is_none() {
         core.earlier.router_started(old.id.as_str());
         core.registry.announce_deleted(old.id.as_str());
+        core.online().router_deleted(old.id.as_str());
     }
     let connection = core.registry.find(old.id.as_str());
     if let Some(connection) = &connection {

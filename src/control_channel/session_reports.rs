@@ -17,7 +17,6 @@ use crate::{
     entity::{ApiSession, Id, Session, TypedLookup},
     error::Result,
     frame::Frame,
-    pki::jwt::claimed_id,
 };
 
 /// Maximum sessions and identities in one message of a router.
@@ -92,7 +91,7 @@ pub(crate) fn validate(core: &ControlCore, connection: &Arc<RouterConnection>, f
 fn ended(core: &ControlCore, router: &str, asked: &[&str]) -> Result<Vec<(String, String)>> {
     let identities = core.context.authorizer.store.read(|tx| {
         let identity = |text: &&str| {
-            let id = claimed_id(text).unwrap_or_else(|| (*text).to_owned());
+            let id = Session::named_by(text).unwrap_or_else(|| (*text).to_owned());
             Ok(tx.find_readable(&Id::<Session>::from_text(id))?.map(|session| session.spec.identity_id.to_string()))
         };
         asked.iter().map(identity).collect::<Result<Vec<_>>>()

@@ -6,7 +6,6 @@ use crate::{
     built_in_router::{RequestFailure, unreadable},
     entity::{ApiSession, Id, Record, Session, TypedLookup},
     error::Result,
-    pki::jwt::claimed_id,
     store::Read,
 };
 
@@ -62,6 +61,6 @@ impl ControlCore {
 
 /// The session with a token.
 fn named(tx: &Read<'_>, token: &str) -> Result<Option<Record<Session>>> {
-    let Some(id) = claimed_id(token) else { return Ok(None) };
+    let Some(id) = Session::named_by(token) else { return Ok(None) };
     Ok(tx.find(&Id::<Session>::from_text(id))?.filter(|session| session.spec.token == token))
 }

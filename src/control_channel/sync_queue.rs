@@ -12,10 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::connection::{RouterConnection, RouterKind};
-use crate::{
-    entity::{ApiSession, Id, Identity, Record, Session},
-    pki::jwt::claimed_id,
-};
+use crate::entity::{ApiSession, Id, Identity, Record, Session};
 
 /// Maximum API sessions in one message.
 pub(crate) const CHUNK: usize = 100;
@@ -65,8 +62,8 @@ impl EndedSession {
     /// The token and the id of a session by which routers know it, if it is given by its token or id. Those that read signed tokens know only
     /// the id.
     pub(crate) fn named(text: &str) -> (String, String) {
-        let id = claimed_id(text).unwrap_or_else(|| text.to_owned());
-        (id.clone(), id)
+        let id = Session::named_by(text).unwrap_or_else(|| text.to_owned());
+        (if Session::is_signed(text) { id.clone() } else { text.to_owned() }, id)
     }
 
     /// The token and the id by which a router knows it. The tunneler of a router knows its sessions by their ids only.

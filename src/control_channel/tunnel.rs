@@ -287,7 +287,8 @@ pub(crate) async fn session(core: &ControlCore, connection: &RouterConnection, s
         service_policies,
     };
     let refused = |error: Error| RequestFailure::internal(format!("no session can be opened: {error}"));
-    session.token = core.context.changes.session_token(&id, &session, authorizer.clock.now()).map_err(refused)?;
+    // Its router knows the session by the id.
+    session.token = core.context.changes.session_token(&id, &session, false, authorizer.clock.now()).map_err(refused)?;
     let place = authorizer.sessions.admit_service(&tunneler.identity).map_err(refused)?;
     // The slot is released when the session counts itself.
     let open = move |change: &Change<'_, '_>| change.insert(Record::new(id, change.now(), session)).map(|record| (record, place));

@@ -259,7 +259,7 @@ impl fmt::Debug for Certificate {
     }
 }
 
-fn hash(der: &[u8]) -> String {
+pub(super) fn hash(der: &[u8]) -> String {
     HEXLOWER.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, der).as_ref())
 }
 

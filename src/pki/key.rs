@@ -126,8 +126,15 @@ impl fmt::Debug for PrivateKey {
 pub struct PublicKey(Vec<u8>);
 
 impl PublicKey {
-    pub(super) fn from_der(der: &[u8]) -> Self {
+    /// The key in the DER of a `SubjectPublicKeyInfo`, which is read later.
+    pub fn from_der(der: &[u8]) -> Self {
         Self(der.to_vec())
+    }
+
+    /// The key of an uncompressed point of P-256 (RFC 5480).
+    pub(super) fn of_p256(point: &[u8]) -> Self {
+        let algorithm = der::element(SEQUENCE, alg_id::ECDSA_P256.as_ref());
+        Self(der::element(SEQUENCE, &[algorithm, der::bit_string(point)].concat()))
     }
 
     /// The DER of the `SubjectPublicKeyInfo`.

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use rustls::pki_types::CertificateDer;
 
 use super::{
-    Adoption, AlternativeNames, Authority, Certificate, ExternalCertificate, KeyedCertificate, Material, Result, bundle_pem,
+    Adoption, AlternativeNames, Authority, Certificate, ExternalCertificate, KeyedCertificate, Material, Result, SessionSigner, bundle_pem,
     certificates_only_base64, chain_pem, jwt::Signer, tls::ServerLeaf,
 };
 
@@ -29,6 +29,7 @@ struct Held {
     server: KeyedCertificate,
     external: Option<ExternalCertificate>,
     signer: Arc<Signer>,
+    session_signer: Arc<SessionSigner>,
 }
 
 impl Held {
@@ -38,7 +39,8 @@ impl Held {
         let shown = material.shown.iter().map(|pem| Certificate::only(pem)).collect::<Result<Vec<_>>>()?;
         let leaf = external.as_ref().map_or(&server, ExternalCertificate::leaf);
         let signer = Arc::new(Signer::new(leaf)?.also_known_by(leaf.certificate(), &shown)?);
-        Ok(Self { material, authority, server, external, signer })
+        let session_signer = Arc::new(SessionSigner::of(server.key())?);
+        Ok(Self { material, authority, server, external, signer, session_signer })
     }
 
     /// The leaf that listeners serve, and the authorities from it to a root.
@@ -191,6 +193,11 @@ impl Keystore {
     /// The signer with the key of the leaf that listeners serve; clients verify tokens with that leaf.
     pub fn signer(&self) -> Arc<Signer> {
         self.held.load().signer.clone()
+    }
+
+    /// The signer of the tokens of service sessions.
+    pub(crate) fn session_signer(&self) -> Arc<SessionSigner> {
+        self.held.load().session_signer.clone()
     }
 
     /// The leaf that listeners serve.

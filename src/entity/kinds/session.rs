@@ -12,7 +12,8 @@ use crate::{error::Result, pki::jwt::claimed_id, query::Type};
 /// The right of one API session to dial or bind one service. Requests do not write it directly, and it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Session {
-    /// The signed token that a client shows to the edge router; it names the session, and is a secret. Random text in records of earlier versions.
+    /// The token that a client shows to the edge router, a secret that names the session: signed where a router needs it, otherwise the id of
+    /// the session and random text after a dot. Random text alone in records of earlier versions.
     pub token: String,
     pub api_session_id: Id<ApiSession>,
     pub identity_id: Id<Identity>,
@@ -28,13 +29,24 @@ impl Session {
         format!("{api_session}/{service}/{}", right.as_str())
     }
 
+    /// The id of the session that a token names; `None` for a token of an earlier version and for any other text.
+    pub(crate) fn named_by(token: &str) -> Option<String> {
+        let opaque = || token.split_once('.').filter(|(id, secret)| !id.is_empty() && !secret.contains('.'));
+        claimed_id(token).or_else(|| Some(opaque()?.0.to_owned()))
+    }
+
+    /// Whether a token is signed.
+    pub(crate) fn is_signed(token: &str) -> bool {
+        claimed_id(token).is_some()
+    }
+
     /// The session of an API session with this token.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn with_token(token: &str, api_session: &Id<ApiSession>, lookup: &dyn Lookup) -> Result<Option<Record<Self>>> {
         let is_meant = |session: &Record<Self>| session.spec.token == token && session.spec.api_session_id == *api_session;
-        if let Some(id) = claimed_id(token) {
+        if let Some(id) = Self::named_by(token) {
             return Ok(lookup.find(&Id::<Self>::from_text(id))?.filter(is_meant));
         }
         // A token of an earlier version, which names no session.
@@ -85,7 +97,7 @@ impl Entity for Session {
     const KIND: Kind = Kind { name: "session", path: "sessions", noun: "session" };
     const FIELDS: &'static [Field<Self>] = &[
         // Not indexed: a token names its session. Only a filter on one of an earlier version reads all sessions.
-        Field::naming("token", |r| (&r.spec.token).into(), claimed_id),
+        Field::naming("token", |r| (&r.spec.token).into(), Self::named_by),
         Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
         Field::indexed("service", Type::Text, |r| r.spec.service_id.as_str().into()),
         Field::plain("type", Type::Text, |r| r.spec.policy_type.as_str().into()),

@@ -3,11 +3,12 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use overkeep::testing::{
     control_channel::message::{
-        content,
+        content, edge,
         model::{ChangeSet, KeyUsage, Model, PublicKey},
     },
     entity::{FilterNames, Session},
-    pki::{Certificate, jwt::Verifier},
+    frame::Builder,
+    pki::{KeyKind, PublicKey as Verifying, jwt::Verifier},
     query::{Query, Window},
     store::{Candidates, ListPlan, Scope},
 };
@@ -16,7 +17,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     circuits::Scene,
-    mock::{MockRouter, run},
+    mock::{Enrolled, MockRouter, run, soon},
 };
 
 /// The public keys that a router receives next.
@@ -42,11 +43,14 @@ fn a_router_can_verify_session_tokens() {
         let keys = keys(&mut router).await;
         let header = token.split('.').next().unwrap();
         let header: Json = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
-        assert_eq!(header["typ"], "JWT");
+        assert_eq!((&header["typ"], &header["alg"]), (&json!("JWT"), &json!("ES256")));
         let key = keys.iter().find(|key| key.kid == header["kid"].as_str().unwrap()).unwrap();
         assert_eq!(key.usages, [i32::from(KeyUsage::JwtValidation)]);
-        let certificate = Certificate::from_der(&key.data).unwrap();
-        let claims: Json = Verifier::new(certificate.public_key()).unwrap().verify(&token).unwrap();
+        // A PKIX public key.
+        assert_eq!(key.format, 1);
+        let public = Verifying::from_der(&key.data);
+        assert_eq!(public.kind().unwrap(), KeyKind::P256);
+        let claims: Json = Verifier::new(&public).unwrap().verify(&token).unwrap();
         let session = scene.server.admin.get(&format!("/sessions/{}", claims["jti"].as_str().unwrap())).expect(200).data().clone();
         assert_eq!(session["token"], token.as_str());
         let expected = json!({
@@ -57,6 +61,63 @@ fn a_router_can_verify_session_tokens() {
         assert!(claims["exp"].as_i64().unwrap() > claims["iat"].as_i64().unwrap());
         let authorities = keys.iter().filter(|key| key.usages == [i32::from(KeyUsage::ClientX509CertValidation)]).count();
         assert!(authorities >= 2, "a root and an intermediate: {authorities}");
+    });
+}
+
+fn is_signed(token: &str) -> bool {
+    token.starts_with("ey") && token.matches('.').count() == 2
+}
+
+#[test]
+fn tokens_are_signed_where_needed() {
+    let scene = Scene::new();
+    let other = Enrolled::new(&scene.server);
+    run(async {
+        let mut early = scene.router.online(&scene.server).await;
+        let token = scene.dial_token();
+        assert!(!is_signed(&token) && token.len() > 36, "{token}");
+        assert_eq!(scene.dial_token(), token);
+        scene.hosted(&mut early, "terminator").await;
+        early.circuit(&token, &scene.client.fingerprint()).await;
+        // A router 1.1 that is told of the end of a session looks for the token, a later one for the id.
+        let id = scene.server.admin.list("/sessions", &format!("token = \"{token}\""), "").expect(200).data()[0]["id"].clone();
+        scene.server.admin.delete(&format!("/sessions/{}", id.as_str().unwrap())).expect(200);
+        let removed: edge::Removed = early.receive(content::SESSION_REMOVED).await;
+        assert_eq!((json!(removed.tokens), json!(removed.ids)), (json!([token]), json!([id])));
+        let request = edge::ValidateSessions { session_tokens: vec![token.clone()] };
+        early.send(Builder::new(content::VALIDATE_SESSIONS).body(&request.encode_to_vec())).await;
+        let removed: edge::Removed = early.receive(content::SESSION_REMOVED).await;
+        assert_eq!((json!(removed.tokens), json!(removed.ids)), (json!([token]), json!([id])));
+
+        // With a later router, which the client may use, tokens are signed; without it those of the host are not.
+        let opaque = scene.dial_token();
+        assert!(!is_signed(&opaque) && opaque != token);
+        let mut later = other.connect(&scene.server).await;
+        let hello = later.next_of(content::SERVER_HELLO).await;
+        later.answer_hello(&hello, true).await;
+        later.full_state().await;
+        scene.server.allow_service_over(&scene.client.id, &scene.service, &other.id);
+        let removed: edge::Removed = early.receive(content::SESSION_REMOVED).await;
+        assert_eq!(removed.tokens, [opaque], "the SDK opens another one");
+        assert!(is_signed(&scene.dial_token()));
+        assert!(!is_signed(&scene.host.session(&scene.service, "Bind")));
+        // It is known while it is away.
+        drop(later);
+        assert!(soon(|| other.shown(&scene.server)["isOnline"] == false).await);
+        let again = scene.client.caller.log_in_by_certificate();
+        let opened = again.post("/sessions", json!({ "serviceId": scene.service })).expect(201);
+        assert!(is_signed(opened.data()["token"].as_str().unwrap()));
+        // The first router is replaced by a later one: the session of the host ends, and another one has a signed token.
+        drop(early);
+        assert!(soon(|| scene.router.shown(&scene.server)["isOnline"] == false).await);
+        let bind = scene.host.session(&scene.service, "Bind");
+        assert!(!is_signed(&bind));
+        let mut upgraded = scene.router.connect(&scene.server).await;
+        let hello = upgraded.next_of(content::SERVER_HELLO).await;
+        upgraded.answer_hello(&hello, true).await;
+        let opened = || scene.server.admin.list("/sessions", &format!("token = \"{bind}\""), "").expect(200).total();
+        assert!(soon(|| opened() == 0).await);
+        assert!(is_signed(&scene.host.session(&scene.service, "Bind")));
     });
 }
 

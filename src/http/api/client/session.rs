@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::posture::allowed;
 use crate::{
+    authentication::session_tokens,
     change::{Change, Lifecycle},
     entity::{Amount, Id, PolicyType, Record, Service, Session, Tags, TypedLookup},
     error::{Error, Refusal, Result},
@@ -61,7 +62,8 @@ pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<C
         policy_type: wanted,
         service_policies,
     };
-    session.token = call.changes.session_token(&id, &session, call.now)?;
+    let is_signed = session_tokens::needs_signed(&call.store, &call.access, &session)?;
+    session.token = call.changes.session_token(&id, &session, is_signed, call.now)?;
     let place = call.sessions.admit_service(&caller.identity.id)?;
     // The slot is held until the session is stored and is itself counted.
     let (record, _) = call.changes.run(move |change| open(change, id, session, wish.tags).map(|record| (record, place))).await?;
@@ -80,12 +82,14 @@ fn open(change: &Change<'_, '_>, id: Id<Session>, session: Session, tags: Tags) 
     })
 }
 
-/// An open session with a token that routers accept: another one if the key of the listener has changed or the token is old.
+/// An open session with a token that routers accept: another one if the key of the listener has changed, the token is old, or a router needs a
+/// signed one now.
 async fn with_current_token(call: &Call, open: Record<Session>) -> Result<Record<Session>> {
-    if call.changes.is_session_token_current(&open, call.now) {
+    let is_signed = session_tokens::needs_signed(&call.store, &call.access, &open.spec)?;
+    if call.changes.is_session_token_current(&open, is_signed, call.now) {
         return Ok(open);
     }
-    let token = call.changes.session_token(&open.id, &open.spec, call.now)?;
+    let token = call.changes.session_token(&open.id, &open.spec, is_signed, call.now)?;
     let renew = move |change: &Change<'_, '_>| {
         let Some(mut record) = change.find(&open.id)? else { return Err(Error::Unauthorized { anonymous: false }) };
         record.spec.token = token;
