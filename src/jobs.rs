@@ -23,7 +23,7 @@ use crate::{
     change::{Certificates, Changes},
     clock::{Clock, Timestamp},
     config,
-    entity::{ApiSession, Enrollment, Id},
+    entity::{ApiSession, Enrollment, HistoryClass, Id},
     error::Result,
     hosting::Hosting,
     posture::{self, Expiry, Posture, Trigger},
@@ -40,6 +40,8 @@ pub(crate) struct Jobs {
     pub hosting: Hosting,
     pub clock: Clock,
     pub settings: config::SessionConfig,
+    /// How often reports of endpoints are written.
+    pub report_interval: config::Span,
     pub enrollment: config::EnrollmentConfig,
     pub certificates: Arc<Certificates>,
     pub history: config::HistoryConfig,
@@ -178,15 +180,18 @@ impl Jobs {
     fn run(&self, inbox: &Inbox) {
         let mut round = Timer::from_now(self.settings.sweep_interval.duration());
         let mut activity = Timer::from_now(self.settings.activity_interval.duration());
+        let mut reports = Timer::from_now(self.report_interval.duration());
         let mut enrollments = Timer::from_now(ENROLLMENT_INTERVAL);
         let mut expiry = Expiry::new(self.store.clone(), self.posture.clone(), self.clock.clone());
         self.hosting.recall(&self.store);
         let (mut in_place, mut calendar) = (true, Calendar::default());
         // A failed review is repeated as a review of every session.
         let mut has_failed_review = false;
-        // A restart loses what endpoints reported, so every session that depends on posture is reviewed.
+        // Time has passed since the last start, and the last reports may be lost, so every session that depends on posture is reviewed.
         let mut pending = Pending { triggers: BTreeSet::from([Trigger::Everything]), rounds: Vec::new(), has_tombstones: true };
-        while wait(inbox, expiry.left().map_or(round.left(), |left| left.min(round.left())), &mut pending) {
+        let next =
+            |timers: [&Timer; 2], expiry: &Expiry| timers.map(Timer::left).into_iter().chain(expiry.left()).min().unwrap_or_default();
+        while wait(inbox, next([&round, &reports], &expiry), &mut pending) {
             let Pending { mut triggers, rounds, mut has_tombstones } = std::mem::take(&mut pending);
             let now = !rounds.is_empty();
             if round.is_due(now) {
@@ -203,11 +208,16 @@ impl Jobs {
             if activity.is_due(now) {
                 log_failure("writing activity", self.write_activity());
             }
+            if reports.is_due(now) {
+                self.write_reports();
+            }
             if enrollments.is_due(now) {
                 log_failure("deleting expired enrollments", self.delete_expired_enrollments(calendar.date(&self.clock)));
             }
         }
         log_failure("writing activity", self.write_activity());
+        self.write_reports();
+        log_failure("writing log-ins into the history", self.store.write_visits(self.clock.now(), true));
         self.refusals.write(&self.store, self.clock.now(), true);
     }
 
@@ -216,6 +226,7 @@ impl Jobs {
         self.check_file_in_place(was_in_place);
         log_failure("ending idle sessions", session_end::end_idle(&self.sessions, &self.changes, self.settings.sweep_batch));
         log_failure("renewing certificates", self.certificates.renew_due(self.clock.now()));
+        log_failure("writing log-ins into the history", self.store.write_visits(self.clock.now(), false));
         self.refusals.write(&self.store, self.clock.now(), false);
         self.hosting.write_rows(&self.store);
     }
@@ -269,10 +280,15 @@ impl Jobs {
         Ok(())
     }
 
-    /// Deletes history older than `max_age`, and the oldest beyond `max_mib`.
+    /// Deletes rows of the history older than the maximum age of their class, and the oldest beyond its maximum size.
     fn trim_history(&self, date: Timestamp) -> Result<()> {
-        let since = date.minus(self.history.max_age.duration());
-        self.store.trim_history(Retention { since, bytes: self.history.max_mib << 20 }).map(|_| ())
+        HistoryClass::ALL.into_iter().try_for_each(|class| {
+            let (age, mib) = match class {
+                HistoryClass::Changes => (self.history.max_age, self.history.max_mib),
+                HistoryClass::Sessions => self.history.of_sessions(),
+            };
+            self.store.trim_history(class, Retention { since: date.minus(age.duration()), bytes: mib << 20 }).map(|_| ())
+        })
     }
 
     /// Ends those sessions named by the triggers that no policy grants any more.
@@ -289,6 +305,11 @@ impl Jobs {
             }
         }
         Ok(())
+    }
+
+    /// Writes what endpoints have reported, in batches.
+    fn write_reports(&self) {
+        log_failure("writing reports of endpoints", self.posture.write_reports(&self.store, self.settings.activity_batch));
     }
 
     /// Writes the times at which sessions were last active, in batches.

@@ -138,6 +138,8 @@ pub struct Gauges {
     pub channels: Gauge,
     pub binds: Gauge,
     pub queued_bytes: Gauge,
+    /// From when on the rows of a class of the history are complete, in seconds since 1970; 0 while nothing was dropped.
+    pub history_from: Family<KindLabel, Gauge>,
 }
 
 fn durations() -> Histogram {
@@ -228,6 +230,8 @@ impl Gauges {
         registry.register_with_unit("link_latency", help, Unit::Seconds, self.link_latency.clone());
         let help = "Time when the certificates of the controller expire, by role";
         registry.register_with_unit("certificate_end_timestamp", help, Unit::Seconds, self.certificates.clone());
+        let help = "Time from which on the history is complete, by kind of row; 0: no row was dropped";
+        registry.register_with_unit("history_from_timestamp", help, Unit::Seconds, self.history_from.clone());
         let mut bytes = |name, help, gauge: &Gauge| registry.register_with_unit(name, help, Unit::Bytes, gauge.clone());
         bytes("data_file", "Size of the data file", &self.data_bytes);
         bytes("data_free", "Free space of the file system of the data file", &self.free_bytes);

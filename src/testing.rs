@@ -41,11 +41,11 @@ pub mod controller {
 pub mod entity {
     pub use crate::entity::{
         AccessChange, Action, Amount, AmountLimit, AnyRecord, ApiSession, ApiToken, AuthPolicy, Authenticator, Author, Ca, Config,
-        ConfigType, Controller, Counted, Credential, Document, ESCALATIONS, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Epoch,
-        Escalation, ExternalIdClaim, ExternalJwtSigner, Field, FilterNames, HistoryRow, Id, Identity, Kind, Logged, LoginBasis, Lookup,
-        Mfa, OnDelete, PairCount, Pairs, PolicyType, PostureCheck, PostureRequirement, Record, RecordTarget, Reference, Roles, RouterInfo,
-        Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, SpecEncoding, Stateful, Stored, Tags,
-        Terminator, TransitRouter, TypedLookup, builtin, external_id_claim, history,
+        ConfigType, Controller, Counted, Credential, Document, ESCALATIONS, EdgeRouter, EdgeRouterPolicy, EndpointReport, Enrollment,
+        Entity, Epoch, Escalation, ExternalIdClaim, ExternalJwtSigner, Field, FilterNames, HistoryClass, HistoryRow, Id, Identity, Kind,
+        Logged, LoginBasis, Lookup, Mfa, OnDelete, PairCount, Pairs, PolicyType, PostureCheck, PostureRequirement, Record, RecordTarget,
+        Reference, Roles, RouterInfo, Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, SpecEncoding,
+        Stateful, Stored, Tags, Terminator, TransitRouter, TypedLookup, builtin, external_id_claim, history,
     };
     pub mod api_session {
         pub use crate::entity::api_session::State;

@@ -212,13 +212,13 @@ impl Progress {
 
 /// An engine with the state as of a row of the history.
 fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
-    if tx.history_gone()? > sequence {
+    if tx.changes_gone()? > sequence {
         return Err(Error::Internal("history rows were dropped before the access audit read them".into()));
     }
     let mut engine = Engine::default();
     fill(&mut engine, tx)?;
     let kinds: Vec<&str> = kinds().collect();
-    tx.history_back(&kinds, sequence, &mut |row| {
+    tx.changes_back(&kinds, sequence, &mut |row| {
         if let Some(row) = reduced(row)
             && let Some(delta) = delta(&engine, &row, RowFacts::Before)
         {
@@ -241,14 +241,14 @@ struct ReadRows {
 
 fn some(tx: &Read<'_>, sequence: u64) -> Result<ReadRows> {
     let (kinds, mut rows) = (kinds().collect::<Vec<_>>(), Vec::<HistoryRow>::new());
-    let end = tx.history_of(&kinds, sequence, &mut |row| {
+    let end = tx.changes_of(&kinds, sequence, &mut |row| {
         if rows.len() >= ROWS && rows.last().is_some_and(|last| last.change() != row.change()) {
             return Ok(ControlFlow::Break(()));
         }
         rows.extend(reduced(row));
         Ok(ControlFlow::Continue(()))
     })?;
-    let gone = tx.history_gone()?;
+    let gone = tx.changes_gone()?;
     Ok(ReadRows { gone, rows, end: end.max(gone) })
 }
 

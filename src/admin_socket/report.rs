@@ -6,7 +6,7 @@ use super::command::Outcome;
 use crate::{
     change::UnusableFiles,
     entity::Enrollment,
-    store::{Finding, Manifest, Report, Verified},
+    store::{Finding, Manifest, Reach, Report, Verified},
 };
 
 /// The lines about a snapshot that was made.
@@ -22,12 +22,22 @@ pub(crate) fn describe(manifest: &Manifest) -> [String; 2] {
     [format!("the state of {made_at}, format {format} of release {release}: {records}"), format!("sha256 of the content: {hash}")]
 }
 
-/// The lines about a verified history. Without a fault they include the last row, in the form in which `history verify` accepts it later.
-pub(crate) fn verified_lines(Verified { rows, last, faults }: &Verified) -> Outcome {
-    if faults.is_empty() {
-        return Outcome::Done(vec![format!("nothing is wrong with {rows} rows; the last is {last}")]);
+/// The lines about a verified history. Without a fault they include the last row, in the form in which `history verify` accepts it later,
+/// and how far back it reaches.
+pub(crate) fn verified_lines(Verified { rows, last, faults, changes, sessions }: &Verified) -> Outcome {
+    if !faults.is_empty() {
+        return Outcome::Problems(faults.clone());
     }
-    Outcome::Problems(faults.clone())
+    let found = format!("nothing is wrong with {rows} rows; the last is {last}");
+    Outcome::Done(vec![found, reach_line("changes", changes), reach_line("log-ins, rejections and connections", sessions)])
+}
+
+fn reach_line(what: &str, Reach { first, last, is_cut }: &Reach) -> String {
+    let dropped = if *is_cut { "older rows were dropped" } else { "nothing was dropped" };
+    match first {
+        Some((row, at)) => format!("{what} reach back to row {row} of {at}; {dropped}; the last is {last}"),
+        None => format!("{what}: no rows; {dropped}"),
+    }
 }
 
 /// The lines about a checked or repaired file.

@@ -129,6 +129,8 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>) -> Result<()> {
         let Some(identity) = change.find(&id)?.filter(|identity| !identity.state.is_disabled(now)) else { return Ok(()) };
         let minutes = change.get(identity.spec.auth_policy())?.spec.primary.updb.lockout_duration_minutes;
         tracing::warn!(identity = %id, minutes, "locked out after wrong passwords");
+        // Whoever knows a user name can cause it.
+        change.act_for_client();
         change.append_history(HistoryEntry {
             name: Some(identity.spec.name),
             ..HistoryEntry::to::<Identity>(Action::Lockout, id.as_str())

@@ -89,7 +89,9 @@ impl Caller {
     /// The author of this caller's changes; `from` holds the source address.
     pub fn author(&self, from: Author) -> Author {
         let token = self.token.as_ref().map(|token| token.spec.name.clone());
-        Author { session: Some(self.session.id.to_string()), token, ..from.known_as(&self.identity.id, Some(&self.identity.spec.name)) }
+        let is_client = !(self.is_admin() && self.queries.is_empty());
+        let from = from.known_as(&self.identity.id, Some(&self.identity.spec.name));
+        Author { session: Some(self.session.id.to_string()), token, is_client, ..from }
     }
 }
 

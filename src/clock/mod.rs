@@ -25,6 +25,22 @@ impl CalendarTime {
         CalendarTime { steady: shown, shown }
     }
 
+    /// A moment before `now` that is known by its dates only: `at` by the host's clock as it is set now, `shown` as it was set then. A date
+    /// after `now` counts as now.
+    pub(crate) fn of_earlier(at: Timestamp, shown: Timestamp, now: CalendarTime) -> CalendarTime {
+        CalendarTime { steady: now.steady.minus(now.shown.since(at)), shown }
+    }
+
+    /// The same moment, shown with another date.
+    pub(crate) const fn showing(self, shown: Timestamp) -> CalendarTime {
+        CalendarTime { shown, ..self }
+    }
+
+    /// The date of this moment by the host's clock as it is set at `now`.
+    pub(crate) fn dated(self, now: CalendarTime) -> Timestamp {
+        now.shown.minus(now.since(self))
+    }
+
     /// The same moment by the clock that never jumps ([`Clock::steady`]).
     pub const fn steady(self) -> Timestamp {
         self.steady

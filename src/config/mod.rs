@@ -217,6 +217,8 @@ pub struct PostureConfig {
     pub max_text_bytes: usize,
     /// Answers about processes kept per identity.
     pub processes: usize,
+    /// How often answers are written to the data file.
+    pub write_interval: Span,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -236,8 +238,19 @@ pub struct StoreConfig {
 pub struct HistoryConfig {
     pub max_age: Span,
     pub max_mib: u64,
+    /// Of log-ins, log-outs, refusals, connections, and what clients change of their own; as `max_age` and `max_mib` if unset.
+    pub sessions_max_age: Option<Span>,
+    #[serde(deserialize_with = "value::optional_whole")]
+    pub sessions_max_mib: Option<u64>,
     /// Concurrent connections to the event streams.
     pub readers: usize,
+}
+
+impl HistoryConfig {
+    /// How old and how large, in MiB, the rows that clients cause may become.
+    pub(crate) fn of_sessions(&self) -> (Span, u64) {
+        (self.sessions_max_age.unwrap_or(self.max_age), self.sessions_max_mib.unwrap_or(self.max_mib))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -329,11 +342,17 @@ impl Default for Config {
                 kept: 1000,
                 allow_http: false,
             },
-            posture: PostureConfig { max_text_bytes: 4096, processes: 256 },
+            posture: PostureConfig { max_text_bytes: 4096, processes: 256, write_interval: Span::seconds(10) },
             router: RouterConfig::default(),
             routers: RemoteRoutersConfig::default(),
             store: StoreConfig { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
-            history: HistoryConfig { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
+            history: HistoryConfig {
+                max_age: Span::minutes(365 * 24 * 60),
+                max_mib: 64,
+                sessions_max_age: None,
+                sessions_max_mib: None,
+                readers: 16,
+            },
             snapshots: Snapshots {
                 directory: None,
                 interval: Span::minutes(24 * 60),

@@ -87,6 +87,7 @@ impl Config {
             within("key-sets.kept", key_sets.kept, 1..=100_000),
             within("posture.max-text-bytes", posture.max_text_bytes, 256..=65_536),
             within("posture.processes", posture.processes, 16..=65_536),
+            within("posture.write-interval", posture.write_interval, second..=hour),
             within("router.max-circuit-kib", router.max_circuit_kib, 64..=65_536),
             within("router.max-channel-mib", router.max_channel_mib, 1..=1024),
             within("router.max-total-mib", router.max_total_mib, 4..=65_536),
@@ -106,6 +107,8 @@ impl Config {
             within("store.scan-queue", store.scan_queue, 1..=65_536),
             within("history.max-age", history.max_age, hour..=Span::minutes(3650 * 24 * 60)),
             within("history.max-mib", history.max_mib, 1..=65_536),
+            within_if_set("history.sessions-max-age", history.sessions_max_age, hour..=Span::minutes(3650 * 24 * 60)),
+            within_if_set("history.sessions-max-mib", history.sessions_max_mib, 1..=65_536),
             within("history.readers", history.readers, 1..=1000),
             rule("snapshots.directory", snapshots.directory.as_deref().and_then(blank_path)),
             within("snapshots.interval", snapshots.interval, minute..=year),
@@ -138,6 +141,13 @@ fn within<T: PartialOrd + Display>(key: &'static str, value: T, bounds: RangeInc
     let text = format!("{} to {}", bounds.start(), bounds.end());
     let problem = (!bounds.contains(&value)).then(|| format!("{value} is not within {text}"));
     Rule { key, bounds: Some(text), problem }
+}
+
+fn within_if_set<T: PartialOrd + Display>(key: &'static str, value: Option<T>, bounds: RangeInclusive<T>) -> Rule {
+    match value {
+        Some(value) => within(key, value, bounds),
+        None => Rule { key, bounds: Some(format!("{} to {}", bounds.start(), bounds.end())), problem: None },
+    }
 }
 
 fn blank_path(path: &Path) -> Option<String> {

@@ -178,6 +178,43 @@ pub(super) fn optional_socket<'de, D: Deserializer<'de>>(from: D) -> Result<Opti
     from.deserialize_option(Optional)
 }
 
+/// Parses a whole number for an optional key, which a variable gives as text.
+pub(super) fn optional_whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    struct Whole;
+    impl<'de> Visitor<'de> for Whole {
+        type Value = Option<u64>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a whole number")
+        }
+
+        fn visit_none<E: de::Error>(self) -> Result<Option<u64>, E> {
+            Ok(None)
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Option<u64>, E> {
+            Ok(None)
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Option<u64>, D::Error> {
+            from.deserialize_any(self)
+        }
+
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<Option<u64>, E> {
+            Ok(Some(number))
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<Option<u64>, E> {
+            u64::try_from(number).map(Some).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<u64>, E> {
+            text.trim().parse().map(Some).map_err(|_| E::custom(format!("{text:?} is not a whole number")))
+        }
+    }
+    from.deserialize_option(Whole)
+}
+
 /// Parses a list, or one text with commas between the addresses, as in flags.
 pub(super) fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
     struct Addresses;

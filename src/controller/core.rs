@@ -119,6 +119,7 @@ impl ControllerCore {
             hosting: self.followers.hosting.clone(),
             clock: self.clock.clone(),
             settings: self.config.sessions.clone(),
+            report_interval: self.config.posture.write_interval,
             enrollment: self.config.enrollment.clone(),
             certificates: self.certificates.clone(),
             history: self.config.history.clone(),

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Kinds whose records a start may delete, because they have ended.
-const PASSING: [&str; 4] = ["apiSession", "session", "apiSessionCertificate", "enrollment"];
+const PASSING: [&str; 5] = ["apiSession", "session", "apiSessionCertificate", "endpointReport", "enrollment"];
 /// How long the log-in may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The maximum bytes of an answer of the restored controller.

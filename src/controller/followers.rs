@@ -45,7 +45,7 @@ impl Followers {
         Ok(Self {
             json_cache: JsonCache::following(store),
             routers: RouterCache::following(store),
-            posture: Posture::following(store, access.clone(), clock.clone(), config.posture.clone(), on_trigger),
+            posture: Posture::following(store, access.clone(), clock.clone(), config.posture.clone(), on_trigger)?,
             sessions: Sessions::following(store, clock.clone(), &config.sessions)?,
             api_tokens: ApiTokens::following(store),
             readers: HistoryReaders::following(store, config.history.readers),

@@ -14,7 +14,7 @@ use crate::{
     change::Certificates,
     clock::Clock,
     control_channel::Control,
-    entity::{ApiSession, EdgeRouter, Lookup, Service, Session},
+    entity::{ApiSession, EdgeRouter, HistoryClass, Lookup, Service, Session},
     hosting::{Hosting, ServiceCounts},
     http::{MetricsFormat, metrics_listener},
     metrics::{KindLabel, Metrics},
@@ -73,6 +73,11 @@ impl Sources {
         self.store.read(|tx| {
             gauges.api_sessions.set(signed(tx.count::<ApiSession>()?));
             gauges.service_sessions.set(signed(tx.count::<Session>()?));
+            for class in HistoryClass::ALL {
+                let reach = tx.history_reach(class)?;
+                let from = if reach.is_cut { reach.first.map_or(tx.now.seconds(), |(_, at)| at.seconds()) } else { 0 };
+                gauges.history_from.get_or_create(&KindLabel { kind: class.name() }).set(from);
+            }
             let (mut online, mut offline) = (0, 0);
             tx.each_readable::<EdgeRouter>(|router| {
                 let is_online = tx.router_info(router.id.as_str()).is_some();

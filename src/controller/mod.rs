@@ -220,6 +220,8 @@ pub(crate) fn new_file(config: &Config, advertised: Address) -> Result<AdminCont
 pub(crate) fn complete(context: &AdminContext) -> Result<(), NotStarted> {
     context.certificates.note_advertised(context.clock.now())?;
     maintenance::record_release(&context.store)?;
+    // Clients believe that the other controller still knows what they have reported.
+    context.store.count_as_restored()?;
     context.store.close();
     Ok(())
 }

@@ -126,6 +126,7 @@ fn renew<E: Entity<State = State>>(change: &Change<'_, '_>, id: &Id<E>, shown: &
     let current = change.find(id)?.filter(|router: &Record<E>| router.state.fingerprint.as_deref() == Some(shown));
     let mut router = current.ok_or(Error::Unauthorized { anonymous: false })?;
     enter(&mut router.state);
+    change.act_for_client();
     change.put(router)
 }
 
@@ -227,5 +228,6 @@ fn enter_into<E: Entity<State = State>>(change: &Change<'_, '_>, id: &Id<E>, ent
         return Err(Error::Refused(Refusal::InvalidClientCert));
     }
     enter(&mut router.state)?;
+    change.act_for_client();
     change.put(router)
 }

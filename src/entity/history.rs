@@ -47,6 +47,9 @@ pub struct Author {
     /// The address that the request came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// Whether it is a client that has no right to change anything but what is its own. Rows do not show it; it chooses their class.
+    #[serde(skip)]
+    pub is_client: bool,
 }
 
 /// The kinds of authors.
@@ -96,6 +99,11 @@ impl Author {
         Self { who: Who::Anonymous, address, ..Self::default() }
     }
 
+    /// The same author, as a client that changes what is its own.
+    pub(crate) fn into_client(self) -> Self {
+        Self { is_client: true, ..self }
+    }
+
     /// The same author, now known as this identity; with its name, if that is known.
     pub fn known_as(self, identity: &Id<Identity>, name: Option<&str>) -> Self {
         Self { who: Who::Identity, identity: Some(identity.to_string()), name: name.map(str::to_owned), ..self }
@@ -115,7 +123,35 @@ pub struct HistoryEntry {
     pub access: Option<Box<AccessChange>>,
 }
 
+/// What log-ins have in common that are counted together: a client may repeat them as often as it likes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct VisitKey<'v> {
+    /// Whether it is the end of a session.
+    pub(crate) goes: bool,
+    pub(crate) identity: &'v str,
+    pub(crate) authenticator: &'v str,
+    pub(crate) address: &'v str,
+}
+
 impl HistoryEntry {
+    /// What this log-in has in common with others; also of a log-out, unless somebody else ended the session. `None` for other actions.
+    pub(crate) fn visit(&self, by: &Author) -> Option<VisitKey<'_>> {
+        let (goes, members) = match self.action {
+            Action::Login => (false, self.after.as_ref()?),
+            Action::Logout if by.who == Who::System || by.session.as_ref() == Some(&self.id) => (true, self.before.as_ref()?),
+            _ => return None,
+        };
+        let text = |member: &str| members.get(member).and_then(Json::as_str).unwrap_or_default();
+        Some(VisitKey { goes, identity: text("identityId"), authenticator: text("authenticatorId"), address: text("ipAddress") })
+    }
+
+    /// Removes from the row of a log-in or log-out which credential and which address it was.
+    pub(crate) fn forget_visitor(&mut self) {
+        for members in [&mut self.before, &mut self.after].into_iter().flatten() {
+            members.retain(|member, _| member == "identityId");
+        }
+    }
+
     /// An action on a record of kind `E` without further details.
     pub fn to<E: Entity>(action: Action, id: &str) -> Self {
         Self { action, kind: E::KIND.name, id: id.into(), name: None, before: None, after: None, access: None }

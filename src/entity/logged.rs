@@ -45,7 +45,47 @@ pub enum Action {
     Disconnect,
 }
 
+/// The classes of rows. Each has bounds and a chain of its own, so that rows of one never displace rows of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HistoryClass {
+    /// What administrators, the host and the controller changed, enrollments, and the access that it gave and took.
+    Changes,
+    /// What clients cause without any right to change something, as often as they like: log-ins and log-outs, refusals, connections, and
+    /// changes of their own credentials.
+    Sessions,
+}
+
+impl HistoryClass {
+    /// Both classes.
+    pub const ALL: [Self; 2] = [Self::Changes, Self::Sessions];
+
+    /// The other class.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Changes => Self::Sessions,
+            Self::Sessions => Self::Changes,
+        }
+    }
+
+    /// The name, as metrics show it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Changes => "changes",
+            Self::Sessions => "sessions",
+        }
+    }
+}
+
 impl Action {
+    /// The class of a row about this action; `by_client` if a client did it that has no right to change anything but what is its own.
+    pub(crate) fn class(self, by_client: bool) -> HistoryClass {
+        match self {
+            Self::Create | Self::Update | Self::Delete if by_client => HistoryClass::Sessions,
+            Self::Create | Self::Update | Self::Delete | Self::Access => HistoryClass::Changes,
+            Self::Login | Self::Logout | Self::Refusal | Self::Lockout | Self::Connect | Self::Disconnect => HistoryClass::Sessions,
+        }
+    }
+
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -62,7 +62,7 @@ pub(crate) use kinds::service::{PostureQueries, PostureQuery};
 #[allow(unreachable_pub, reason = "kinds and their views are public, whether the façade for tests names them or not")]
 pub use kinds::*;
 pub(crate) use links::{EntityRef, HalLinks};
-pub use logged::{Action, Logged};
+pub use logged::{Action, HistoryClass, Logged};
 pub(crate) use lookup::VersionInfo;
 pub use lookup::{Lookup, RouterInfo};
 pub(crate) use noun::{plural, singular};

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::{
     access::{Access, Right},
+    clock::Timestamp,
     entity::{ApiSession, Entity, Identity, Record, Service},
     hosting::Hosting,
 };
@@ -21,6 +22,8 @@ pub(super) struct Case<'q> {
     pub(super) hosting: Option<&'q Hosting>,
     /// The newest complete session of the identity.
     pub(super) session: Option<Record<ApiSession>>,
+    /// When the data file was restored, before which no report of an endpoint counts.
+    pub(super) restored_at: Option<Timestamp>,
 }
 
 /// A record of the management interface.

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     access::{Engine, PolicyEntityKind},
-    entity::{Id, Record, Semantic, ServicePolicy, TypedLookup},
+    clock::Timestamp,
+    entity::{Id, PostureRequirement, Record, Semantic, ServicePolicy, TypedLookup},
     error::Result,
-    posture::EvaluatedCheck,
+    posture::{EvaluatedCheck, Evidence, evaluation},
     store::Read,
 };
 
@@ -21,9 +22,18 @@ use crate::{
 ///
 /// # Errors
 /// A policy cannot be read.
-pub(crate) fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<EvaluatedCheck>)]) -> Result<Obstacle> {
+pub(crate) fn not_passed(
+    tx: &Read<'_>,
+    case: &Case<'_>,
+    failed: &[(String, Vec<EvaluatedCheck>)],
+    evidence: &Evidence,
+) -> Result<Obstacle> {
     let asked: Vec<String> = failed.iter().map(|(_, checks)| names(failing(checks))).collect();
-    let text = format!("the endpoint of {} does not pass {}", case.identity.spec.name, asked.join(", nor "));
+    let mut text = format!("the endpoint of {} does not pass {}", case.identity.spec.name, asked.join(", nor "));
+    let unreported = failed.iter().flat_map(|(_, checks)| failing(checks)).filter(|judged| is_unreported(judged, evidence));
+    if let Some(reason) = case.restored_at.and_then(|at| before_restore(case, at, unreported)) {
+        text += &reason;
+    }
     let mut smallest: Vec<_> = failed.iter().collect();
     smallest.sort_by_key(|(_, checks)| failing(checks).count());
     let mut edits = Vec::new();
@@ -32,6 +42,33 @@ pub(crate) fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<
         edits.extend(policy.map(|policy| waiving(case, &policy, checks)));
     }
     Ok(Obstacle::new(ObstacleKind::Posture, text, edits))
+}
+
+fn is_unreported(judged: &EvaluatedCheck, evidence: &Evidence) -> bool {
+    evaluation::is_unreported(&judged.check.spec.demand, judged.check.id.as_str(), evidence)
+}
+
+/// Why failing checks about which nothing was reported since a restore of the data file may fail although the client reported; `None` if
+/// there are no such checks. Clients do not know of the restore, and report a value only when it changes.
+fn before_restore<'j>(case: &Case<'_>, at: Timestamp, unreported: impl Iterator<Item = &'j EvaluatedCheck>) -> Option<String> {
+    let (mut codes, mut values) = (false, false);
+    for judged in unreported {
+        let is_code = matches!(judged.check.spec.demand, PostureRequirement::Mfa { .. });
+        (codes, values) = (codes || is_code, values || !is_code);
+    }
+    let is_older = case.session.as_ref().is_some_and(|session| session.created_at <= at);
+    let reports = match is_older {
+        true => format!("the posture reports of this session date from before the restore of the data file at {at} and do not count"),
+        false => format!("nothing was reported since the data file was restored at {at}"),
+    };
+    let name = &case.identity.spec.name;
+    let remedy = match (values, codes) {
+        (true, false) => format!("restart the client of {name}, which reports again when it starts"),
+        (false, true) => format!("{name} enters a one-time code in the client again"),
+        (true, true) => format!("restart the client of {name}, which reports again when it starts, and enter a one-time code in it"),
+        (false, false) => return None,
+    };
+    Some(format!("; {reports}: {remedy}"))
 }
 
 /// The edit after which a policy no longer requires the failing checks, but still the passing ones. An entry that

@@ -98,7 +98,8 @@ pub(crate) fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanat
     let Question { identity, service, right, access, posture, hosting } = *question;
     let (identity, service) = (named(tx, "identity", identity)?, named(tx, "service", service)?);
     let session = authentication::logged_in(tx, &identity)?;
-    let case = Case { identity, service, right, access, hosting, session };
+    let restored_at = posture.and_then(Posture::restored_at);
+    let case = Case { identity, service, right, access, hosting, session, restored_at };
     let evidence = evidence(tx, posture, &case)?;
     answer(tx, case, &evidence)
 }
@@ -139,7 +140,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     if policies.is_empty() {
         obstacles.push(edits::no_policy(tx, &case, &near)?);
     } else if let Decision::Failed(failed) = evaluator.evaluate(granting.iter().map(|grant| &grant.policy_grant))? {
-        obstacles.push(checks::not_passed(tx, &case, &failed)?);
+        obstacles.push(checks::not_passed(tx, &case, &failed, evidence)?);
     }
     if routers.is_empty() {
         obstacles.extend(routers::missing(tx, &case)?);

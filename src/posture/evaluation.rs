@@ -1,13 +1,11 @@
 //! Whether an endpoint satisfies a posture check: pure functions of the demand, the evidence and the time.
 
-use super::{
-    Evidence,
-    evidence::{Os, Process, SessionMfaState},
-};
+use super::{Evidence, evidence::SessionMfaState};
 use crate::{
     clock::CalendarTime,
     entity::{
         OperatingSystem, PostureRequirement, Semantic, Version, VersionRange,
+        endpoint_report::{Os, Process},
         posture_requirement::{self, ProcessMulti, hexadecimal},
     },
 };
@@ -54,6 +52,19 @@ pub fn evaluate(demand: &PostureRequirement, check: &str, evidence: &Evidence) -
         }
     };
     Verdict { passes, timeout: FOREVER, remaining: FOREVER }
+}
+
+/// Whether the endpoint has reported nothing that a check is judged by.
+pub(crate) fn is_unreported(demand: &PostureRequirement, check: &str, evidence: &Evidence) -> bool {
+    let endpoint = &evidence.endpoint;
+    match demand {
+        PostureRequirement::Os { .. } => endpoint.os.is_none(),
+        PostureRequirement::Domain { .. } => endpoint.domain.is_none(),
+        PostureRequirement::Mac { .. } => endpoint.addresses.is_none(),
+        PostureRequirement::Process { .. } => endpoint.process_for(check).is_none(),
+        PostureRequirement::ProcessMulti { processes, .. } => processes.iter().any(|wanted| endpoint.process_at(&wanted.path).is_none()),
+        PostureRequirement::Mfa { .. } => evidence.mfa_state.passed_at.is_none(),
+    }
 }
 
 fn same(one: &str, other: &str) -> bool {

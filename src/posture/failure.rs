@@ -8,13 +8,14 @@ use serde::Serialize;
 use super::{
     EvaluatedCheck, Evidence,
     evaluation::{CodeState, FOREVER, left},
-    evidence::{Process, SessionMfaState},
+    evidence::SessionMfaState,
 };
 use crate::{
     clock::{CalendarTime, Timestamp},
     entity::{
         ApiSession, Id, OperatingSystem, OsType, PolicyType, PostureCheck, PostureRequirement, Record, Semantic, Service, ServicePolicy,
         TypedLookup,
+        endpoint_report::Process,
         posture_requirement::{Process as Wanted, ProcessMulti},
     },
     error::{Error, Result},

@@ -5,8 +5,9 @@
 //! here: the content of a posture check (`entity/`), rights apart from posture (`access/`), when sessions are reviewed (`jobs.rs`). Start
 //! reading at [`Posture`].
 //!
-//! Everything is in memory and lost at a restart: endpoints report again when they reconnect. Invariant: nothing is kept for an identity or
-//! API session that does not exist, and what is kept for each is bounded.
+//! Everything is judged from memory. What endpoints reported is also in the data file and survives a restart (`stored.rs`), because clients
+//! report a value only when it changes; failed requests are lost. Invariant: nothing is kept for an identity or API session that does not
+//! exist, and what is kept for each is bounded.
 
 mod deadlines;
 mod endpoint_state;
@@ -18,16 +19,16 @@ mod permission;
 mod policies;
 mod response;
 mod session_review;
+mod stored;
 mod trigger;
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use deadlines::{Deadlines, MfaTimeouts};
 pub(crate) use endpoint_state::{ServiceAwaitingCode, awaited};
-pub(crate) use evidence::{Answered, Process};
 pub use evidence::{Evidence, IdentityPosture, SessionMfaState};
 pub(crate) use expiry::Expiry;
 pub(crate) use failure::{CheckFailure, FailedRequest, PolicyFailure};
@@ -35,6 +36,7 @@ pub(crate) use permission::ServicePermission;
 pub(crate) use policies::{Decision, EvaluatedCheck, PostureEvaluator};
 pub use response::Response;
 pub(crate) use session_review::{end, sessions_to_end};
+pub(crate) use stored::write_report;
 pub use trigger::Trigger;
 
 use crate::{
@@ -43,7 +45,7 @@ use crate::{
     config,
     entity::{ApiSession, Entity, Id, Identity, Mfa, PostureCheck, Record, TypedLookup},
     error::Result,
-    store::{Cache, Event, OpenStore, Phase, Reader},
+    store::{Cache, Event, OpenStore, Phase, Reader, Restoration},
 };
 
 /// The size of the cache of posture checks.
@@ -82,6 +84,8 @@ pub struct Posture {
     clock: Clock,
     limits: config::PostureConfig,
     checks: Cache<Record<PostureCheck>>,
+    /// The last restore of the data file; reports from before do not count.
+    restoration: Option<Restoration>,
     on_trigger: Arc<dyn Fn(Trigger) + Send + Sync>,
 }
 
@@ -90,23 +94,31 @@ struct Memory {
     endpoints: HashMap<String, Arc<IdentityPosture>>,
     failures: HashMap<String, Failures>,
     deadlines: Deadlines,
+    /// The API sessions whose last reports are not in the file yet, with their identities.
+    unwritten: BTreeMap<Arc<str>, String>,
     /// Whether posture checks have changed since `deadlines` received their terms.
     has_new_checks: bool,
 }
 
 impl Posture {
-    /// Starts empty, within `limits`. Forgets deleted identities and API sessions. Calls `on_trigger` whenever a committed change may have
-    /// taken the right of sessions, now or at a later time; `access` is up to date by then.
+    /// Starts with the reports in the file, within `limits`. Forgets deleted identities and API sessions. Calls `on_trigger` whenever a
+    /// committed change may have taken the right of sessions, now or at a later time; `access` is up to date by then.
+    ///
+    /// # Errors
+    /// The store cannot be read.
     pub fn following(
         store: &OpenStore,
         access: Access,
         clock: Clock,
         limits: config::PostureConfig,
         on_trigger: impl Fn(Trigger) + Send + Sync + 'static,
-    ) -> Self {
+    ) -> Result<Self> {
         let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MAX_CHECKS);
         let on_trigger: Arc<dyn Fn(Trigger) + Send + Sync> = Arc::new(on_trigger);
-        let memory = Memory { has_new_checks: true, ..Memory::default() };
+        let (restoration, memory) = store.read(|tx| {
+            let restoration = tx.restoration()?;
+            Ok((restoration, Memory::stored(tx, restoration, limits.processes, clock.calendar_now())?))
+        })?;
         let posture = Self {
             memory: Arc::new(Mutex::new(memory)),
             access,
@@ -114,6 +126,7 @@ impl Posture {
             clock,
             limits,
             checks,
+            restoration,
             on_trigger: on_trigger.clone(),
         };
         let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
@@ -122,7 +135,7 @@ impl Posture {
         store.subscribe(Phase::React, move |events| {
             events.iter().filter_map(|event| Trigger::of(event, &access)).for_each(&*on_trigger);
         });
-        posture
+        Ok(posture)
     }
 
     /// Stores what an endpoint answered in an API session: all answers or none.
@@ -135,7 +148,9 @@ impl Posture {
         let begins_a_time = responses.iter().any(|response| matches!(response, Response::EndpointState { .. }));
         with(&self.memory, |memory| {
             let endpoint = memory.endpoint(identity.as_str());
-            responses.into_iter().for_each(|response| endpoint.take(api_session.as_str(), response, now, processes));
+            let take = |response| endpoint.take(api_session.as_str(), response, now, processes);
+            let changed: Vec<_> = responses.into_iter().flat_map(take).collect();
+            changed.into_iter().for_each(|session| memory.mark_unwritten(session, identity.as_str()));
             if begins_a_time {
                 memory.schedule(identity.as_str(), api_session.as_str(), now.steady());
             }
@@ -153,6 +168,11 @@ impl Posture {
         let endpoint = self.endpoint(identity);
         let mfa_state = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
         Evidence { endpoint, mfa_state, ..Evidence::none(self.clock.calendar_now()) }
+    }
+
+    /// When the data file was last restored, if it was. Nothing that was reported before counts.
+    pub(crate) fn restored_at(&self) -> Option<Timestamp> {
+        self.restoration.map(|restoration| restoration.at)
     }
 
     /// [`PostureEvaluator::evaluate_policies`] with this evidence.
@@ -210,6 +230,11 @@ impl Memory {
         Arc::make_mut(self.endpoints.entry(identity.to_owned()).or_default())
     }
 
+    /// Notes that the reports of an API session are to be written.
+    fn mark_unwritten(&mut self, session: Arc<str>, identity: &str) {
+        self.unwritten.entry(session).or_insert_with(|| identity.to_owned());
+    }
+
     /// The MFA state of an API session; `None` if its endpoint has reported nothing.
     fn mfa_state(&self, identity: &str, api_session: &str) -> Option<SessionMfaState> {
         self.endpoints.get(identity)?.sessions.get(api_session).copied()
@@ -241,6 +266,7 @@ impl Memory {
         if let Some(endpoint) = self.endpoints.remove(identity) {
             endpoint.sessions.keys().for_each(|session| self.deadlines.forget(session));
         }
+        // A session that has only reported values is not in the list above; its report is not written, because the session has ended.
         self.failures.remove(identity);
     }
 
@@ -249,12 +275,17 @@ impl Memory {
             Arc::make_mut(endpoint).sessions.remove(api_session);
         }
         self.deadlines.forget(api_session);
+        self.unwritten.remove(api_session);
     }
 
     /// Removing an identity's second factor also forgets its codes.
     fn forget_codes(&mut self, identity: &str) {
         if let Some(endpoint) = self.endpoints.get_mut(identity) {
-            Arc::make_mut(endpoint).sessions.values_mut().for_each(|mfa_state| mfa_state.passed_at = None);
+            for (session, mfa_state) in &mut Arc::make_mut(endpoint).sessions {
+                if mfa_state.passed_at.take().is_some() {
+                    self.unwritten.entry(session.as_str().into()).or_insert_with(|| identity.to_owned());
+                }
+            }
         }
     }
 }
@@ -269,9 +300,12 @@ fn on_commit(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Eve
         }
         Some((Some(old), Some(new))) if old.state.passed_at != new.state.passed_at => {
             let (identity, now) = (new.spec.identity_id.as_str(), clock.calendar_now());
+            // The date is the stored one, so that a report can name it.
+            let passed_at = new.state.passed_at.map(|shown| now.showing(shown));
             with(memory, |memory| {
-                memory.endpoint(identity).sessions.entry(new.id.to_string()).or_default().passed_at = Some(now);
+                memory.endpoint(identity).sessions.entry(new.id.to_string()).or_default().passed_at = passed_at;
                 memory.schedule(identity, new.id.as_str(), now.steady());
+                memory.mark_unwritten(new.id.as_str().into(), identity);
             });
             access.identity_changed(identity);
         }

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::registry::KindRegistry;
+use super::{history::visits::Visits, registry::KindRegistry};
 use crate::{error::Error, online::Online};
 
 /// The greatest number of damaged records that are logged by name.
@@ -15,6 +15,8 @@ const NAMED: usize = 1000;
 pub(crate) struct Context {
     pub registry: KindRegistry,
     pub online: Online,
+    /// The log-ins that are counted.
+    pub visits: Visits,
     /// The messages already logged about damaged records that were skipped.
     named: Mutex<BTreeSet<String>>,
 }
@@ -22,7 +24,7 @@ pub(crate) struct Context {
 impl Context {
     /// The context of a store with these kinds.
     pub(crate) fn new(registry: KindRegistry, online: Online) -> Self {
-        Self { registry, online, named: Mutex::default() }
+        Self { registry, online, visits: Visits::default(), named: Mutex::default() }
     }
 
     /// Logs a damaged record that is skipped, the first time only.

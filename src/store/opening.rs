@@ -141,7 +141,7 @@ impl Store {
         if options.compact {
             open::shorten(&mut opened, path)?;
         }
-        OpenStore::of(written(opened, path)?, path, kinds, options)
+        OpenStore::of(written(opened, path, &options.clock)?, path, kinds, options)
     }
 
     /// Like [`Store::open`], after every page of the file was checked and repaired where redb can. Returns whether
@@ -151,7 +151,7 @@ impl Store {
     /// See [`OpenError`].
     pub(crate) fn open_verified(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<(OpenStore, bool), OpenError> {
         let (opened, whole) = open::verified(path, options.cache_bytes, &table_names(kinds))?;
-        Ok((OpenStore::of(written(opened, path)?, path, kinds, options)?, !whole))
+        Ok((OpenStore::of(written(opened, path, &options.clock)?, path, kinds, options)?, !whole))
     }
 
     /// Releases the unused space of a closed file.
@@ -192,12 +192,12 @@ impl Store {
     pub fn open_on(backend: impl StorageBackend, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
         let path = Path::new("the storage backend");
         let opened = open::backend(backend, path, options.cache_bytes, &table_names(kinds))?;
-        OpenStore::of(written(opened, path)?, path, kinds, options)
+        OpenStore::of(written(opened, path, &options.clock)?, path, kinds, options)
     }
 }
 
 /// Removes the manifest of a database that is about to be written to, because the manifest would no longer match the content.
-fn written(opened: OpenedFile, path: &Path) -> Result<OpenedFile, OpenError> {
-    let forgotten = Manifest::forget(&opened.1);
+fn written(opened: OpenedFile, path: &Path, clock: &Clock) -> Result<OpenedFile, OpenError> {
+    let forgotten = Manifest::forget(&opened.1, clock.now());
     forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| opened)
 }

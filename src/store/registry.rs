@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Epoch, Index, Kind, Lookup, OnDelete, Reference, tombstone},
+    entity::{AnyRecord, Entity, Epoch, HistoryClass, Index, Kind, Lookup, OnDelete, Reference, tombstone},
     error::{Error, Result},
 };
 
@@ -147,7 +147,8 @@ pub(super) fn table_name(table: Table, kinds: &[KindEntry]) -> String {
         Table::Meta => "meta".into(),
         Table::Settings => "settings".into(),
         Table::Index => "index".into(),
-        Table::History => "history".into(),
+        Table::History(HistoryClass::Changes) => "history".into(),
+        Table::History(HistoryClass::Sessions) => "history.sessions".into(),
         Table::Endings => "endings".into(),
         Table::Records(place) => format!("records.{}", kinds.get(place).map_or("", |entry| entry.kind.name)),
     }

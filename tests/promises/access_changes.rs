@@ -8,8 +8,8 @@ use overkeep::testing::{
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{
-        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, HistoryRow, Id, Identity, PairCount, Pairs, Record, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, TypedLookup, builtin, history::Who,
+        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, HistoryClass, HistoryRow, Id, Identity, PairCount, Pairs,
+        Record, Service, ServiceEdgeRouterPolicy, ServicePolicy, TypedLookup, builtin, history::Who,
     },
     error::{Error, Result},
     store::{OpenStore, Retention, Store, Tx},
@@ -293,7 +293,7 @@ fn trimmed_changes_are_not_told() {
     (0..30).for_each(|_| world.any_change(&Author::local()));
     world.audit.catch_up().unwrap();
     (0..30).for_each(|_| world.any_change(&Author::local()));
-    world.store.trim_history(Retention { since: Timestamp::from_millis(0), bytes: 0 }).unwrap();
+    world.store.trim_history(HistoryClass::Changes, Retention { since: Timestamp::from_millis(0), bytes: 0 }).unwrap();
     let gone = world.end();
     (0..30).for_each(|_| world.any_change(&Author::local()));
     world.audit.catch_up().unwrap();

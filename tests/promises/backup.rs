@@ -155,7 +155,7 @@ fn snapshot_works_running_and_stopped() {
     for made in ["stopped", "running"] {
         assert_eq!(fs::metadata(kept.path(made)).unwrap().permissions().mode() & 0o777, 0o600);
         let bytes = kept.bytes(made);
-        kept.ends(&format!("check {made}"), 0, "format 3 of release");
+        kept.ends(&format!("check {made}"), 0, "format 4 of release");
         kept.ends(&format!("restore --verify-only {made}"), 0, "nothing is wrong");
         assert!(kept.bytes(made) == bytes, "the check changed the snapshot");
     }
@@ -215,7 +215,7 @@ fn damaged_snapshot_is_never_restored() {
     };
     fs::write(kept.path("bad"), &good).unwrap();
     kept.tamper("bad", "meta", |meta| drop(meta.insert(b"format".as_slice(), 7_u32.to_le_bytes().as_slice()).unwrap()));
-    refused(1, "it has format 7, this release reads up to 3");
+    refused(1, "it has format 7, this release reads up to 4");
     fs::write(kept.path("bad"), &good).unwrap();
     kept.tamper("bad", "settings", |settings| drop(settings.insert(b"seal".as_slice(), b"another key".as_slice()).unwrap()));
     refused(3, "does not match the manifest");

@@ -82,7 +82,8 @@ fn documented_bounds() -> Vec<(String, String)> {
             section = format!("{name}.");
         } else if let Some(text) = line.strip_prefix("# Bounds: ") {
             bounds = Some(text.trim_end_matches('.').to_owned());
-        } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+        } else if let Some((key, _)) = line.trim_start_matches("# ").split_once(" = ").filter(|(key, _)| !key.contains(' ')) {
+            // Also of keys whose line is a comment, because they have no default.
             found.extend(bounds.take().map(|bounds| (format!("{section}{key}"), bounds)));
         }
     }
@@ -117,7 +118,9 @@ fn controller_toml_misses_no_key() {
 fn bounds_match_controller_toml() {
     let documented = documented_bounds();
     let measured = |value: &Value| matches!(value, Value::Num(..)) || value.as_str().is_some_and(|text| text.parse::<Span>().is_ok());
-    let keys = run::keys().unwrap().into_iter().filter(|(_, default)| measured(default)).map(|(key, _)| key);
+    let is_bounded =
+        |key: &str, default: &Value| measured(default) || (matches!(default, Value::Empty(..)) && Config::bounds(key).is_some());
+    let keys = run::keys().unwrap().into_iter().filter(|(key, default)| is_bounded(key, default)).map(|(key, _)| key);
     assert_eq!(keys.collect::<BTreeSet<_>>(), documented.iter().map(|(key, _)| key.clone()).collect());
 
     for (key, bounds) in documented {

@@ -47,7 +47,7 @@ const OUTPUT_OF_OTHERS: [(&str, &str, &str); 2] = [
     ),
     (
         "upgrade.md",
-        "overkeep: /var/lib/overkeep/overkeep.redb was written by a newer release: it has format 3, this release reads up to 2",
+        "overkeep: /var/lib/overkeep/overkeep.redb was written by a newer release: it has format 4, this release reads up to 3",
         "of an earlier release",
     ),
 ];

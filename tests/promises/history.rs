@@ -7,7 +7,7 @@ use overkeep::testing::{
     admin_socket::{Command, Outcome, socket},
     cli::{self, CommandError},
     clock::{Clock, Timestamp},
-    entity::{Action, Author, HistoryRow, Id, TypedLookup, history::Who},
+    entity::{Action, Author, HistoryClass, HistoryRow, Id, TypedLookup, history::Who},
     error::Error,
     query::{Query, Window},
     store::{HistoryAnchor, Options, Progress, Retention, Store},
@@ -29,16 +29,18 @@ fn rows(store: &Store) -> Vec<HistoryRow> {
     store.read(|tx| tx.history_after(0, usize::MAX)).unwrap()
 }
 
-/// The texts of the history of a closed file, decoded by the documented format: compressed, after hash and total.
+/// The texts of the history of a closed file, decoded by the documented format: compressed, after hash, total and link.
 fn written(file: &Path) -> Vec<String> {
     let unpacked = |row: &Vec<u8>| {
-        let (head, block) = row[32 + 8..].split_at(5);
+        assert_eq!(row[32 + 8], 2);
+        let (head, block) = row[32 + 8 + 1 + 8 + 16..].split_at(5);
         assert_eq!(head[0], 1);
         let length = u32::from_le_bytes(head[1..].try_into().unwrap());
         let text = decompress_with_dict(block, length as usize, include_bytes!("../../src/store/history/words.txt")).unwrap();
         String::from_utf8(text).unwrap()
     };
-    integrity::rows(file)["history"].values().map(unpacked).collect()
+    let tables = integrity::rows(file);
+    tables["history"].values().chain(tables["history.sessions"].values()).map(unpacked).collect()
 }
 
 /// A closed file with five rows.
@@ -263,9 +265,9 @@ fn trimmed_history_keeps_its_chain() {
     clock.advance(Duration::from_secs(100));
     write(1000..1500);
     let everything = Retention { since: Timestamp::from_seconds(0), bytes: u64::MAX };
-    assert_eq!(store.trim_history(everything).unwrap(), 0);
+    assert_eq!(store.trim_history(HistoryClass::Changes, everything).unwrap(), 0);
     let young = Retention { since: Timestamp::from_seconds(1_000_050), ..everything };
-    assert_eq!(store.trim_history(young).unwrap(), 1000);
+    assert_eq!(store.trim_history(HistoryClass::Changes, young).unwrap(), 1000);
     assert_eq!((rows(&store).len(), rows(&store)[0].sequence), (500, 1001));
     let verified = store.verify_history(None).unwrap();
     assert_eq!((verified.rows, verified.last.sequence, verified.faults.len()), (500, 1500, 0));
@@ -276,12 +278,16 @@ fn trimmed_history_keeps_its_chain() {
     let copied = stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).start(&copy);
     assert_eq!(copied.verify_history(None).unwrap(), verified);
     let bytes: usize = store_bytes(&store);
-    assert_eq!(copied.trim_history(Retention { bytes: bytes as u64, ..everything }).unwrap(), 0, "everything is within the limit");
+    assert_eq!(
+        copied.trim_history(HistoryClass::Changes, Retention { bytes: bytes as u64, ..everything }).unwrap(),
+        0,
+        "everything is within the limit"
+    );
 
-    store.trim_history(Retention { bytes: bytes as u64 / 2, ..everything }).unwrap();
+    store.trim_history(HistoryClass::Changes, Retention { bytes: bytes as u64 / 2, ..everything }).unwrap();
     let left = store_bytes(&store);
     assert!(left * 2 <= bytes && left * 2 > bytes - 2000, "{left} of {bytes}");
-    store.trim_history(Retention { bytes: 0, ..everything }).unwrap();
+    store.trim_history(HistoryClass::Changes, Retention { bytes: 0, ..everything }).unwrap();
     write(1500..1501);
     assert_eq!(rows(&store)[0].sequence, 1501, "sequences must continue after everything was deleted");
     assert_eq!(store.verify_history(None).unwrap().faults, [""; 0]);

@@ -41,7 +41,9 @@ fn response(json: Json) -> Response {
 
 fn after(answers: &[Json]) -> Evidence {
     let mut endpoint = IdentityPosture::default();
-    answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), CalendarTime::at(NOW), 256));
+    for answer in answers {
+        endpoint.take("session", response(answer.clone()), CalendarTime::at(NOW), 256);
+    }
     Evidence { endpoint: Arc::new(endpoint), ..Evidence::none(CalendarTime::at(NOW)) }
 }
 
@@ -256,7 +258,8 @@ fn server() -> TestServer {
     let received = triggers.clone();
     let posture = Posture::following(&opened, access, clock.clone(), Config::default().posture, move |trigger| {
         received.lock().unwrap().push(trigger)
-    });
+    })
+    .unwrap();
     let store = opened.start().unwrap();
     let opened = ApiSession {
         token: "7b1c6f3e-0000-4000-8000-000000000000".into(),

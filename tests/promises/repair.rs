@@ -15,7 +15,7 @@ use overkeep::testing::{
     controller,
     entity::{
         ApiSession, ApiToken, AuthPolicy, Authenticator, Ca, Config as ServiceConfig, ConfigType, Controller, Credential, EdgeRouter,
-        EdgeRouterPolicy, Enrollment, Entity, ExternalJwtSigner, Id, Identity, Mfa, PostureCheck, Record, Roles, Service,
+        EdgeRouterPolicy, EndpointReport, Enrollment, Entity, ExternalJwtSigner, Id, Identity, Mfa, PostureCheck, Record, Roles, Service,
         ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, Terminator, TransitRouter,
     },
     maintenance::{Maintenance, Scrub, Work},
@@ -175,6 +175,15 @@ fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::testing::error
         "valid_from": "2026-01-01T00:00:00Z", "valid_to": "2026-01-02T00:00:00Z"
     });
     put::<SessionCertificate>(tx, "a-session-certificate", certificate, Json::Null)?;
+    let process = json!({ "is_running": true, "hash": "ab", "signers": ["cd"] });
+    let answered = |what: Json| json!({ "check": "a-check", "at": "2026-01-01T00:00:00Z", "what": what });
+    let report = json!({
+        "api_session_id": "an-api-session", "restorations": 0, "os": answered(json!({ "os_type": "Linux", "version": "6.1.0", "build": "" })),
+        "domain": answered(json!("corp")), "addresses": answered(json!(["00ff"])), "processes": [answered(process.clone())],
+        "paths": [answered(json!(["/bin/guard", process]))], "passed": { "shown": "2026-01-01T00:00:00Z", "at": "2026-01-01T00:00:00Z" },
+        "woken": null, "unlocked": null
+    });
+    put::<EndpointReport>(tx, "an-api-session", report, Json::Null)?;
     put::<Mfa>(tx, "an-mfa", json!({ "identityId": "an-identity", "sealed": [1, 2, 3], "isVerified": true }), json!({ "used": [] }))
 }
 

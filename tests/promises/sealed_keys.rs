@@ -102,7 +102,7 @@ fn sealed_file_needs_its_passphrase() {
     let password = controller.generated_password().unwrap().to_owned();
     controller.password_was_seen().unwrap();
     let authorities = trusting(&format!("https://{}", controller.bound())).get("/.well-known/est/cacerts").expect(200).text;
-    kept.ends("snapshot copy", 0, "format 3 of release");
+    kept.ends("snapshot copy", 0, "format 4 of release");
     let said = kept.run("check");
     assert!(said.status == 0 && !said.out.contains(NOT_CHECKED), "a running controller has the keys: {said:?}");
     kept.ends("pki renew-key", 0, "a new key");
@@ -145,7 +145,7 @@ fn passphrase_change_needs_the_old() {
     assert_eq!(found(&kept, "data", &pieces), 0);
     kept.ends("passphrase remove --passphrase-file another", 0, "not sealed any more");
     assert!(keys(&kept, None) == pieces && found(&kept, "data", &pieces) == pieces.len());
-    kept.ends("check data", 0, "format 3 of release");
+    kept.ends("check data", 0, "format 4 of release");
     kept.ends("run --listen 127.0.0.1:0 --passphrase-file another", 1, "not sealed; overkeep passphrase set FILE seals them");
     kept.start().stop();
 }

@@ -16,17 +16,17 @@ use overkeep::testing::{
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},
     controller::{self, Controller},
-    entity::{ApiSession, ConfigType, Document, Id, Identity, Record, builtin},
+    entity::{ApiSession, ConfigType, Document, HistoryClass, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, offline, restore, snapshot_proof},
     pki::Passphrase,
-    store::{NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside, index_code},
+    store::{HistoryAnchor, NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside, index_code},
 };
 use redb::{Database, ReadableTable, StorageBackend, TableDefinition, backends::InMemoryBackend};
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    harness::{TestServer, stores, trusting},
+    harness::{Answer, Base, TestServer, stores, trusting},
     integrity::rows,
 };
 
@@ -177,8 +177,7 @@ fn every_format_opens() {
         write_golden();
     }
     opens_with_all_records(1, None);
-    opens_with_all_records(2, Some(PASSPHRASE));
-    opens_with_all_records(NEWEST, Some(PASSPHRASE));
+    (2..=NEWEST).for_each(|format| opens_with_all_records(format, Some(PASSPHRASE)));
 }
 
 fn opens_with_all_records(format: u32, passphrase: Option<&str>) {
@@ -202,6 +201,7 @@ fn opens_with_all_records(format: u32, passphrase: Option<&str>) {
         manifest.manifest.unwrap().format
     };
     assert_eq!(verified(&data), format);
+    assert_eq!(rows(&data).get("records.endpointReport").map_or(0, BTreeMap::len), usize::from(format >= 4));
     let restored = directory.path().join("restored");
     restore::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Progress::default()).unwrap();
     let filled = |file: &Path| rows(file).into_iter().filter(|(_, rows)| !rows.is_empty()).collect::<BTreeMap<_, _>>();
@@ -254,6 +254,56 @@ fn opens_with_all_records(format: u32, passphrase: Option<&str>) {
     assert_eq!(verified(&copy), NEWEST);
     assert_eq!(before(&data).exists(), format < NEWEST);
     assert!(format == NEWEST || verified(&before(&data)) == format, "the copy made before an upgrade has the old format");
+}
+
+/// The rows of earlier formats form one chain, whoever wrote them. They stay as they are, and later log-ins do not displace them.
+#[test]
+fn upgrade_keeps_the_history() {
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("data");
+    unpack(3, &data);
+    let before = rows(&data)["history"].clone();
+    let last = offline::verify_history(&data, None).unwrap().last;
+    let first =
+        HistoryAnchor { sequence: 1, hash: before.values().next().unwrap()[..32].iter().map(|byte| format!("{byte:02x}")).collect() };
+    let passphrase = directory.path().join("passphrase");
+    fs::write(&passphrase, PASSPHRASE).unwrap();
+    let config = Config { passphrase_file: Some(passphrase), ..configuration(&data) };
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
+    let rows_of = |answer: Answer| answer.data().as_array().unwrap().clone();
+    let shown = rows_of(admin.get("/overkeep/v1/history?sort=sequence&limit=500").expect(200));
+    assert!(shown.len() > before.len() && shown.iter().zip(1..).all(|(row, sequence)| row["sequence"] == sequence));
+    let hashes = |(row, shown): (&Vec<u8>, &serde_json::Value)| row[..32] == *hex(&shown["hash"]);
+    assert!(before.values().zip(&shown).all(hashes), "a noted hash is no longer the one that is shown");
+    running.stop();
+    let after = rows(&data);
+    assert!(before.iter().all(|(key, row)| after["history"].get(key) == Some(row)), "a row of the earlier format was changed");
+    for noted in [None, Some(&first), Some(&last)] {
+        assert_eq!(offline::verify_history(&data, noted).unwrap().faults, [""; 0]);
+    }
+    let store = stores::of(KINDS).start(&data);
+    let nothing = Retention { since: Timestamp::MAX, bytes: 0 };
+    assert!(store.trim_history(HistoryClass::Sessions, nothing).unwrap() > 0);
+    assert_eq!(store.verify_history(Some(&last)).unwrap().faults, [""; 0]);
+    store.close();
+    let trimmed = rows(&data);
+    assert!(
+        trimmed["history.sessions"].is_empty() && trimmed["history"] == after["history"],
+        "log-ins of earlier formats stay with the changes"
+    );
+    let database = Database::open(&data).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let table = TableDefinition::<&[u8], &[u8]>::new("history");
+    drop(transaction.open_table(table).unwrap().remove(last.sequence.to_be_bytes().as_slice()).unwrap());
+    transaction.commit().unwrap();
+    drop(database);
+    assert!(!offline::verify_history(&data, None).unwrap().faults.is_empty(), "the last row of the earlier format was removed unseen");
+}
+
+fn hex(text: &serde_json::Value) -> Vec<u8> {
+    let text = text.as_str().unwrap();
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
 /// The prefix of the index keys of a field up to format 2.
@@ -425,6 +475,14 @@ fn write_golden() {
         "/external-jwt-signers",
         json!({ "name": "signer", "issuer": "https://issuer.example.org", "audience": "overkeep", "enabled": true, "jwksEndpoint": "https://issuer.example.org/keys" }),
     );
+    let reports = json!([
+        { "typeId": "OS", "id": "any", "type": "Linux", "version": "6.1.0", "build": "7" },
+        { "typeId": "MAC", "id": "any", "macAddresses": ["00:1b:44:11:3a:b7"] },
+        { "typeId": "DOMAIN", "id": "any", "domain": "corp" },
+        { "typeId": "PROCESS", "id": "any", "path": "/bin/guard", "isRunning": true, "hash": "ab12", "signerFingerprints": ["ab12"] },
+        { "typeId": "ENDPOINT_STATE", "id": "any", "woken": true, "unlocked": true },
+    ]);
+    admin.at(Base::Client).post("/posture-response-bulk", reports).expect(200);
     let copy = directory.path().join("copy");
     running.stop();
     offline::snapshot(&data, &copy, &Progress::default()).unwrap();
@@ -434,7 +492,7 @@ fn write_golden() {
 
 /// The kinds of which a file of the newest format holds records. A kind made since that format joins them with the next format: no file that a
 /// release wrote holds records of it.
-pub const FILED_KINDS: [&str; 24] = [
+pub const FILED_KINDS: [&str; 25] = [
     "apiSession",
     "apiSessionCertificate",
     "apiToken",
@@ -446,6 +504,7 @@ pub const FILED_KINDS: [&str; 24] = [
     "controller",
     "edgeRouter",
     "edgeRouterPolicy",
+    "endpointReport",
     "enrollment",
     "externalJwtSigner",
     "identity",
@@ -521,7 +580,7 @@ impl Sessions {
             end.into_iter().try_for_each(|n| tx.delete(&session(n, now).id))
         };
         self.store.write_blocking(commit_sessions).unwrap();
-        self.store.trim_history(Retention { since: now, bytes: HISTORY }).unwrap();
+        self.store.trim_history(HistoryClass::Sessions, Retention { since: now, bytes: HISTORY }).unwrap();
     }
 
     /// Closes the file. Returns its length and the length of a compacted copy, in bytes.

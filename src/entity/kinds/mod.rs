@@ -33,6 +33,7 @@ kinds! {
     controller::Controller,
     edge_router::EdgeRouter,
     edge_router_policy::EdgeRouterPolicy: written,
+    endpoint_report::EndpointReport,
     enrollment::Enrollment,
     external_jwt_signer::ExternalJwtSigner,
     identity::Identity,

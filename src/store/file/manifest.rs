@@ -1,7 +1,7 @@
 //! The manifest of a snapshot, stored in the snapshot itself, which detects damage to any part of it.
 //!
 //! Invariant: only a file that was not written to since it was made has a manifest; opening a file for writing removes
-//! it. The manifest proves that nothing was damaged, not who made the file.
+//! it, and counts the restore (`restoration.rs`). The manifest proves that nothing was damaged, not who made the file.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,10 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefi
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use super::open::META;
+use super::{
+    open::META,
+    restoration::{self, SAME},
+};
 use crate::store::{progress::Progress, tx::tables::broken};
 use crate::{
     clock::Timestamp,
@@ -64,12 +67,15 @@ impl Manifest {
         serde_json::to_vec(self).map_err(|e| Error::Internal(format!("a manifest: {e}")))
     }
 
-    /// Writes the manifest into a file whose other content is complete.
-    pub(crate) fn store(&self, database: &Database) -> Result<()> {
+    /// Writes the manifest into a file whose other content is complete; with a mark if the file takes the place of one with the same content.
+    pub(crate) fn store(&self, database: &Database, is_same: bool) -> Result<()> {
         let text = self.text()?;
         let write = || -> Result<(), redb::Error> {
             let transaction = database.begin_write()?;
             transaction.open_table(META)?.insert(KEY, text.as_slice())?;
+            if is_same {
+                transaction.open_table(META)?.insert(SAME, [].as_slice())?;
+            }
             Ok(transaction.commit()?)
         };
         write().map_err(broken)
@@ -82,13 +88,20 @@ impl Manifest {
         serde_json::from_slice(text.value()).map(Some).map_err(|e| Error::Storage(format!("the manifest cannot be read: {e}")))
     }
 
-    /// Removes the manifest from a file that is about to be written to.
-    pub(crate) fn forget(database: &Database) -> Result<(), redb::Error> {
+    /// Removes the manifest from a file that is about to be written to. Such a file was restored, unless it only took the place of one with
+    /// the same content.
+    pub(crate) fn forget(database: &Database, now: Timestamp) -> Result<(), redb::Error> {
         if database.begin_read()?.open_table(META)?.get(KEY)?.is_none() {
             return Ok(());
         }
         let transaction = database.begin_write()?;
-        transaction.open_table(META)?.remove(KEY)?;
+        {
+            let mut meta = transaction.open_table(META)?;
+            meta.remove(KEY)?;
+            if meta.remove(SAME)?.is_none() {
+                restoration::count(&mut meta, now)?;
+            }
+        }
         Ok(transaction.commit()?)
     }
 }

@@ -10,5 +10,6 @@ pub(crate) mod open_error;
 pub(crate) mod overlay;
 pub(crate) mod private_file;
 pub(crate) mod recovery;
+pub(crate) mod restoration;
 pub(crate) mod snapshot;
 pub(crate) mod upgrade;

@@ -24,7 +24,7 @@ use super::{
 
 /// The file format that this release writes: the layout of tables and keys. A release opens files up to its own format.
 /// Files of an earlier format are converted (`file/upgrade.rs`). Records carry versions of their own.
-pub const NEWEST: u32 = 3;
+pub const NEWEST: u32 = 4;
 /// The table about the file itself.
 pub(crate) const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
 /// The row of [`META`] that holds the format.

@@ -19,9 +19,11 @@ use super::{
     open::{self, FORMAT, META},
     open_error::OpenError,
     private_file::{clear, is_named, is_one, lock},
+    restoration::RESTORED,
 };
+use crate::entity::HistoryClass;
 use crate::error::{Error, Result};
-use crate::store::{history::log::ANCHOR, progress::Progress, reader::Reader, tx::tables::broken};
+use crate::store::{history::log::anchor_key, progress::Progress, reader::Reader, tx::tables::broken};
 
 /// The page cache of the new file, in bytes.
 const CACHE: usize = 16 << 20;
@@ -42,7 +44,7 @@ impl Reader {
     /// The copy cannot be written, differs from what was read, or was cancelled by `watch`; then the file of that name
     /// is unchanged.
     pub fn snapshot(&self, to: &Path, watch: &Progress) -> Result<Manifest> {
-        self.copied(to, Owner::Ours, watch)
+        self.copied(to, Purpose::Snapshot, watch)
     }
 
     /// Like [`Reader::snapshot`], for a data file: the new file keeps the owner of the one that it replaces.
@@ -50,13 +52,13 @@ impl Reader {
     /// # Errors
     /// As [`Reader::snapshot`].
     pub(crate) fn supersede(&self, file: &Path, watch: &Progress) -> Result<Manifest> {
-        self.copied(file, Owner::OfTheOneBefore, watch)
+        self.copied(file, Purpose::SameContent, watch)
     }
 
-    fn copied(&self, to: &Path, owner: Owner, watch: &Progress) -> Result<Manifest> {
+    fn copied(&self, to: &Path, purpose: Purpose, watch: &Progress) -> Result<Manifest> {
         let views = Views::of(self)?;
         let format = open::format(&views.first).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
-        copy(views, to, owner, watch, |sum| Manifest::of(sum, format, self.core().clock.now()))
+        copy(views, to, purpose, watch, |sum| Manifest::of(sum, format, self.core().clock.now()))
     }
 
     /// Copies a snapshot, which this store must have open, over a data file as [`Reader::supersede`] does. The result is
@@ -65,7 +67,7 @@ impl Reader {
     /// # Errors
     /// As [`Reader::snapshot`]; also if the rows do not match the manifest.
     pub fn restore(&self, manifest: &Manifest, to: &Path, watch: &Progress) -> Result<Manifest> {
-        copy(Views::of(self)?, to, Owner::OfTheOneBefore, watch, |sum| manifest.confirm(sum))
+        copy(Views::of(self)?, to, Purpose::Restore, watch, |sum| manifest.confirm(sum))
     }
 
     /// Reads the whole file and checks it against its manifest. Returns the manifest; `None` if the file is not a
@@ -118,18 +120,24 @@ impl<'s> Views<'s> {
 }
 
 /// Creates a file with the same rows and the manifest that `seal` makes for them.
-fn copy(mut views: Views<'_>, to: &Path, owner: Owner, watch: &Progress, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
+fn copy(
+    mut views: Views<'_>,
+    to: &Path,
+    purpose: Purpose,
+    watch: &Progress,
+    seal: impl FnOnce(Sum) -> Result<Manifest>,
+) -> Result<Manifest> {
     watch.begin(2 * count(&views.first)?);
     let names = tables(&views.first)?;
     let (unfinished, mut database) = Unfinished::make(to, &names).map_err(failed)?;
     let written = write(&mut views, &database, &names, watch).and_then(|sum| carry(&views.first, &database).map(|()| sum).map_err(failed));
     views.release_views(watch);
     let manifest = seal(written?)?;
-    manifest.store(&database)?;
+    manifest.store(&database, purpose == Purpose::SameContent)?;
     database.compact().map_err(failed)?;
     drop(database);
     reopened(&unfinished.path, &names, &manifest, watch)?;
-    unfinished.place(to, owner)?;
+    unfinished.place(to, purpose)?;
     Ok(manifest)
 }
 
@@ -154,12 +162,12 @@ fn write(views: &mut Views<'_>, into: &Database, names: &[String], watch: &Progr
     Ok(sum)
 }
 
-/// Copies the rows of the table about the file itself that are true of a copy as well: the format, and the anchor of
-/// the history.
+/// Copies the rows of the table about the file itself that are true of a copy as well: the format, the anchors of the
+/// history, and how often the file was restored.
 fn carry(from: &ReadTransaction, into: &Database) -> Result<(), redb::Error> {
     let meta = from.open_table(META)?;
     let transaction = into.begin_write()?;
-    for key in [FORMAT, ANCHOR] {
+    for key in [FORMAT, RESTORED].into_iter().chain(HistoryClass::ALL.map(anchor_key)) {
         if let Some(value) = meta.get(key)? {
             transaction.open_table(META)?.insert(key, value.value())?;
         }
@@ -213,12 +221,12 @@ impl Unfinished {
     }
 
     /// Renames it to its final name. After a crash the name belongs to the previous file or to this one.
-    fn place(self, to: &Path, owner: Owner) -> Result<()> {
+    fn place(self, to: &Path, purpose: Purpose) -> Result<()> {
         let file = lock(&self.path).map_err(failed)?;
         if !is_named(&self.path, &self.which) || !file.metadata().is_ok_and(|file| is_one(&file, &self.which)) {
             return Err(failed(format!("another file has taken the name {}", self.path.display())));
         }
-        let before = std::fs::metadata(to).ok().filter(|_| owner == Owner::OfTheOneBefore);
+        let before = std::fs::metadata(to).ok().filter(|_| purpose != Purpose::Snapshot);
         let before = before.map(|before| (before.uid(), before.gid()));
         if let Some((user, group)) = before.filter(|(user, _)| self.which.uid() != *user) {
             fchown(&file, Some(user), Some(group)).map_err(failed)?;
@@ -227,13 +235,15 @@ impl Unfinished {
     }
 }
 
-/// The owner of a file that replaces another.
+/// What a copy is made for. A snapshot belongs to the user of this process, because the path may hold a file of any user, and the copy
+/// contains keys. A data file keeps the owner of the one that it replaces, also if this process belongs to another user.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    /// The user of this process. The path may hold a file of any user, and the copy contains keys.
-    Ours,
-    /// The owner of the replaced file, also if this process belongs to another user; for data files.
-    OfTheOneBefore,
+enum Purpose {
+    Snapshot,
+    /// A data file with the content of a snapshot.
+    Restore,
+    /// A data file with the content of the one that it replaces.
+    SameContent,
 }
 
 impl Drop for Unfinished {

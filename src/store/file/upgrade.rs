@@ -3,8 +3,11 @@
 //! Up to format 2, the keys of the index and of tombstones began with the names of kind and field, each with its length
 //! in front. Since format 3 they begin with a code (`index.rs`), and rows of the history are packed
 //! (`history/packing.rs`). Format 2 added sealed settings to format 1; the two need no different conversion. Index rows
-//! of fields that are no longer indexed are dropped, and those of fields that were not indexed before are made from the
-//! records.
+//! of fields that are no longer indexed are dropped in this step, and with every conversion those of fields that were not
+//! indexed before are made from the records.
+//!
+//! Format 4 has two classes of history rows, each in a table with a chain (`history/log.rs`), and posture data. The rows of
+//! earlier formats stay as they are: their one chain becomes that of the changes, and hashes that were noted stay valid.
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
@@ -19,6 +22,10 @@ use crate::store::{
 use crate::{entity::Kind, error::Result};
 
 type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
+/// A kind, and a field of it that is indexed.
+type IndexedField = (Kind, &'static str);
+/// The first format whose keys of the index begin with a code.
+const FIRST_WITH_CODES: u32 = 3;
 /// The temporary name of a table of the earlier format.
 const BEFORE: Definition<'static> = Definition::new("before");
 
@@ -28,8 +35,12 @@ impl Reader {
     /// # Errors
     /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
     pub(crate) fn is_current(&self) -> Result<bool> {
+        Ok(self.format()? == Some(NEWEST))
+    }
+
+    fn format(&self) -> Result<Option<u32>> {
         let from = self.core().database()?.begin_read().map_err(broken)?;
-        Ok(open::format(&from).map_err(broken)? == Some(NEWEST))
+        open::format(&from).map_err(broken)
     }
 }
 
@@ -40,7 +51,8 @@ impl OpenStore {
     /// # Errors
     /// The file cannot be read or written; then it is unchanged.
     pub fn upgrade(&self, setting: Option<(&str, &[u8])>) -> Result<()> {
-        let (core, is_current) = (self.core(), self.is_current()?);
+        let (core, format) = (self.core(), self.format()?);
+        let is_current = format == Some(NEWEST);
         if is_current && setting.is_none() {
             return Ok(());
         }
@@ -51,7 +63,7 @@ impl OpenStore {
         let work = || -> Result<(), redb::Error> {
             let transaction = database.begin_write()?;
             if !is_current {
-                convert(&transaction, &core.context.registry)?;
+                convert(&transaction, &core.context.registry, format.is_some_and(|format| format >= FIRST_WITH_CODES))?;
             }
             if let Some((name, value)) = setting {
                 transaction
@@ -64,7 +76,29 @@ impl OpenStore {
     }
 }
 
-fn convert(transaction: &WriteTransaction, registry: &KindRegistry) -> Result<(), redb::Error> {
+fn convert(transaction: &WriteTransaction, registry: &KindRegistry, has_codes: bool) -> Result<(), redb::Error> {
+    let without_rows = if has_codes { fields_without_rows(transaction, registry)? } else { change_keys(transaction, registry)? };
+    for (kind, field) in without_rows {
+        add(transaction, registry, kind, field)?;
+    }
+    transaction.open_table(META)?.insert(FORMAT, NEWEST.to_le_bytes().as_slice())?;
+    Ok(())
+}
+
+/// The fields of which the index has no row.
+fn fields_without_rows(transaction: &WriteTransaction, registry: &KindRegistry) -> Result<Vec<IndexedField>, redb::Error> {
+    let index = transaction.open_table(Definition::new(&table_name(Table::Index, registry.entries())))?;
+    let mut without_rows = Vec::new();
+    for (code, kind, field) in registry.fields() {
+        let end = index::after(&code);
+        let any = index.range(code.as_slice()..end.as_slice())?.next().transpose()?.is_some();
+        without_rows.extend((!any).then_some((kind, field)));
+    }
+    Ok(without_rows)
+}
+
+/// Gives the keys of the index and of tombstones their codes. Returns the fields of which the index has no row.
+fn change_keys(transaction: &WriteTransaction, registry: &KindRegistry) -> Result<Vec<IndexedField>, redb::Error> {
     let mut without_rows = Vec::new();
     for table in [Table::Index, Table::Endings] {
         let name = table_name(table, registry.entries());
@@ -87,11 +121,7 @@ fn convert(transaction: &WriteTransaction, registry: &KindRegistry) -> Result<()
         }
         transaction.delete_table(BEFORE)?;
     }
-    for (kind, field) in without_rows {
-        add(transaction, registry, kind, field)?;
-    }
-    transaction.open_table(META)?.insert(FORMAT, NEWEST.to_le_bytes().as_slice())?;
-    Ok(())
+    Ok(without_rows)
 }
 
 /// Makes the index rows of a field that has none from all records of its kind. A damaged record gets none; a check reports it.

@@ -34,7 +34,7 @@ impl Fault {
     /// The text for the report once the fault is repaired.
     pub(crate) fn repaired(self) -> String {
         match self.remedy {
-            Remedy::End | Remedy::Record { .. } => format!("{}; it is deleted", self.description),
+            Remedy::End(_) | Remedy::Record { .. } => format!("{}; it is deleted", self.description),
             _ => self.description,
         }
     }
@@ -115,12 +115,12 @@ impl<'i> Inspection<'i> {
             stopped = next.is_break().then(|| key.to_vec());
             Ok(next)
         };
-        if table == Table::History {
-            let end = log::unreadable_end(read)?;
-            read.follow_history(behind, &mut |key, fault, _| {
-                let remedy = if end.as_deref() == Some(key) { Remedy::End } else { Remedy::None };
-                fault.into_iter().for_each(|fault| self.add_fault(remedy.clone(), fault));
-                step(self, key)
+        if let Table::History(class) = table {
+            let end = log::unreadable_end(read, class)?;
+            read.follow_history(class, behind, &mut |row| {
+                let remedy = if end.as_deref() == Some(row.key) { Remedy::End(class) } else { Remedy::None };
+                row.fault.into_iter().for_each(|fault| self.add_fault(remedy.clone(), fault));
+                step(self, row.key)
             })?;
             return Ok(stopped);
         }

@@ -8,7 +8,7 @@ use super::{
     report::Unreadable,
 };
 use crate::{
-    entity::{Action, HistoryEntry},
+    entity::{Action, HistoryClass, HistoryEntry},
     error::{Error, Result},
     store::{
         event::Event,
@@ -24,8 +24,8 @@ use crate::{
 pub(crate) enum Remedy {
     /// No repair: there is not one right answer.
     None,
-    /// Drop the last row of the history, which cannot be read.
-    End,
+    /// Drop the last row of a class of the history, which cannot be read.
+    End(HistoryClass),
     /// Delete this record, which cannot be read.
     Record { place: usize, key: Vec<u8> },
     /// Write the missing index entries of this record.
@@ -42,8 +42,8 @@ impl Remedy {
     pub(crate) fn order(&self, unreadable: Unreadable) -> Option<u8> {
         match self {
             Self::None => None,
-            Self::End | Self::Record { .. } if unreadable == Unreadable::Stays => None,
-            Self::End => Some(0),
+            Self::End(_) | Self::Record { .. } if unreadable == Unreadable::Stays => None,
+            Self::End(_) => Some(0),
             Self::Record { .. } => Some(1),
             Self::Entries { .. } | Self::Row(_) => Some(2),
             Self::Target { .. } => Some(3),
@@ -57,7 +57,7 @@ impl Remedy {
     pub(crate) fn apply(&self, tx: &Tx<'_>) -> Result<Option<Error>> {
         let done = tx.whole(|| match self {
             Self::None => Err(Error::Internal("there is no automatic repair".into())),
-            Self::End => log::drop_unreadable_end(tx),
+            Self::End(class) => log::drop_unreadable_end(tx, *class),
             Self::Record { place, key } => drop_record(tx, *place, key),
             Self::Entries { place, id } => write_entries(tx, *place, id),
             Self::Row(key) => drop_row(tx, key),

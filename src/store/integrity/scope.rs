@@ -1,13 +1,15 @@
 //! The tables that an integrity check covers.
 
 use crate::{
+    entity::HistoryClass,
     error::Result,
     store::tx::{read::Read, tables::Table},
 };
 
 /// The tables that are checked, in this order.
 pub(super) fn tables(read: &Read<'_>) -> impl Iterator<Item = Table> {
-    (0..read.context.registry.entries().len()).map(Table::Records).chain([Table::Index, Table::History])
+    let records = (0..read.context.registry.entries().len()).map(Table::Records);
+    records.chain([Table::Index]).chain(HistoryClass::ALL.map(Table::History))
 }
 
 /// The number of rows to check.

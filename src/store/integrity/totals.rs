@@ -13,6 +13,7 @@ use std::{
 
 use super::scope::total;
 use crate::{
+    entity::HistoryClass,
     error::Result,
     store::{
         index,
@@ -96,10 +97,13 @@ impl<'t> Totals<'t> {
     }
 
     fn history(&mut self) -> Result<()> {
-        self.read.follow_history(None, &mut |_, fault, _| {
-            self.sound &= fault.is_none();
-            self.next()
-        })
+        for class in HistoryClass::ALL {
+            self.read.follow_history(class, None, &mut |row| {
+                self.sound &= row.fault.is_none();
+                self.next()
+            })?;
+        }
+        Ok(())
     }
 }
 

@@ -16,7 +16,10 @@ use redb::{
     WriteTransaction,
 };
 
-use crate::error::{Error, Result};
+use crate::{
+    entity::HistoryClass,
+    error::{Error, Result},
+};
 
 type Bytes = &'static [u8];
 /// A range of keys.
@@ -32,13 +35,13 @@ pub(crate) type RowCallback<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 /// A table of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Table {
-    /// About the file itself: its format, the manifest of a snapshot, the anchor of the history.
+    /// About the file itself: its format, the manifest of a snapshot, the anchors of the history.
     Meta,
     /// Settings of the modules above, by name.
     Settings,
     Index,
-    /// The history, by sequence.
-    History,
+    /// The rows of the history of a class, by sequence.
+    History(HistoryClass),
     /// Tombstones whose records are not all deleted yet, by the prefix of their index keys.
     Endings,
     /// The records of the kind at this place in the registry, by id.
@@ -48,7 +51,9 @@ pub(crate) enum Table {
 impl Table {
     /// All tables of a store with this many kinds.
     pub(crate) fn all(kinds: usize) -> impl Iterator<Item = Self> {
-        [Self::Meta, Self::Settings, Self::Index, Self::History, Self::Endings].into_iter().chain((0..kinds).map(Self::Records))
+        let others = [Self::Meta, Self::Settings, Self::Index, Self::Endings];
+        // The order is that of the slots.
+        others.into_iter().chain(HistoryClass::ALL.map(Self::History)).chain((0..kinds).map(Self::Records))
     }
 
     fn slot(self) -> usize {
@@ -56,9 +61,10 @@ impl Table {
             Self::Meta => 0,
             Self::Settings => 1,
             Self::Index => 2,
-            Self::History => 3,
-            Self::Endings => 4,
-            Self::Records(place) => 5 + place,
+            Self::Endings => 3,
+            Self::History(HistoryClass::Changes) => 4,
+            Self::History(HistoryClass::Sessions) => 5,
+            Self::Records(place) => 6 + place,
         }
     }
 }

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::store::{
     event::Event,
+    history::visits::PendingVisits,
     index::{self, IndexEntry},
     registry::RemovedReference,
 };
@@ -34,6 +35,8 @@ pub struct Tx<'t> {
     pub(crate) read: Read<'t>,
     pub(crate) rows: &'t dyn RowsMut,
     pub(crate) events: RefCell<Vec<Event>>,
+    /// The log-ins and log-outs so far.
+    pub(crate) visits: RefCell<PendingVisits>,
     /// The author of the changes.
     pub(crate) author: RefCell<Arc<Author>>,
     /// The sequence of its first row in the history.
@@ -49,7 +52,8 @@ impl<'t> Deref for Tx<'t> {
 
 impl<'t> Tx<'t> {
     pub(crate) fn new(read: Read<'t>, rows: &'t dyn RowsMut, author: Arc<Author>) -> Self {
-        Self { read, rows, events: RefCell::default(), author: RefCell::new(author), first_row: Cell::default() }
+        let (events, visits) = (RefCell::default(), RefCell::default());
+        Self { read, rows, events, visits, author: RefCell::new(author), first_row: Cell::default() }
     }
 }
 
@@ -129,6 +133,12 @@ impl Tx<'_> {
         self.author.replace(Arc::new(author.known_as(identity, Some(name))));
     }
 
+    /// Declares that a client makes what is written from now on, which has no right to change anything but what is its own.
+    pub fn act_for_client(&self) {
+        let author = Author::clone(&self.author.borrow());
+        self.author.replace(Arc::new(author.into_client()));
+    }
+
     /// Checks a change of one record against the other records and applies it.
     pub(crate) fn apply(&self, edit: Edit) -> Result<()> {
         let Edit { kind, id, row, removed, added, targets, event, history_entry } = edit;
@@ -183,11 +193,12 @@ impl Tx<'_> {
 
     /// Undoes everything that `act` did if it fails.
     pub(crate) fn whole(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
-        let (mark, events) = (self.rows.mark(), self.events.borrow().len());
+        let (mark, events, visits) = (self.rows.mark(), self.events.borrow().len(), self.visits.borrow().len());
         let done = act();
         if done.is_err() {
             self.rows.rollback(mark)?;
             self.events.borrow_mut().truncate(events);
+            self.visits.borrow_mut().truncate(visits);
         }
         done
     }

@@ -175,6 +175,8 @@ impl Group<'_> {
             self.answers.push(answer);
             if kept {
                 written |= rows.keep();
+                // If the commit fails, the log-ins were refused, and at most their count is too high.
+                self.core.context.visits.take(tx.visits.into_inner());
                 self.events.push(tx.events.into_inner());
             } else {
                 rows.rollback(0)?;

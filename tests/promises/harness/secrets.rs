@@ -16,7 +16,7 @@ use tracing_subscriber::{EnvFilter, fmt};
 use super::answer::Answer;
 
 /// Members of bodies that hold secrets.
-const MEMBERS: [&str; 10] = [
+const MEMBERS: [&str; 11] = [
     "token",
     "jwt",
     "enrollmentToken",
@@ -27,6 +27,8 @@ const MEMBERS: [&str; 10] = [
     "recoveryCodes",
     "provisioningUrl",
     "identitySecret",
+    // What endpoints report is not for logs either.
+    "domain",
 ];
 const HEADERS: [&str; 3] = ["zt-session", "authorization", "mfa-validation-code"];
 /// Text that only hashes and keys contain.

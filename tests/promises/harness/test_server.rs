@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -79,9 +79,14 @@ impl TestServer {
 
     /// Starts another controller on a copy of its current file, as if this one had been killed.
     pub fn killed(&self, adapt: impl FnOnce(&mut Config)) -> Self {
+        Self::on_copy(&self.data(), &self.password, self.clock.clone(), adapt)
+    }
+
+    /// On a copy of a data file or snapshot, with its administrator's password.
+    pub fn on_copy(file: &Path, password: &str, clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
         let directory = TempDir::new().unwrap();
-        std::fs::copy(self.data(), directory.path().join("data")).unwrap();
-        Self::on(directory, Some(self.password.clone()), self.clock.clone(), adapt)
+        std::fs::copy(file, directory.path().join("data")).unwrap();
+        Self::on(directory, Some(password.to_owned()), clock, adapt)
     }
 
     fn on(directory: TempDir, password: Option<String>, clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {

@@ -7,6 +7,7 @@ use super::service::visible;
 use crate::{
     access::Right,
     authentication::Caller,
+    change::Change,
     entity::{Id, PolicyType, Record, Service, ServicePolicy, TypedLookup},
     error::{Error, FailedCheck, Result},
     http::{
@@ -81,7 +82,10 @@ async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result
         let (posture, trigger) = (call.posture.clone(), Trigger::Identity(identity.to_string()));
         let sessions_to_end = call.store.scan(move |tx| posture::sessions_to_end(tx, &posture, &trigger)).await?;
         if !sessions_to_end.is_empty() {
-            call.changes.run(move |change| posture::end(change, &sessions_to_end)).await?;
+            let report = call.posture.report(identity, api_session);
+            let end =
+                move |change: &Change<'_, '_>| posture::end(change, &sessions_to_end).and_then(|()| posture::write_report(change, report));
+            call.changes.run(end).await?;
         }
     }
     let (access, evidence, identity) = (call.access.clone(), call.evidence()?, identity.clone());

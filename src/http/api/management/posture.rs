@@ -7,13 +7,17 @@ use serde::Serialize;
 
 use crate::{
     clock::{CalendarTime, Timestamp},
-    entity::{ApiSession, Id, Identity, SdkInfo, TypedLookup, endpoint_info::Filled},
+    entity::{
+        ApiSession, Id, Identity, SdkInfo, TypedLookup,
+        endpoint_info::Filled,
+        endpoint_report::{Answered, Process},
+    },
     error::Result,
     http::{answer::Data, call::Call},
-    posture::{Answered, FailedRequest, IdentityPosture, Process, SessionMfaState},
+    posture::{FailedRequest, IdentityPosture, SessionMfaState},
 };
 
-/// What the endpoints of an identity have reported since this controller started.
+/// What the endpoints of an identity have reported last.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PostureData {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     change::KINDS,
-    entity::{ApiToken, EdgeRouter, Entity, Service, TransitRouter},
+    entity::{ApiToken, EdgeRouter, EndpointReport, Entity, Service, TransitRouter},
     error::Result,
     http::{answer::Data, call::Call},
 };
@@ -16,8 +16,8 @@ const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];
 pub(crate) async fn summary(call: Call) -> Result<Data<BTreeMap<String, i64>>> {
     call.store.read(|tx| {
         let mut counts: BTreeMap<String, u64> = ABSENT.into_iter().map(|name| (name.to_owned(), 0)).collect();
-        // Clients expect one number for both kinds of routers, and no number of API tokens.
-        let others = [ApiToken::KIND, EdgeRouter::KIND, TransitRouter::KIND];
+        // Clients expect one number for both kinds of routers, and no number of kinds that only this controller has.
+        let others = [ApiToken::KIND, EdgeRouter::KIND, EndpointReport::KIND, TransitRouter::KIND];
         for kind in KINDS.iter().map(|entry| entry.kind).filter(|kind| !others.contains(kind)) {
             counts.insert(kind.names(), tx.count_of(kind)?);
         }

@@ -33,9 +33,12 @@ export const Differences = ({ row }) => {
 const hostsIn = ({ after }) => (after?.services ? t.hostsOfMany(after.services, after.unhosted) : after?.hosts?.length
   ? t.hostedBy(after.hosts.map(({ name, router, identity }) => name || router || identity).join(', ')) : t.unhosted);
 
+/** What was refused, and how often it or a log-in happened, in parentheses. */
+const counted = ({ what, times }) => [what, times > 1 && `× ${times}`].filter(Boolean).join(' ');
+
 const line = row => {
   if (row.action === 'access') return html`<strong>${t.actions.access}</strong>`;
-  if (['login', 'logout', 'refusal', 'lockout'].includes(row.action)) return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action]}</strong>${row.after?.what ? ` (${row.after.what}${row.after.times > 1 ? ` × ${row.after.times}` : ''})` : ''}`;
+  if (['login', 'logout', 'refusal', 'lockout'].includes(row.action)) return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action]}</strong>${counted(row.after || {}) ? ` (${counted(row.after)})` : ''}`;
   if (row.kind === 'service' && ['connect', 'disconnect'].includes(row.action)) return html`${row.id && html`<${Subject} row=${row} /> `}<strong>${hostsIn(row)}</strong>`;
   if (['connect', 'disconnect'].includes(row.action)) return html`<${Subject} row=${row} /> <strong>${t.actions[row.action]}</strong>`;
   return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action] || row.action}</strong> <${Subject} row=${row} />`;
