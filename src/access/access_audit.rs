@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     entity::{
-        AccessChange, Action, Author, EdgeRouter, Entity, HistoryEntry, HistoryRow, Id, Identity, Named, PairCount, Pairs, PostureCheck,
-        Service, TypedLookup,
+        AccessChange, Action, Author, EdgeRouter, Entity, HistoryClass, HistoryEntry, HistoryRow, Id, Identity, Named, PairCount, Pairs,
+        PostureCheck, Service, TypedLookup,
     },
     error::{Error, Result},
     store::{Read, Store},
@@ -218,7 +218,7 @@ fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
     let mut engine = Engine::default();
     fill(&mut engine, tx)?;
     let kinds: Vec<&str> = kinds().collect();
-    tx.changes_back(&kinds, sequence, &mut |row| {
+    tx.history_back(HistoryClass::Changes, &kinds, sequence, &mut |row| {
         if let Some(row) = reduced(row)
             && let Some(delta) = delta(&engine, &row, RowFacts::Before)
         {

@@ -290,8 +290,8 @@ pub struct HistoryRow {
     /// The sequence of the first row of the change that this row belongs to or reports on, if that is not this row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<u64>,
-    /// SHA-256 over this row and the hash of the previous one, in hexadecimal. It is stored beside the row's JSON text,
-    /// not in it.
+    /// SHA-256 over this row, the hash of the row before in its class and the last row of the other class, in
+    /// hexadecimal. It is stored beside the row's JSON text, not in it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }

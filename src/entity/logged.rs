@@ -50,8 +50,8 @@ pub enum Action {
 pub enum HistoryClass {
     /// What administrators, the host and the controller changed, enrollments, and the access that it gave and took.
     Changes,
-    /// What clients cause without any right to change something, as often as they like: log-ins and log-outs, refusals, connections, and
-    /// changes of their own credentials.
+    /// What clients cause without any right to change something, as often as they like: log-ins and log-outs, refusals, routers and
+    /// hosts that come and go, and changes of their own credentials.
     Sessions,
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Action, Entity, HistoryEntry, HistoryRow, Id, Identity, Service, Terminator, TypedLookup},
+    entity::{Action, Entity, HistoryClass, HistoryEntry, HistoryRow, Id, Identity, Service, Terminator, TypedLookup},
     error::Result,
     store::{Read, Store, Tx},
 };
@@ -87,12 +87,15 @@ impl Hosting {
     fn recall_from(&self, tx: &Read<'_>) -> Result<()> {
         let mut last = BTreeMap::<String, HistoryRow>::new();
         let after = tx.history_end()?.saturating_sub(MAX_READ);
-        tx.history_back(&[Service::KIND.name], after, &mut |row| {
-            if matches!(row.action, Action::Connect | Action::Disconnect) && !row.id.is_empty() && !last.contains_key(&row.id) {
-                last.insert(row.id.clone(), row);
-            }
-            Ok(())
-        })?;
+        // Files of format 3 have older ones among the changes.
+        for class in [HistoryClass::Sessions, HistoryClass::Changes] {
+            tx.history_back(class, &[Service::KIND.name], after, &mut |row| {
+                if matches!(row.action, Action::Connect | Action::Disconnect) && !row.id.is_empty() && !last.contains_key(&row.id) {
+                    last.insert(row.id.clone(), row);
+                }
+                Ok(())
+            })?;
+        }
         for (service, row) in last {
             if tx.find(&Id::<Service>::from_text(service.as_str()))?.is_none() {
                 continue;

@@ -88,13 +88,13 @@ const fn everything() -> Retention {
 
 #[test]
 fn log_ins_displace_no_change() {
-    const VISITS: usize = 100_000;
+    const VISITS: usize = 20_000;
     const AT_ONCE: usize = 1000;
     let directory = TempDir::new().unwrap();
     let (store, clock) = world(&directory);
     change(&store, "before");
     let keep = Retention { bytes: 1 << 20, ..everything() };
-    let trim = || HistoryClass::ALL.iter().for_each(|class| drop(store.trim_history(*class, keep).unwrap()));
+    let trim = || HistoryClass::ALL.iter().map(|class| store.trim_history(*class, keep).unwrap()).sum::<usize>();
     for first in (0..VISITS).step_by(AT_ONCE) {
         visits(&store, first..first + AT_ONCE);
         clock.advance(Duration::from_secs(61));
@@ -109,7 +109,7 @@ fn log_ins_displace_no_change() {
     let data = directory.path().join("data");
     store.close();
     let kept = sequences(&data, SESSIONS);
-    assert!(kept[0] > 50_000 && kept.len() > 1000, "{} of {VISITS} are left, from {}", kept.len(), kept[0]);
+    assert!(kept[0] > VISITS as u64 / 2 && kept.len() > 1000, "{} of {VISITS} are left, from {}", kept.len(), kept[0]);
     assert!(sequences(&data, CHANGES)[0] == 1);
     // The last change is far from every other row now, and still cannot be removed or altered unseen.
     let last = *sequences(&data, CHANGES).last().unwrap();
@@ -191,13 +191,13 @@ fn told(server: &TestServer, filter: &str) -> Vec<Json> {
 }
 
 #[test]
-fn log_ins_of_a_minute_share_a_row() {
+fn visits_of_a_minute_share_rows() {
     let server = TestServer::with_manual_clock();
-    let (id, _) = server.user("ann", json!({}));
+    let (id, _) = server.user("anna", json!({}));
     let log_ins = || told(&server, &format!("action = \"login\" and by.identity = \"{id}\""));
     let log_outs = || told(&server, &format!("action = \"logout\" and by.identity = \"{id}\""));
     let times = |rows: &[Json]| rows.iter().map(|row| row["after"]["times"].as_u64()).collect::<Vec<_>>();
-    let in_and_out = |count: usize| (0..count).for_each(|_| drop(server.log_in_again("ann").delete("/current-api-session").expect(200)));
+    let in_and_out = |count: usize| (0..count).for_each(|_| drop(server.log_in_again("anna").delete("/current-api-session").expect(200)));
     let later = |seconds: u64| {
         server.clock.advance(Duration::from_secs(seconds));
         server.run_due_jobs();
@@ -221,10 +221,10 @@ fn log_ins_of_a_minute_share_a_row() {
     in_and_out(1);
     assert_eq!((log_ins().len(), times(&log_ins())[0]), (4, None), "after a quiet minute the next one is a row at once");
     // Another credential is told apart, and a session that somebody else ends has a row.
-    let (other, certificate) = server.enrolled("bob");
-    server.give_password(&other, "bob");
+    let (other, certificate) = server.enrolled("robert");
+    server.give_password(&other, "robert");
     let session = certificate.log_in_by_certificate().get("/current-api-session").expect(200).id();
-    server.log_in_again("bob");
+    server.log_in_again("robert");
     assert_eq!(told(&server, &format!("action = \"login\" and by.identity = \"{other}\"")).len(), 2);
     server.admin.delete(&format!("/api-sessions/{session}")).expect(200);
     assert_eq!(told(&server, &format!("action = \"logout\" and id = \"{session}\"")).len(), 1);
@@ -252,7 +252,7 @@ fn toil(server: &TestServer, name: &str, own: &Caller, certificate: &Caller, rou
     let wrong = json!({ "username": name, "password": "not the password" });
     (0..3).for_each(|_| drop(server.anonymous().post("/authenticate?method=password", wrong.clone()).expect(401)));
     server.anonymous().post("/enroll?method=ott&token=none", Json::Null);
-    own.at(Base::Management).post("/services", json!({ "name": "none" })).expect(401);
+    own.at(Base::Management).post("/services", json!({ "name": "none", "encryptionRequired": true })).expect(401);
     let requests = json!({ "certCsr": Key::new().request_as(router_id), "serverCertCsr": Key::new().request() });
     // The new certificate is not used, so that the router can only do so once.
     router.post("/enroll/extend/router", requests);
@@ -263,9 +263,9 @@ fn clients_cause_no_changes() {
     let server = TestServer::with_manual_clock();
     let rules = json!({ "primary": { "updb": { "maxAttempts": 3, "lockoutDurationMinutes": 1 } } });
     server.admin.patch("/auth-policies/default", rules).expect(200);
-    let (_, own) = server.user("ann", json!({}));
+    let (_, own) = server.user("anna", json!({}));
     server.user("victim", json!({}));
-    let (_, certificate) = server.enrolled("bob");
+    let (_, certificate) = server.enrolled("robert");
     let router_id = server.admin.post("/edge-routers", json!({ "name": "router" })).expect(201).id();
     let stored = server.admin.get(&format!("/edge-routers/{router_id}")).expect(200);
     let (token, key) = (stored.data()["enrollmentToken"].as_str().unwrap(), Key::new());
@@ -311,13 +311,13 @@ fn classes_have_bounds_of_their_own() {
     let server = TestServer::with(Clock::manual(Clock::system().now()), |config| {
         config.history.sessions_max_age = Some(Span::minutes(60));
     });
-    server.user("ann", json!({}));
-    let log_ins = || told(&server, "action = \"login\" and by.name = \"ann\"").len();
+    server.user("anna", json!({}));
+    let log_ins = || told(&server, "action = \"login\" and by.name = \"anna\"").len();
     assert_eq!(log_ins(), 1);
     server.clock.advance(Duration::from_secs(2 * 60 * 60));
     server.run_due_jobs();
     let admin = server.anonymous().log_in("admin", &server.password).at(Base::Overkeep);
-    let left = admin.list("/history", "action = \"login\" and by.name = \"ann\"", "").expect(200);
+    let left = admin.list("/history", "action = \"login\" and by.name = \"anna\"", "").expect(200);
     assert_eq!(left.total(), 0);
     let first = admin.get("/history?sort=sequence&limit=1").expect(200);
     assert_eq!(first.data()[0]["sequence"], 1, "changes stay");
@@ -353,9 +353,9 @@ fn verify_says_how_far_back() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn both_classes_are_one_history(steps in prop::collection::vec(0..3_usize, 1..60), dropped in 0..40_u64, limit in 0..20_i64, offset in 0..80_i64) {
+    fn both_classes_are_one_history(steps in prop::collection::vec(0..3_usize, 1..40), dropped in 0..40_u64, limit in 1..20_i64, offset in 0..60_i64) {
         let directory = TempDir::new().unwrap();
         let (store, clock) = world(&directory);
         for (n, step) in steps.iter().enumerate() {

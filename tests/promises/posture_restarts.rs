@@ -429,13 +429,20 @@ fn sealing_keys_is_no_restore() {
     let services = every_kind(&server, &client);
     client.enter_first_code();
     client.report_changes(&services);
+    server.run_due_jobs();
+    let snapshots = TempDir::new().unwrap();
+    let made = snapshot(&server, &snapshots);
     let (password, clock) = (server.password.clone(), server.clock.clone());
     let directory = server.closed();
     let file = directory.path().join("data");
     let passphrase = Passphrase::new("a passphrase of a test");
-    offline::reseal(&file, None, Some(&passphrase), &Progress::default()).unwrap();
-    offline::reseal(&file, Some(&passphrase), None, &Progress::default()).unwrap();
+    for sealed in [&file, &made] {
+        offline::reseal(sealed, None, Some(&passphrase), &Progress::default()).unwrap();
+        offline::reseal(sealed, Some(&passphrase), None, &Progress::default()).unwrap();
+    }
     let opened = TestServer::on_copy(&file, &password, clock, adapt);
     client.meets(&opened);
     assert!(services.iter().all(|guarded| client.dials(guarded)), "the content is that of the file before");
+    // A snapshot stays one.
+    fails_until_reported_again(started_on(&made, &opened), &mut client, &services);
 }

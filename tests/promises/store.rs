@@ -16,8 +16,8 @@ use std::{
 use overkeep::testing::{
     clock::{Clock, Timestamp},
     entity::{
-        Entity, Field, FilterNames, HistoryRow, Id, Kind, Lookup, OnDelete, Record, Reference, Roles, SpecEncoding, Stateful, Stored,
-        TypedLookup,
+        Entity, Field, FilterNames, HistoryClass, HistoryRow, Id, Kind, Lookup, OnDelete, Record, Reference, Roles, SpecEncoding, Stateful,
+        Stored, TypedLookup,
     },
     error::{Error, Result},
     query::{Query, Type, Value, Window},
@@ -477,7 +477,7 @@ fn step(tx: &Tx<'_>, rng: &mut Rng) -> String {
         newest.push(row.sequence);
         Ok(())
     };
-    tx.changes_back(&[Task::KIND.name], 0, see).unwrap();
+    tx.history_back(HistoryClass::Changes, &[Task::KIND.name], 0, see).unwrap();
     let forth: Vec<_> = forth.into_iter().map(|row| (row.sequence, row.id, row.name)).collect();
     let ids = |field, value| tx.ids(Task::KIND, field, value).unwrap();
     let by = [listed("true", None), listed("true sort by name desc", Some(3)), listed("true sort by label", Some(3))];

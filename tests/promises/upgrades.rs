@@ -537,7 +537,7 @@ fn index_changes_with_format_only() {
     let all = codes.iter().flatten().copied().collect::<Vec<u8>>();
     assert_eq!(
         crc32fast::hash(&all),
-        3_403_456_417,
+        3_157_858_768,
         "a file of format {NEWEST} has other index rows: introduce the next format and an upgrade to it"
     );
 }

@@ -106,6 +106,14 @@ impl Manifest {
     }
 }
 
+/// Whether the next opening of this file for writing is a restore: it is a snapshot that was not put in the place of a data file yet, or only
+/// just now.
+pub(crate) fn is_unopened_snapshot(of: &ReadTransaction) -> Result<bool> {
+    let meta = of.open_table(META).map_err(broken)?;
+    let has = |key: &[u8]| meta.get(key).map(|value| value.is_some()).map_err(broken);
+    Ok(has(KEY)? && !has(SAME)?)
+}
+
 /// The names of the tables that make up the content of a file, in ascending order.
 pub(crate) fn tables(of: &ReadTransaction) -> Result<Vec<String>> {
     let mut names: Vec<String> = of.list_tables().map_err(broken)?.map(|table| table.name().to_owned()).collect();

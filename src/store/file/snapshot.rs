@@ -15,7 +15,7 @@ use std::{
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use super::{
-    manifest::{Manifest, Sum, tables},
+    manifest::{Manifest, Sum, is_unopened_snapshot, tables},
     open::{self, FORMAT, META},
     open_error::OpenError,
     private_file::{clear, is_named, is_one, lock},
@@ -129,11 +129,12 @@ fn copy(
 ) -> Result<Manifest> {
     watch.begin(2 * count(&views.first)?);
     let names = tables(&views.first)?;
+    let is_same = purpose == Purpose::SameContent && !is_unopened_snapshot(&views.first)?;
     let (unfinished, mut database) = Unfinished::make(to, &names).map_err(failed)?;
     let written = write(&mut views, &database, &names, watch).and_then(|sum| carry(&views.first, &database).map(|()| sum).map_err(failed));
     views.release_views(watch);
     let manifest = seal(written?)?;
-    manifest.store(&database, purpose == Purpose::SameContent)?;
+    manifest.store(&database, is_same)?;
     database.compact().map_err(failed)?;
     drop(database);
     reopened(&unfinished.path, &names, &manifest, watch)?;

@@ -108,13 +108,19 @@ impl Read<'_> {
         Ok(passed)
     }
 
-    /// Calls `see` with the changes after a sequence that are about these kinds, newest first.
+    /// Calls `see` with the rows of a class after a sequence that are about these kinds, newest first.
     ///
     /// # Errors
     /// As in [`Read::changes_of`].
-    pub fn changes_back(&self, kinds: &[&str], sequence: u64, see: &mut dyn FnMut(HistoryRow) -> Result<()>) -> Result<()> {
+    pub fn history_back(
+        &self,
+        class: HistoryClass,
+        kinds: &[&str],
+        sequence: u64,
+        see: &mut dyn FnMut(HistoryRow) -> Result<()>,
+    ) -> Result<()> {
         let keys = (Bound::Excluded(&sequence.to_be_bytes()[..]), Bound::Unbounded);
-        self.scan_back(Table::History(HistoryClass::Changes), keys, &mut |key, row| {
+        self.scan_back(Table::History(class), keys, &mut |key, row| {
             if is_of(kinds, row) {
                 see(shown(key, row)?)?;
             }

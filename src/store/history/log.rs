@@ -24,7 +24,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The number of rows dropped in one transaction.
+/// The number of rows dropped or written in one transaction.
 const BATCH: usize = 512;
 
 /// How much of a class of rows is kept.
@@ -195,5 +195,26 @@ impl Store {
             dropped += self.write_blocking(move |tx| tx.delete_old_rows(class, keep))?;
         }
         Ok(dropped)
+    }
+
+    /// Writes the log-ins that were counted in a minute that is over; if `is_over`, all of them. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be written; then they are written with the next call.
+    pub(crate) fn write_visits(&self, now: Timestamp, is_over: bool) -> Result<()> {
+        let visits = self.core().context.visits.clone();
+        let mut due = visits.due(now, is_over);
+        while !due.is_empty() {
+            let batch = due.split_off(due.len().saturating_sub(BATCH));
+            let rows: Vec<_> = batch.iter().map(|(_, _, counted)| counted.row()).collect();
+            let written =
+                self.write_blocking(move |tx| rows.into_iter().try_for_each(|(author, entry)| tx.append_history_of(author, entry)));
+            if let Err(error) = written {
+                due.extend(batch);
+                visits.give_back(due);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Log-ins of an identity with the same credential from the same address are alike, and so are its log-outs. The first one after a quiet
 //! minute is a row in the transaction of the session. Those alike in the following minute are counted in memory, and written as one row with
-//! the count once the minute is over ([`Store::write_visits`]). Beyond [`LIMIT`] different ones of an identity in that minute, the others
+//! the count once the minute is over (`Store::write_visits`). Beyond [`LIMIT`] different ones of an identity in that minute, the others
 //! count as alike. A crash loses the counts of that minute. Sessions that somebody else ends have a row each: only who has the right to do so
 //! can cause them.
 
@@ -18,8 +18,6 @@ use serde_json::{Map, json};
 use crate::{
     clock::Timestamp,
     entity::{Author, HistoryEntry},
-    error::Result,
-    store::handle::Store,
 };
 
 /// The time for which log-ins are counted.
@@ -28,8 +26,6 @@ const REST: Duration = Duration::from_secs(60);
 const LIMIT: usize = 16;
 /// Log-ins of at most this many identities are counted at the same time; those of others are written.
 const IDENTITIES: usize = 100_000;
-/// The number of rows written in one transaction.
-const BATCH: usize = 512;
 
 /// A log-in or log-out of one transaction.
 pub(crate) struct Visit {
@@ -48,7 +44,7 @@ pub(crate) struct Visit {
 pub(crate) struct PendingVisits(Vec<Visit>);
 
 /// Log-ins that are alike, of which the last is shown.
-struct Counted {
+pub(super) struct Counted {
     entry: HistoryEntry,
     author: Author,
     times: u64,
@@ -107,7 +103,7 @@ impl Visits {
     }
 
     /// Removes what is to be written: what was counted in a minute that is over; if `is_over`, everything.
-    fn due(&self, now: Timestamp, is_over: bool) -> Vec<(u64, u64, Counted)> {
+    pub(super) fn due(&self, now: Timestamp, is_over: bool) -> Vec<(u64, u64, Counted)> {
         let mut due = Vec::new();
         self.with(|known| {
             for (identity, known) in known.iter_mut().filter(|(_, known)| is_over || known.is_past(now)) {
@@ -123,7 +119,7 @@ impl Visits {
     }
 
     /// Takes back what could not be written.
-    fn give_back(&self, counts: Vec<(u64, u64, Counted)>) {
+    pub(super) fn give_back(&self, counts: Vec<(u64, u64, Counted)>) {
         self.with(|known| {
             for (identity, alike, before) in counts {
                 let known = known.entry(identity).or_insert_with(|| Identity::since(before.first));
@@ -192,32 +188,9 @@ impl PendingVisits {
     }
 }
 
-impl Store {
-    /// Writes the log-ins that were counted in a minute that is over; if `is_over`, all of them. Blocks.
-    ///
-    /// # Errors
-    /// The file cannot be written; then they are written with the next call.
-    pub(crate) fn write_visits(&self, now: Timestamp, is_over: bool) -> Result<()> {
-        let visits = self.core().context.visits.clone();
-        let mut due = visits.due(now, is_over);
-        while !due.is_empty() {
-            let batch = due.split_off(due.len().saturating_sub(BATCH));
-            let rows: Vec<_> = batch.iter().map(|(_, _, counted)| counted.row()).collect();
-            let written =
-                self.write_blocking(move |tx| rows.into_iter().try_for_each(|(author, entry)| tx.append_history_of(author, entry)));
-            if let Err(error) = written {
-                due.extend(batch);
-                visits.give_back(due);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-}
-
 impl Counted {
     /// The row: that of the last log-in, with the number and the times of all.
-    fn row(&self) -> (Author, HistoryEntry) {
+    pub(super) fn row(&self) -> (Author, HistoryEntry) {
         let mut entry = self.entry.clone();
         let after = entry.after.get_or_insert_with(Map::new);
         for (member, value) in [("times", json!(self.times)), ("first", json!(self.first)), ("last", json!(self.last))] {
