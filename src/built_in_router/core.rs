@@ -19,11 +19,17 @@ use super::{
     counters::Counters,
     fair_queues::QueueBounds,
     id_generator::IdGenerator,
-    links::{by_circuit::ByCircuit, endpoint::LinkEndpoint, link::LinkRegistry, transit::Transit},
+    links::{
+        by_circuit::ByCircuit,
+        endpoint::LinkEndpoint,
+        link::{Link, LinkConnection, LinkRegistry},
+        transit::Transit,
+    },
     message::{self, RequestFailure},
     registry::CircuitRegistry,
     remote_routers::RemoteRouters,
     requests::RequestBudget,
+    send_queue::SendQueue,
     session_authorizer::SessionAuthorizer,
     terminator_records::TerminatorRecords,
 };
@@ -96,13 +102,29 @@ impl Default for Times {
     }
 }
 
+/// Who holds bytes of the memory budget in a queue.
+enum Holder {
+    Channel(Arc<Channel>),
+    Link(Arc<LinkConnection>, Arc<Link>),
+}
+
+impl Holder {
+    fn outbox(&self) -> &SendQueue {
+        match self {
+            Self::Channel(channel) => &channel.outbox,
+            Self::Link(connection, _) => &connection.outbox,
+        }
+    }
+}
+
 /// A running router.
 pub(crate) struct RouterCore {
     pub context: RouterContext,
     pub authorizer: SessionAuthorizer,
     pub times: Times,
     pub room: QueueBounds,
-    /// The maximum length of a message in bytes. A message longer than the memory budget would wait for ever.
+    /// The maximum length of a message in bytes. One that is longer than what may wait for a channel, or than the memory budget, would wait for
+    /// ever.
     pub max_message: usize,
     pub budget: Arc<Budget>,
     pub requests: Arc<RequestBudget>,
@@ -129,7 +151,7 @@ impl RouterCore {
         let config = &context.config;
         let room = QueueBounds { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
-        let max_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS);
+        let max_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS).min(room.channel);
         Self {
             registry: CircuitRegistry::new(config),
             times,
@@ -261,15 +283,30 @@ impl RouterCore {
         self.ended.notify_waiters();
     }
 
-    /// Ends the channel whose peer has read nothing for the longest time, if that is longer than `stalled`. Called when the memory budget
-    /// is used up.
-    pub(crate) fn close_slowest_channel(&self) {
-        let channels = self.registry.everything().channels;
-        let slowest = channels.into_iter().map(|channel| (channel.outbox.stalled(), channel)).max_by_key(|(stalled, _)| *stalled);
-        if let Some((stalled, channel)) = slowest.filter(|(stalled, _)| *stalled > self.times.stalled) {
-            tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, "the memory budget is used up: the channel of a peer that does not read is closed");
-            self.counters.cut_off.increment();
-            self.end_channel(&channel, &RequestFailure::busy("the peer does not read, and the memory budget is used up"));
+    /// Ends the channel or link of a peer that has read nothing for longer than `stalled`: one of the account that holds most, and of its
+    /// channels the one that has read nothing for the longest time. Called when the memory budget is short.
+    pub(crate) fn cut_off(&self) {
+        let channels = self.registry.everything().channels.into_iter().map(Holder::Channel);
+        let links = self.links.all().into_iter().filter_map(|link| Some(Holder::Link(link.payloads()?, link)));
+        let stalled = channels.chain(links).filter(|holder| holder.outbox().stalled() > self.times.stalled);
+        let Some(holder) = stalled.max_by_key(|holder| (holder.outbox().account.held(), holder.outbox().stalled())) else { return };
+        let (stalled, held) = (holder.outbox().stalled(), holder.outbox().account.held());
+        self.counters.cut_off.increment();
+        match holder {
+            Holder::Channel(channel) => {
+                tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, held, "the memory budget is short: the channel of a peer that does not read is closed");
+                self.end_channel(&channel, &RequestFailure::busy("the peer does not read, and the memory budget is used up"));
+            }
+            Holder::Link(_, link) => {
+                tracing::warn!(
+                    link = link.id,
+                    router = link.router,
+                    ?stalled,
+                    held,
+                    "the memory budget is short: the link of a router that does not read is closed"
+                );
+                link.close();
+            }
         }
     }
 

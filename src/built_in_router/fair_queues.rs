@@ -39,6 +39,8 @@ pub(crate) struct FairQueues {
     pub turns: VecDeque<QueueId>,
     /// Bytes queued, reserved, or taken by the writer.
     pub bytes: usize,
+    /// Those that are reserved, which the accounts of the senders hold.
+    pub reserved: usize,
     /// When bytes were last written, or when the first message was queued.
     pub moved: Option<Instant>,
     /// Queues with a task that waits because the channel is full.

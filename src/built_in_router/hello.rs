@@ -81,7 +81,9 @@ fn open_channel(core: &Arc<RouterCore>, hello: &Frame, peer: &ChannelPeer) -> st
         tracing::warn!(%error, "an API session cannot be looked up");
         "the API session cannot be looked up at the moment"
     })?;
-    let channel = Arc::new(Channel::new(login?, SendQueue::new(core.room, core.budget.clone())));
+    let login = login?;
+    let account = core.budget.account(login.identity.as_str());
+    let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, account)));
     let version = VersionInfo::of_hello();
     if !core.registry.add_channel(&channel) {
         return Err("the identity has as many channels as router.max-channels-per-identity allows");

@@ -10,8 +10,8 @@ use tokio::{
 
 use crate::frame::{Frame, FrameLimits, HEAD, Head, Malformed};
 
-/// A message up to this size gets a buffer for its full length at once.
-const FULL_BUFFER: usize = 64 << 10;
+/// Unfinished messages up to this size in bytes are not counted: they belong to what a connection takes anyway.
+pub(crate) const UNCOUNTED: usize = 4 << 10;
 
 /// Maximum lengths of the sections of a hello, in bytes; its sender is not authenticated yet.
 const HELLO: FrameLimits = FrameLimits { headers: 4192, body: 4192 };
@@ -53,21 +53,45 @@ pub(crate) async fn hello(stream: &mut (impl AsyncRead + Unpin), time: Duration)
 
 /// Reads the next message.
 pub(crate) async fn whole(stream: &mut (impl AsyncRead + Unpin), limits: FrameLimits, stall: Duration) -> Result<Frame, Stop> {
-    let mut frame = begin(stream, limits, stall).await?;
+    let begun = head(stream, limits).await?;
+    let mut frame = headers(stream, begun, stall).await?;
     fill(stream, &mut frame, stall).await?;
     Ok(frame)
 }
 
-/// Reads head and headers of the next message.
-pub(crate) async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: FrameLimits, stall: Duration) -> Result<Frame, Stop> {
+/// The head of a message, and its bytes.
+pub(crate) struct Begun(pub Head, [u8; HEAD]);
+
+/// Reads the head of the next message.
+pub(crate) async fn head(stream: &mut (impl AsyncRead + Unpin), limits: FrameLimits) -> Result<Begun, Stop> {
     let mut head = [0; HEAD];
     stream.read_exact(&mut head).await?;
-    let decoded = Head::decode(&head, limits)?;
-    let first = HEAD + decoded.headers;
-    let mut bytes = BytesMut::with_capacity(if decoded.size() <= FULL_BUFFER { decoded.size() } else { first });
-    bytes.extend_from_slice(&head);
+    Ok(Begun(Head::decode(&head, limits)?, head))
+}
+
+/// Reads the headers of a message, for which memory is taken now.
+pub(crate) async fn headers(stream: &mut (impl AsyncRead + Unpin), begun: Begun, stall: Duration) -> Result<Frame, Stop> {
+    let Begun(head, encoded) = begun;
+    let first = HEAD + head.headers;
+    let mut bytes = BytesMut::with_capacity(first);
+    bytes.extend_from_slice(&encoded);
     read_to(stream, &mut bytes, first, stall).await?;
-    Ok(Frame::begin(decoded, bytes)?)
+    Ok(Frame::begin(head, bytes)?)
+}
+
+/// Reads and discards bytes.
+pub(crate) async fn skip(stream: &mut (impl AsyncRead + Unpin), bytes: usize, stall: Duration) -> Result<(), Stop> {
+    // On the heap, so that the task of an idle channel does not hold it.
+    let (mut left, mut buffer) = (bytes, vec![0; bytes.min(4096)]);
+    while left > 0 {
+        let limit = left.min(buffer.len());
+        match timeout(stall, stream.read(buffer.get_mut(..limit).unwrap_or_default())).await {
+            Ok(Ok(0)) => return Err(Stop::Closed),
+            Ok(read) => left -= read?,
+            Err(_) => return Err(Stop::Stalled(stall)),
+        }
+    }
+    Ok(())
 }
 
 /// Reads the rest of a message.

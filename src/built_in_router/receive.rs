@@ -6,14 +6,10 @@
 
 use std::sync::Arc;
 
-use tokio::{
-    io::{AsyncRead, AsyncReadExt},
-    sync::Notify,
-    time::timeout,
-};
+use tokio::{io::AsyncRead, sync::Notify};
 
 use super::{
-    backpressure::reserve,
+    backpressure::{hold, reserve},
     bind,
     channel::{Channel, ConnectionEntry},
     circuit::{Circuit, CircuitEnd},
@@ -23,10 +19,10 @@ use super::{
     links::message::key as link,
     message::{self, FROM_HOST, RequestFailure, key, kind},
     passed_on::strip,
-    read::{Stop, begin, fill},
+    read::{self, Stop, UNCOUNTED, fill},
     trace,
 };
-use crate::frame::{Frame, FrameLimits, content};
+use crate::frame::{Frame, FrameLimits, HEAD, content};
 
 /// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;
@@ -66,7 +62,15 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     async fn next(&mut self) -> Result<(), Stop> {
         self.channel.outbox.uncongested().await;
         let limits = FrameLimits { headers: HEADERS, body: i32::MAX.unsigned_abs() as usize };
-        let mut frame = begin(&mut self.stream, limits, self.core.times.stall).await?;
+        let begun = read::head(&mut self.stream, limits).await?;
+        // The body of a relayed message is counted when the queue has room for it.
+        let counted = HEAD + begun.0.headers + if is_data(begun.0.content_type) { 0 } else { begun.0.body.min(BODY) };
+        let account = (counted > UNCOUNTED).then(|| self.channel.outbox.account.clone());
+        let _unfinished = match &account {
+            Some(account) => Some(hold(&self.core, account, counted, &self.waiter).await),
+            None => None,
+        };
+        let mut frame = read::headers(&mut self.stream, begun, self.core.times.stall).await?;
         if frame.header(key::CONNECTION).is_some_and(|id| id.len() != CONNECTION_ID) {
             return Err(Stop::ConnectionId);
         }
@@ -74,6 +78,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         match frame.content_type() {
             kind::DATA => self.relay(frame).await,
             kind::XGRESS_PAYLOAD | kind::XGRESS_ACK if self.is_ours(&frame) => self.relay(frame).await,
+            kind::XGRESS_PAYLOAD | kind::XGRESS_ACK => self.skip(frame.missing()).await,
             _ if frame.missing() > BODY => self.skip(frame.missing()).await,
             _ => {
                 fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
@@ -157,7 +162,8 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     async fn forward(&mut self, mut frame: Frame, circuit: &Circuit, side: CircuitSide, end: &CircuitEnd) -> Result<(), Stop> {
         frame.put_u32(key::CONNECTION, end.connection);
         let missing = frame.missing();
-        let Ok(reservation) = reserve(&self.core, end, frame.len() + missing, &self.waiter).await else {
+        let sender = self.channel.outbox.account.clone();
+        let Ok(reservation) = reserve(&self.core, end, frame.len() + missing, &sender, &self.waiter).await else {
             return self.skip(missing).await;
         };
         fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
@@ -198,21 +204,14 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         }
     }
 
-    /// Reads and discards bytes.
     async fn skip(&mut self, bytes: usize) -> Result<(), Stop> {
-        // On the heap, so that the task of an idle channel does not hold it.
-        let (mut left, mut buffer) = (bytes, vec![0; bytes.min(4096)]);
-        while left > 0 {
-            let limit = left.min(buffer.len());
-            let read = self.stream.read(buffer.get_mut(..limit).unwrap_or_default());
-            match timeout(self.core.times.stall, read).await {
-                Ok(Ok(0)) => return Err(Stop::Closed),
-                Ok(read) => left -= read?,
-                Err(_) => return Err(Stop::Stalled(self.core.times.stall)),
-            }
-        }
-        Ok(())
+        read::skip(&mut self.stream, bytes, self.core.times.stall).await
     }
+}
+
+/// Whether messages of this type are data, which are relayed while they arrive.
+fn is_data(content_type: i32) -> bool {
+    matches!(content_type, kind::DATA | kind::XGRESS_PAYLOAD | kind::XGRESS_ACK)
 }
 
 /// The maximum length in bytes of a message that ends a connection, as it is passed on: it is queued without waiting for room.

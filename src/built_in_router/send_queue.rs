@@ -4,9 +4,10 @@
 //! ([`SendQueue::push`], [`SendQueue::control`]). The limit of a channel shrinks as all channels together fill up (half of the rest of the
 //! router's budget), and so does the limit of a queue (half of the rest of the channel, an eighth of the rest of the budget): unread data
 //! always leaves room for other channels. This is the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998). An empty
-//! channel accepts one message as long as the budget has room for it.
+//! channel accepts one message as long as its owner's account has room for it (`budget.rs`).
 //!
-//! Invariant: the budget counts the bytes in the queues, the reserved bytes, and the bytes that the writer has taken and not yet written.
+//! Invariant: the account of the channel holds the bytes in the queues, and those that the writer has taken and not yet written. The account
+//! of the sender holds reserved bytes.
 
 use std::{
     sync::Arc,
@@ -17,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    budget::Budget,
+    budget::Account,
     fair_queues::{FairQueues, OVERHEAD, Queue, QueueBounds, QueueId, State},
 };
 use crate::frame::Frame;
@@ -35,7 +36,7 @@ pub(crate) struct Gone;
 
 pub(crate) struct SendQueue {
     room: QueueBounds,
-    budget: Arc<Budget>,
+    pub account: Arc<Account>,
     inner: Mutex<FairQueues>,
     /// Notified when there is something to write.
     writer: Notify,
@@ -50,11 +51,13 @@ pub(crate) struct Reservation<'o> {
     outbox: &'o SendQueue,
     queue: QueueId,
     bytes: usize,
+    /// The account of the sender, which holds the bytes until the message is complete.
+    sender: &'o Account,
 }
 
 impl SendQueue {
-    pub(crate) fn new(room: QueueBounds, budget: Arc<Budget>) -> Self {
-        Self { room, budget, inner: Mutex::default(), writer: Notify::new(), uncongested: Notify::new(), dialing: Notify::new() }
+    pub(crate) fn new(room: QueueBounds, account: Arc<Account>) -> Self {
+        Self { room, account, inner: Mutex::default(), writer: Notify::new(), uncongested: Notify::new(), dialing: Notify::new() }
     }
 
     /// Opens a queue. On a closed channel it accepts nothing.
@@ -68,37 +71,45 @@ impl SendQueue {
         id
     }
 
-    /// Waits until a queue has room for a message of this many bytes. `waiter` belongs to the caller and is used only here.
+    /// Waits until a queue has room for a message of this many bytes, whose sender has this account. `waiter` belongs to the caller and is
+    /// used only here.
     ///
     /// # Errors
     /// The channel or the queue is closed.
-    pub(crate) async fn reserve(&self, queue: QueueId, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'_>, Gone> {
+    pub(crate) async fn reserve<'o>(
+        &'o self,
+        queue: QueueId,
+        bytes: usize,
+        sender: &'o Account,
+        waiter: &Arc<Notify>,
+    ) -> Result<Reservation<'o>, Gone> {
         let bytes = bytes + OVERHEAD;
         let mut has_waited = false;
         loop {
-            if self.try_reserve(queue, bytes, waiter)? {
+            if self.try_reserve(queue, bytes, sender, waiter)? {
                 if has_waited {
                     // There may be room for others as well.
-                    self.budget.wake(1);
+                    self.account.budget.wake(1);
                 }
-                return Ok(Reservation { outbox: self, queue, bytes });
+                return Ok(Reservation { outbox: self, queue, bytes, sender });
             }
             if !std::mem::replace(&mut has_waited, true) {
-                self.budget.pauses.increment();
+                self.account.budget.pauses.increment();
             }
             waiter.notified().await;
         }
     }
 
-    fn try_reserve(&self, id: QueueId, bytes: usize, waiter: &Arc<Notify>) -> Result<bool, Gone> {
+    fn try_reserve(&self, id: QueueId, bytes: usize, sender: &Account, waiter: &Arc<Notify>) -> Result<bool, Gone> {
         let mut inner = self.inner.lock();
         let FairQueues { queues, bytes: in_channel, waiting, .. } = &mut *inner;
         let queue = queues.get_mut(&id).filter(|queue| !queue.is_finished).ok_or(Gone)?;
         let (fits, limit) = self.fits(queue, *in_channel, bytes, self.room.queue);
-        if fits && self.budget.try_take(bytes) {
+        if fits && sender.try_take(bytes) {
             queue.bytes += bytes;
             queue.waiter = None;
             inner.count(bytes);
+            inner.reserved += bytes;
             return Ok(true);
         }
         queue.waiter = Some(waiter.clone());
@@ -107,8 +118,8 @@ impl SendQueue {
             waiting.push(id);
         }
         if queue.bytes == 0 {
-            self.budget.wait(waiter);
-            if fits && self.budget.free() >= bytes {
+            self.account.budget.wait(waiter);
+            if self.fits(queue, *in_channel, bytes, self.room.queue).0 && sender.has_room(bytes) {
                 // Bytes were given back before this waiter was registered.
                 waiter.notify_one();
             }
@@ -118,10 +129,11 @@ impl SendQueue {
 
     /// Whether a queue has room for a message, and the maximum bytes in it at present. `room` is its maximum if nothing else is queued.
     fn fits(&self, queue: &Queue, in_channel: usize, bytes: usize, room: usize) -> (bool, usize) {
-        let free = self.budget.free();
+        let free = self.account.budget.free();
         let left = self.room.channel.min(free / 2).saturating_sub(in_channel);
         let limit = room.min(left / 2).min(free / 8);
-        (queue.bytes + bytes <= limit || (queue.bytes == 0 && (bytes <= left || in_channel == 0)), limit)
+        let has_room = queue.bytes + bytes <= limit || (queue.bytes == 0 && (bytes <= left || in_channel == 0));
+        (has_room && self.account.has_room(bytes), limit)
     }
 
     /// Appends a message if its queue has room for it now; `room` is the maximum bytes of the queue. Returns whether it was appended.
@@ -131,7 +143,7 @@ impl SendQueue {
             let mut inner = self.inner.lock();
             let FairQueues { queues, bytes: in_channel, .. } = &mut *inner;
             let Some(queue) = queues.get_mut(&id).filter(|queue| !queue.is_finished) else { return false };
-            if !self.fits(queue, *in_channel, bytes, room).0 || !self.budget.try_take(bytes) {
+            if !self.fits(queue, *in_channel, bytes, room).0 || !self.account.try_take(bytes) {
                 return false;
             }
             queue.bytes += bytes;
@@ -149,7 +161,7 @@ impl SendQueue {
         let Some(queue) = inner.queues.get_mut(&id) else { return };
         queue.bytes += bytes;
         inner.count(bytes);
-        self.budget.take(bytes);
+        self.account.take(bytes);
         inner.append(id, frame);
         drop(inner);
         self.writer.notify_one();
@@ -172,7 +184,7 @@ impl SendQueue {
             inner.wake_waiting(self.room);
             freed
         };
-        self.budget.give_back(freed);
+        self.account.give_back(freed);
     }
 
     /// Sends a message before all data; drops it if nothing new is accepted any more. Returns false if the channel is closed or its peer does
@@ -187,7 +199,7 @@ impl SendQueue {
             return false;
         }
         inner.control_bytes += bytes;
-        self.budget.take(bytes);
+        self.account.take(bytes);
         inner.control.push_back(frame);
         drop(inner);
         self.writer.notify_one();
@@ -204,7 +216,7 @@ impl SendQueue {
                 if !is_open || inner.control_bytes + bytes <= DIALS {
                     if is_open {
                         inner.control_bytes += bytes;
-                        self.budget.take(bytes);
+                        self.account.take(bytes);
                         inner.control.push_back(frame);
                     }
                     drop(inner);
@@ -228,7 +240,7 @@ impl SendQueue {
                 }
             }
             if !std::mem::replace(&mut has_waited, true) {
-                self.budget.pauses.increment();
+                self.account.budget.pauses.increment();
             }
             self.uncongested.notified().await;
         }
@@ -278,7 +290,7 @@ impl SendQueue {
             inner.moved = Some(Instant::now());
             inner.wake_waiting(self.room);
         }
-        self.budget.give_back(bytes);
+        self.account.give_back(bytes);
     }
 
     /// How long nothing was written although bytes are queued.
@@ -311,7 +323,7 @@ impl SendQueue {
         self.writer.notify_one();
         self.uncongested.notify_one();
         self.dialing.notify_one();
-        self.budget.give_back(freed);
+        self.account.give_back(freed);
     }
 
     /// Whether messages that were queued are still written, and no new ones are accepted.
@@ -333,13 +345,13 @@ impl SendQueue {
             for queue in std::mem::take(&mut inner.queues).into_values() {
                 queue.wake();
             }
-            // Reserved bytes are given back here: a dropped reservation of a closed queue does not do it.
-            std::mem::take(&mut inner.bytes) + std::mem::take(&mut inner.control_bytes)
+            let held = std::mem::take(&mut inner.bytes) - std::mem::take(&mut inner.reserved);
+            held + std::mem::take(&mut inner.control_bytes)
         };
         self.writer.notify_one();
         self.uncongested.notify_one();
         self.dialing.notify_one();
-        self.budget.give_back(freed);
+        self.account.give_back(freed);
     }
 }
 
@@ -350,6 +362,8 @@ impl Reservation<'_> {
         let mut inner = outbox.inner.lock();
         let is_open = inner.queues.get(&id).is_some_and(|queue| !queue.is_finished);
         if is_open {
+            inner.reserved -= self.bytes;
+            self.sender.hand_over(&outbox.account, self.bytes);
             inner.append(id, frame);
             drop(inner);
             std::mem::forget(self);
@@ -364,15 +378,15 @@ impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         {
             let mut inner = self.outbox.inner.lock();
-            if inner.state == State::Closed {
-                return;
+            if inner.state != State::Closed {
+                inner.bytes -= self.bytes;
+                inner.reserved -= self.bytes;
+                if let Some(queue) = inner.queues.get_mut(&self.queue) {
+                    queue.bytes -= self.bytes;
+                }
+                inner.wake_waiting(self.outbox.room);
             }
-            inner.bytes -= self.bytes;
-            if let Some(queue) = inner.queues.get_mut(&self.queue) {
-                queue.bytes -= self.bytes;
-            }
-            inner.wake_waiting(self.outbox.room);
         }
-        self.outbox.budget.give_back(self.bytes);
+        self.sender.give_back(self.bytes);
     }
 }

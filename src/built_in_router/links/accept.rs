@@ -21,11 +21,11 @@ use crate::{
         hello::ChannelPeer,
         message::success,
         passed_on::strip_on_link,
-        read::{self, Stop},
+        read::{self, Stop, UNCOUNTED},
         send_queue::SendQueue,
         writer,
     },
-    frame::{Builder, Frame, FrameLimits, content, key as common},
+    frame::{Builder, Frame, FrameLimits, HEAD, content, key as common},
     pki::Certificate,
 };
 
@@ -60,9 +60,12 @@ pub(crate) async fn serve(
         Ok(hello) => hello,
         Err(stop) => return tracing::debug!(address = ?peer.address, %stop, "no valid hello on a link"),
     };
-    let connection = Arc::new(LinkConnection::new(SendQueue::new(core.room, core.budget.clone())));
-    let joined = introduction(&core, &hello, &peer).and_then(|introduction| core.links.join(introduction, &connection));
-    let (link, replaced) = match joined {
+    let joined = introduction(&core, &hello, &peer).and_then(|introduction| {
+        let account = core.budget.account(&format!("router {}", introduction.router));
+        let connection = Arc::new(LinkConnection::new(SendQueue::new(core.room, account)));
+        core.links.join(introduction, &connection).map(|joined| (joined, connection))
+    });
+    let ((link, replaced), connection) = match joined {
         Ok(joined) => joined,
         Err(reason) => {
             tracing::warn!(address = ?peer.address, reason, "a link is rejected");
@@ -189,26 +192,31 @@ struct Reader<S> {
 impl<S: AsyncRead + Unpin> Reader<S> {
     async fn run(&mut self) -> End {
         loop {
-            let outcome = match timeout(SILENCE, self.next()).await {
-                Ok(Ok(frame)) => self.take(frame),
-                Ok(Err(stop)) => return stop.into(),
+            match timeout(SILENCE, self.next()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(end)) => return end,
                 Err(_) => return End::Silence,
-            };
-            if let Err(end) = outcome {
-                return end;
             }
         }
     }
 
-    /// Reads the next message. What does not pass on is dropped before the body is read, so that a message that waits holds only what is counted.
-    async fn next(&mut self) -> Result<Frame, Stop> {
+    /// Reads the next message, and handles it. What does not pass on is dropped before the body is read, so that a message that waits holds only
+    /// what is counted. A message for which there is no memory is dropped, like one for which a queue has no room: its sender sends it again.
+    async fn next(&mut self) -> Result<(), End> {
         let limits = FrameLimits { headers: HEADERS, body: self.core.max_message };
         let stall = self.core.times.stall;
-        let mut frame = read::begin(&mut self.stream, limits, stall).await?;
+        let begun = read::head(&mut self.stream, limits).await?;
+        let (connection, size) = (self.connection.clone(), begun.0.size());
+        let unfinished = if size > UNCOUNTED { connection.outbox.account.try_hold(size) } else { None };
+        if size > UNCOUNTED && unfinished.is_none() {
+            return Ok(read::skip(&mut self.stream, size - HEAD, stall).await?);
+        }
+        let mut frame = read::headers(&mut self.stream, begun, stall).await?;
         self.heartbeat(&frame);
         strip_on_link(&mut frame);
         read::fill(&mut self.stream, &mut frame, stall).await?;
-        Ok(frame)
+        drop(unfinished);
+        self.take(frame)
     }
 
     /// Takes the heartbeat or its echo, which any message may carry.

@@ -22,7 +22,7 @@ use super::{
     send_window::SendWindow,
 };
 use crate::{
-    built_in_router::{budget::Budget, channel::Channel, fair_queues::QueueId},
+    built_in_router::{budget::Account, channel::Channel, fair_queues::QueueId},
     frame::Frame,
 };
 
@@ -42,7 +42,6 @@ pub(crate) struct LinkEndpoint {
     pub is_of_host: bool,
     /// Holds what is to be sent over the link.
     pub channel: Arc<Channel>,
-    budget: Arc<Budget>,
     way: Mutex<Way>,
     window: Mutex<SendWindow>,
     buffer: Mutex<ReceiveBuffer>,
@@ -82,12 +81,11 @@ impl Way {
 }
 
 impl LinkEndpoint {
-    pub(crate) fn new(circuit: Arc<str>, is_of_host: bool, link: Arc<Link>, channel: Arc<Channel>, budget: Arc<Budget>) -> Self {
+    pub(crate) fn new(circuit: Arc<str>, is_of_host: bool, link: Arc<Link>, channel: Arc<Channel>) -> Self {
         Self {
             circuit,
             is_of_host,
             channel,
-            budget,
             way: Mutex::new(Way::over(link)),
             window: Mutex::new(SendWindow::new(Instant::now())),
             buffer: Mutex::default(),
@@ -100,6 +98,11 @@ impl LinkEndpoint {
             sending: Notify::new(),
             delivering: Notify::new(),
         }
+    }
+
+    /// The account that holds what waits here.
+    pub(crate) fn account(&self) -> &Account {
+        &self.channel.outbox.account
     }
 
     /// Continues over another link.
@@ -152,8 +155,8 @@ impl LinkEndpoint {
         let (sequence, clock) = (payload.sequence, payload.clock);
         let acknowledgement = {
             let mut buffer = self.buffer.lock();
-            match buffer.insert(payload, self.budget.free() / PART) {
-                Arrival::Kept(bytes) => self.budget.take(bytes),
+            match buffer.insert(payload, self.account().budget.free() / PART) {
+                Arrival::Kept(bytes) => self.account().take(bytes),
                 Arrival::Repeated => {}
                 Arrival::Dropped => return,
             }
@@ -174,7 +177,7 @@ impl LinkEndpoint {
     /// The next payload in order, if it has arrived.
     pub(crate) fn next(&self) -> Option<Payload> {
         let (payload, bytes) = self.buffer.lock().take()?;
-        self.budget.give_back(bytes);
+        self.account().give_back(bytes);
         Some(payload)
     }
 
@@ -283,7 +286,7 @@ impl LinkEndpoint {
 
 impl Drop for LinkEndpoint {
     fn drop(&mut self) {
-        self.budget.give_back(self.buffer.lock().clear());
+        self.account().give_back(self.buffer.lock().clear());
         self.channel.outbox.close();
         self.way.lock().leave();
     }

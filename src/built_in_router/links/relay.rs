@@ -166,7 +166,7 @@ impl Sender<'_> {
         let Some((connection, queue)) = endpoint.way() else { return true };
         let frame = payload.encode(&endpoint.circuit, endpoint.clock());
         let reserved = tokio::select! {
-            reserved = connection.outbox.reserve(queue, frame.len(), &self.waiter) => reserved,
+            reserved = connection.outbox.reserve(queue, frame.len(), endpoint.account(), &self.waiter) => reserved,
             () = stopped(endpoint) => return true,
         };
         if let Ok(reserved) = reserved {
@@ -221,7 +221,7 @@ async fn deliver(core: Arc<RouterCore>, circuit: Arc<Circuit>, endpoint: Arc<Lin
             .optional(key::FLAGS, payload.data_flags.as_ref())
             .optional(key::UUID, payload.uuid.as_ref())
             .body(&payload.data);
-        let Ok(reserved) = reserve(&core, end, frame.len(), &waiter).await else { return };
+        let Ok(reserved) = reserve(&core, end, frame.len(), endpoint.account(), &waiter).await else { return };
         circuit.traffic.count(from, payload.data.len());
         core.counters.relayed(from, payload.data.len());
         reserved.fill(frame);

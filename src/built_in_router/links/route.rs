@@ -86,6 +86,8 @@ pub(crate) fn prepare(core: &RouterCore, route: Route) -> Result<Option<RoutedDi
 }
 
 fn endpoint(core: &RouterCore, circuit: &str, is_of_host: bool, link: Arc<Link>, other: Id<Identity>) -> Arc<LinkEndpoint> {
+    // What waits in both directions counts as the client's, like the circuit: its identity is known at both ends.
+    let client = core.registry.circuit(circuit).map_or_else(|| other.clone(), |circuit| circuit.client.channel.identity.clone());
     let login = ChannelLogin {
         number: core.number(),
         identity: other,
@@ -95,8 +97,8 @@ fn endpoint(core: &RouterCore, circuit: &str, is_of_host: bool, link: Arc<Link>,
         hello: String::new(),
         since: core.context.clock.now(),
     };
-    let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, core.budget.clone())));
-    Arc::new(LinkEndpoint::new(circuit.into(), is_of_host, link, channel, core.budget.clone()))
+    let channel = Arc::new(Channel::new(login, SendQueue::new(core.room, core.budget.account(client.as_str()))));
+    Arc::new(LinkEndpoint::new(circuit.into(), is_of_host, link, channel))
 }
 
 /// Dials the host of a route. Returns what the host passes on to the client.

@@ -15,7 +15,7 @@ use super::{
 use crate::harness::{TestServer, fresh};
 
 /// A scene with bounds in KiB for a circuit, and in MiB for a channel and for all.
-fn bounded(circuit: usize, channel: usize, total: usize) -> Scene {
+pub fn bounded(circuit: usize, channel: usize, total: usize) -> Scene {
     let server = TestServer::with(Clock::system(), |config| {
         config.router.enabled = true;
         config.router.max_circuit_kib = circuit;
@@ -26,9 +26,13 @@ fn bounded(circuit: usize, channel: usize, total: usize) -> Scene {
 }
 
 /// Another service with its own host, and a circuit to it from a channel of `from`.
-async fn another(scene: &Scene, from: &Member) -> (Conn, Conn, super::sdk::Host) {
+pub async fn another(scene: &Scene, from: &Member) -> (Conn, Conn, super::sdk::Host) {
+    between(scene, from, &Member::new(&scene.server, "host")).await
+}
+
+/// A circuit to another service between new channels of two identities.
+pub async fn between(scene: &Scene, from: &Member, host: &Member) -> (Conn, Conn, super::sdk::Host) {
     let service = scene.server.service(&fresh("service"), json!({ "encryptionRequired": false }));
-    let host = Member::new(&scene.server, "host");
     scene.server.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
     scene.server.service_policy("Dial", &[&format!("@{}", from.id)], &[&format!("@{service}")]);
     let mut listener = host.connect(&scene.server, Options::GO).await.host(&host.session(&service, "Bind")).await.unwrap();

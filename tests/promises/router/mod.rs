@@ -14,6 +14,7 @@ mod hello;
 mod injection;
 mod libziti;
 mod memory_bounds;
+mod memory_shares;
 pub mod outage;
 mod people;
 mod port;
