@@ -13,8 +13,17 @@ use super::channel_sessions::ChannelSessions;
 /// After how long changes within the window of a full state are repeated.
 ///
 /// A router 1.1.15 looks once a second whether a full state is complete, and then removes what is not in it, up to the greatest id in it;
-/// everything, if it is empty. What it is told of between the last part and this moment is removed, too, unless the id is greater.
+/// everything, if it is empty. What it is told of between the last part and this moment is removed, too, unless the id is greater, and circuits
+/// end with it. A newer full state replaces one that it has not looked at. So while it may look, it is told with another full state, unless that
+/// is too large or was sent too often; then what it may have forgotten is repeated.
 const REPETITIONS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(25)];
+
+/// How long after a full state the router may look at it.
+const UNSEEN: Duration = Duration::from_secs(5);
+/// Maximum API sessions of a full state that is written again.
+const MAX_AGAIN: u64 = 1000;
+/// Maximum full states that are written again on a connection, or after a full state that the router requested.
+const MAX_STATES: usize = 16;
 
 /// What a router was told on a connection. API sessions are given by their rows.
 #[derive(Default)]
@@ -25,6 +34,8 @@ pub(crate) struct AnnouncedSessions {
     /// Whether a full state was started and its last part is not written.
     is_in_state: bool,
     window: Option<Window>,
+    /// How often a full state was written again.
+    again: usize,
     /// When a request of the router for a full state was last granted.
     requested: Option<Instant>,
 }
@@ -40,6 +51,17 @@ struct Window {
     repeated: usize,
 }
 
+/// How a router is told of an API session that it gains.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Gain {
+    /// With a message of its own.
+    Message,
+    /// With the full state that is being written.
+    FullState,
+    /// With another full state, which has begun and is to be written.
+    NewFullState,
+}
+
 /// A part of a full state.
 pub(crate) struct StatePart {
     pub rows: Vec<u64>,
@@ -49,7 +71,7 @@ pub(crate) struct StatePart {
 impl AnnouncedSessions {
     /// Reserves the next full state, so that no other one is started before its end.
     pub(crate) fn reserve(&mut self) {
-        self.is_in_state = true;
+        (self.is_in_state, self.again) = (true, 0);
     }
 
     /// Starts a full state with these API sessions.
@@ -99,17 +121,22 @@ impl AnnouncedSessions {
         self.told.contains(row) && !self.coming.contains(row)
     }
 
-    /// Records that the router may know an API session from now on. Returns whether it is to be sent.
-    pub(crate) fn gain(&mut self, row: u64, id: &str) -> bool {
+    /// Records that the router may know an API session from now on.
+    pub(crate) fn gain(&mut self, row: u64, id: &str) -> Gain {
         if self.is_in_state {
             self.coming.insert(row);
-            return false;
+            return Gain::FullState;
         }
         if let Some(window) = self.window.as_mut().filter(|window| window.greatest.is_empty() || *id <= *window.greatest) {
+            if window.began.elapsed() < UNSEEN && self.again < MAX_STATES && self.told.len() < MAX_AGAIN {
+                self.again += 1;
+                self.begin(&self.told | &RoaringTreemap::from_iter([row]));
+                return Gain::NewFullState;
+            }
             window.rows.insert(row);
         }
         self.told.insert(row);
-        true
+        Gain::Message
     }
 
     /// Records that the router may not know an API session any more. Returns whether its end is to be sent.
@@ -177,10 +204,13 @@ mod tests {
         assert_eq!(announced.next_part(1, &all).rows, [0]);
         assert!(announced.lose(0) && !announced.lose(0), "it was told of it");
         assert!(!announced.lose(1), "it was not yet told of it");
-        assert!(!announced.gain(3, "d"), "it is written with the full state");
+        assert_eq!(announced.gain(3, "d"), Gain::FullState);
         let last = announced.next_part(10, &all);
         assert_eq!((last.rows, last.is_last), (vec![2, 3], true));
-        assert!(announced.gain(0, "a") && announced.has(0) && announced.is_told(0) && !announced.has(1));
+        assert_eq!(announced.gain(0, "a"), Gain::NewFullState);
+        assert!(announced.has(0) && !announced.is_told(0) && !announced.has(1));
+        announced.next_part(10, &all);
+        assert!(announced.is_told(0));
         // In another full state all are written again. What ends before is known from the first one.
         announced.begin(announced.all());
         assert!(!announced.is_told(2), "the present form is written with the full state");
@@ -189,23 +219,47 @@ mod tests {
     }
 
     #[test]
+    fn unseen_states_are_written_again() {
+        let (mut announced, all) = (AnnouncedSessions::default(), sessions(&["a", "b", "c", "d"]));
+        announced.begin(RoaringTreemap::new());
+        assert!(announced.next_part(1, &all).is_last);
+        assert_eq!(announced.gain(1, "b"), Gain::NewFullState, "an empty state ends everything");
+        assert_eq!(announced.gain(3, "d"), Gain::FullState);
+        assert_eq!(announced.next_part(10, &all).rows, [1, 3]);
+        assert_eq!((announced.gain(0, "a"), announced.next_part(10, &all).rows), (Gain::NewFullState, vec![0, 1, 3]));
+        assert_eq!(announced.gain(4, "e"), Gain::Message, "the router keeps greater ids");
+        for _ in 2..MAX_STATES {
+            assert!(announced.lose(0));
+            assert_eq!(announced.gain(0, "a"), Gain::NewFullState);
+            announced.next_part(10, &all);
+        }
+        announced.lose(0);
+        assert_eq!(announced.gain(0, "a"), Gain::Message, "no router makes them without end");
+        announced.reserve();
+        announced.begin(announced.all());
+        announced.next_part(10, &all);
+        assert_eq!(announced.gain(2, "c"), Gain::NewFullState);
+    }
+
+    #[test]
     fn what_routers_may_forget_is_repeated() {
         let (mut announced, all) = (AnnouncedSessions::default(), sessions(&["a", "b", "c", "d"]));
+        announced.again = MAX_STATES;
         announced.begin([1].into_iter().collect());
         assert!(announced.repeats_at().is_none());
         announced.next_part(1, &all);
         assert!(announced.repeats_at().is_some());
         for (row, id) in [(0, "a"), (2, "c")] {
-            assert!(announced.gain(row, id));
+            assert_eq!(announced.gain(row, id), Gain::Message);
         }
         assert_eq!(announced.repeat(), [0], "the router keeps greater ids");
         assert!(announced.lose(0));
         assert_eq!((announced.repeat(), announced.repeat()), (vec![], vec![]));
         assert!(announced.repeats_at().is_none());
         // An empty full state has no greatest id.
-        let mut announced = AnnouncedSessions::default();
+        let mut announced = AnnouncedSessions { again: MAX_STATES, ..AnnouncedSessions::default() };
         announced.begin(RoaringTreemap::new());
-        assert!(announced.next_part(1, &all).is_last && announced.gain(3, "d"));
-        assert_eq!(announced.repeat(), [3]);
+        assert!(announced.next_part(1, &all).is_last);
+        assert_eq!((announced.gain(3, "d"), announced.repeat()), (Gain::Message, vec![3]));
     }
 }

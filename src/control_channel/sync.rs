@@ -268,7 +268,7 @@ impl Followers {
                     Some(_) if announced.has(change.row) => {
                         changed |= u128::from(change.is_changed() && announced.is_told(change.row)) << at;
                     }
-                    Some(session) => gained |= u128::from(announced.gain(change.row, &session.id)) << at,
+                    Some(session) => gained |= u128::from(follower.gain(&mut announced, change.row, session)) << at,
                     None => ended |= u128::from(announced.lose(change.row)) << at,
                 }
             }
@@ -301,7 +301,8 @@ impl Followers {
             let lost = (&before - &known).into_iter().filter(|row| announced.lose(*row)).collect::<Vec<_>>();
             let gained: RoaringTreemap = &known - &before;
             let gained = gained.into_iter().filter_map(|row| Some((row, sessions.find(row)?)));
-            let gained: Vec<_> = gained.filter(|(row, session)| announced.gain(*row, &session.id)).map(|(_, session)| session).collect();
+            let gained: Vec<_> =
+                gained.filter(|(row, session)| follower.gain(&mut announced, *row, session)).map(|(_, session)| session).collect();
             for some in lost.chunks(CHUNK) {
                 let tokens = some.iter().filter_map(|row| Some(sessions.find(*row)?.token.clone()));
                 follower.send(Arc::new(api_sessions_removed(tokens.collect())));

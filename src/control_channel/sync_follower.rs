@@ -8,6 +8,8 @@ use serde_json::json;
 use tokio::{sync::mpsc, time::timeout_at};
 
 use super::{
+    announced_sessions::{AnnouncedSessions, Gain},
+    channel_sessions::ChannelSession,
     connection::RouterConnection,
     core::ControlCore,
     message::{content, edge, key},
@@ -46,6 +48,15 @@ impl Follower {
     /// Writes a full state after the messages before.
     pub(crate) fn write_full_state(&self) {
         self.order(Order::FullState);
+    }
+
+    /// Records that the router may know an API session from now on. Returns whether it is to be sent in a message.
+    pub(crate) fn gain(&self, announced: &mut AnnouncedSessions, row: u64, session: &ChannelSession) -> bool {
+        let gain = announced.gain(row, &session.id);
+        if gain == Gain::NewFullState {
+            self.write_full_state();
+        }
+        gain == Gain::Message
     }
 
     fn order(&self, order: Order) {

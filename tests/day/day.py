@@ -1,5 +1,6 @@
 """Runs the day. See `run`."""
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -96,6 +97,17 @@ def apply(host, page, old):
     host.run("overkeep show service moved && overkeep create enrollment --method ott --identity-id mover --expires-at 2099-01-01T00:00:00Z")
 
 
+def enroll(host):
+    """Enrolls the identity that moved in, so that there is a client certificate."""
+    host.run("overkeep list enrollments -o json > enrollments.json")
+    enrollments = json.loads((host.work / "enrollments.json").read_text())
+    token = next(one["token"] for one in enrollments if one["identity"]["name"] == "mover")
+    subprocess.run("openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout client.key -out client.csr -subj /CN=client".split(),
+                   cwd=host.work, check=True, capture_output=True)
+    host.run("curl --fail --silent --show-error --insecure --noproxy '*' -H 'content-type: application/pkcs10' --data-binary @client.csr "
+             f"'https://127.0.0.1:{host.port}/edge/client/v1/enroll?method=ott&token={token}'")
+
+
 def watch(host):
     until(lambda: list((host.place / "snapshots").glob("*.snapshot")), 90, "there was no scheduled snapshot")
     host.run("overkeep doctor")
@@ -103,11 +115,9 @@ def watch(host):
     expect(len(ending) == 1 and ending[0].split()[1:3] == ["alice", "enrollment"], f"what ends soon: {ending}")
     host.run("overkeep online && overkeep list online && overkeep sessions && overkeep list api-sessions && overkeep list hosting")
     host.run("overkeep pki status && overkeep pki renew-key && overkeep check && overkeep explain dial alice wiki")
-    host.run("""
-        certificates=$(overkeep list authenticators --filter 'method = "cert"' -o json | grep -o '"id": *"[^"]*"' | cut -d '"' -f 4)
-        overkeep request-extend certificates --roll-keys && overkeep list authenticators
-        for one in $certificates; do overkeep request-extend authenticator $one; done
-    """)
+    enroll(host)
+    host.run("overkeep request-extend certificates && overkeep list authenticators --filter 'method = \"cert\"' -o name > certificates")
+    host.run("overkeep request-extend authenticator $(cat certificates) --roll-keys && overkeep delete identity mover")
     for path in ("health", "ready", "health-checks"):
         host.run(f"curl --fail --silent --show-error --insecure --noproxy '*' https://127.0.0.1:{host.port}/{path}")
     expect("overkeep_store_writable 1" in fetch(f"http://127.0.0.1:{host.metrics}/metrics"), "the metrics do not say that the file can be written")

@@ -1,6 +1,7 @@
 //! A router controlled by a test.
 
 use std::{
+    collections::BTreeSet,
     io,
     net::SocketAddr,
     sync::{Arc, LazyLock},
@@ -144,7 +145,7 @@ impl Enrolled {
     pub async fn try_connect_over(&self, mut stream: TlsStream<TcpStream>, hello: Frame) -> Result<MockRouter, String> {
         stream.write_all(hello.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
-        let mut router = MockRouter { stream, sequence: 0, answer: None };
+        let mut router = MockRouter { stream, sequence: 0, answer: None, known: BTreeSet::new(), gained: Vec::new() };
         let answer = router.next().await.ok_or("the connection was closed")?;
         if !answer.is_set(common_key::SUCCESS) {
             return Err(String::from_utf8_lossy(answer.body()).into_owned());
@@ -179,6 +180,10 @@ pub struct MockRouter {
     sequence: i32,
     /// The answer to its hello.
     pub answer: Option<Frame>,
+    /// The tokens of the API sessions that it knows.
+    known: BTreeSet<String>,
+    /// API sessions of full states that it did not know before, and those of other messages.
+    gained: Vec<edge::ApiSession>,
 }
 
 impl MockRouter {
@@ -193,7 +198,35 @@ impl MockRouter {
             self.stream.read_exact(&mut bytes[HEAD..]).await.ok()?;
             Some(Frame::decode(bytes, LIMITS).unwrap())
         };
-        timeout(PATIENCE, read).await.expect("a message in time")
+        let frame = timeout(PATIENCE, read).await.expect("a message in time")?;
+        match frame.content_type() {
+            content::API_SESSION_ADDED => {
+                let added = edge::ApiSessionAdded::decode(frame.body()).unwrap();
+                let gained = added.api_sessions.into_iter().filter(|session| !added.is_full_state || !self.known.contains(&session.token));
+                self.gained.extend(gained);
+                self.known.extend(self.gained.iter().map(|session| session.token.clone()));
+            }
+            content::API_SESSION_REMOVED => {
+                let removed = edge::Removed::decode(frame.body()).unwrap();
+                removed.tokens.iter().for_each(|token| drop(self.known.remove(token)));
+            }
+            _ => {}
+        }
+        Some(frame)
+    }
+
+    /// The API sessions that the next message adds, or the next full state that has others than before.
+    pub async fn gained(&mut self) -> Vec<edge::ApiSession> {
+        self.gained.clear();
+        while self.gained.is_empty() {
+            self.next_of(content::API_SESSION_ADDED).await;
+        }
+        self.take_gained()
+    }
+
+    /// The API sessions of the messages since the last call that it did not know.
+    pub fn take_gained(&mut self) -> Vec<edge::ApiSession> {
+        std::mem::take(&mut self.gained)
     }
 
     /// The next message of a type. Messages of other types are skipped, heartbeats are answered.
@@ -309,6 +342,7 @@ impl MockRouter {
             sessions.extend(part.api_sessions);
             let state: Json = serde_json::from_slice(frame.header(key::SYNC_STATE).unwrap()).unwrap();
             if state["isLast"] == true {
+                self.gained.clear();
                 return sessions;
             }
         }
