@@ -208,7 +208,7 @@ impl MockRouter {
             }
             content::API_SESSION_REMOVED => {
                 let removed = edge::Removed::decode(frame.body()).unwrap();
-                removed.tokens.iter().for_each(|token| drop(self.known.remove(token)));
+                self.known.retain(|token| !removed.tokens.contains(token));
             }
             _ => {}
         }
