@@ -31,36 +31,22 @@ pub(crate) fn passes_to_client(key: u32) -> bool {
     i32::try_from(key).is_ok_and(|key| TO_CLIENT.contains(&key))
 }
 
-/// The messages of SDKs that are relayed. The others end at this router, or are made anew from what [`TO_HOST`] and [`TO_CLIENT`] name.
-const RELAYED: [i32; 7] = [
-    kind::DATA,
-    kind::XGRESS_PAYLOAD,
-    kind::XGRESS_ACK,
-    kind::XGRESS_CONTROL,
-    kind::STATE_CLOSED,
-    kind::TRACE_ROUTE,
-    kind::TRACE_ROUTE_RESPONSE,
-];
-
 /// Drops the headers of a message from an SDK that do not pass. A message that is not relayed stays as it is.
 pub(crate) fn strip(frame: &mut Frame) {
     let kind = frame.content_type();
-    if RELAYED.contains(&kind) {
-        frame.retain_headers(|key, value| passes(kind, key, value.len()));
-    }
+    frame.retain_headers(|key, value| passes(kind, key, value.len()).unwrap_or(true));
 }
 
 /// The same of a message on a link, which names its circuit and no connection.
 pub(crate) fn strip_on_link(frame: &mut Frame) {
     let kind = frame.content_type();
-    if RELAYED.contains(&kind) {
-        frame.retain_headers(|key, value| key != key::CONNECTION && passes(kind, key, value.len()));
-    }
+    frame.retain_headers(|key, value| passes(kind, key, value.len()).is_none_or(|passes| passes && key != key::CONNECTION));
 }
 
-/// Whether a header with a value of so many bytes passes in a message of this type.
-fn passes(kind: i32, key: i32, bytes: usize) -> bool {
-    match kind {
+/// Whether a header with a value of so many bytes passes in a message of this type; `None` for a message that is not relayed: it ends at this
+/// router, or is made anew from what [`TO_HOST`] and [`TO_CLIENT`] name.
+fn passes(kind: i32, key: i32, bytes: usize) -> Option<bool> {
+    let passes = match kind {
         kind::DATA => match key {
             key::CONNECTION | key::DATA_SEQUENCE | key::FLAGS => bytes == 4,
             key::UUID => bytes == 16,
@@ -98,6 +84,7 @@ fn passes(kind: i32, key: i32, bytes: usize) -> bool {
             link::TRACE_HOP_TYPE | link::TRACE_HOP_ID | link::TRACE_ERROR => true,
             _ => false,
         },
-        _ => false,
-    }
+        _ => return None,
+    };
+    Some(passes)
 }

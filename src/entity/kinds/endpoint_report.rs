@@ -74,6 +74,7 @@ impl Entity for EndpointReport {
     const FIELDS: &'static [Field<Self>] = &[Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into())];
     const REFERENCES: &'static [Reference<Self>] =
         &[Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade)];
+    const ENDS_BY: &'static [&'static str] = &["apiSession"];
     const LOGGED: Logged = Logged::Nothing;
     type View = ();
 
