@@ -112,6 +112,7 @@ export function sentence(member) {
 /** The kind that a member of a record refers to by id, if its name says so. */
 export function referred(member) {
   if (/token$/i.test(member)) return null; // a secret, not the id of a record
+  if (member === 'identity') return null; // the name of an instance; ids of identities are in identityId
   const parts = words(member).filter((part, index, all) => !(part === 'id' && index === all.length - 1));
   for (let from = 0; from < parts.length; from++) {
     const rest = parts.slice(from);

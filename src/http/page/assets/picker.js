@@ -84,7 +84,7 @@ export function Picker({ id, label, values, onChange, suggest, free, single, kin
   };
   const shows = open && choices.length > 0;
   return html`<div class="picker">
-    <div class="box">
+    <div class="box" ...${disabled ? { role: 'group', 'aria-label': label, 'aria-describedby': describedBy, 'aria-disabled': true } : {}}>
       ${values.map(value => html`<${Chip} tone=${prefix || kind?.roles === undefined ? (String(value).startsWith('@') ? 'one' : 'role') : ''}>
         <${Label} value=${value} kind=${kind} prefix=${prefix} />
         ${!disabled && html`<button type="button" aria-label=${texts.removeOf(value)} onClick=${() => onChange(values.filter(other => other !== value))}><${Icon} name="close" /></button>`}<//>`)}
@@ -93,7 +93,7 @@ export function Picker({ id, label, values, onChange, suggest, free, single, kin
         placeholder=${values.length ? '' : prefix ? t.roleHint : suggest ? t.search : ''} value=${text} onInput=${event => { setText(event.target.value); setOpen(true); setAt(-1); }}
         onFocus=${() => setOpen(true)} onBlur=${() => { setOpen(false); if (free && text.trim()) take(free(text.trim())); }} onKeyDown=${pressed} />`}
     </div>
-    <ul id=${popup} role="listbox" aria-label=${label} hidden=${!shows}>${shows && choices.map((choice, index) => html`<li id=${`${popup}-${index}`} role="option" aria-selected=${index === at}
-      onMouseDown=${event => { event.preventDefault(); take(choice.value); }}><span>${choice.label}</span>${choice.note && html`<span class="faint">${choice.note}</span>`}</li>`)}</ul>
+    ${!disabled && html`<ul id=${popup} role="listbox" aria-label=${label} hidden=${!shows}>${shows && choices.map((choice, index) => html`<li id=${`${popup}-${index}`} role="option" aria-selected=${index === at}
+      onMouseDown=${event => { event.preventDefault(); take(choice.value); }}><span>${choice.label}</span>${choice.note && html`<span class="faint">${choice.note}</span>`}</li>`)}</ul>`}
   </div>`;
 }
