@@ -6,6 +6,8 @@
 //! Invariants: no log line goes to stdout, which is for the answers of commands. Bytes from an anonymous peer cause no warning and no error
 //! of a library. Text of others forges no line and reaches no terminal unescaped, at any level.
 
+mod peer_lines;
+
 use std::fmt::{Debug, Display};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -21,6 +23,8 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 
 use crate::config::{Format, Log};
 use crate::hidden_text;
+
+pub(crate) use peer_lines::may_log;
 
 /// Changes the level of a running log. The format stays.
 pub(crate) type LevelChange = Box<dyn Fn(&Log) -> Result<(), String> + Send + Sync>;

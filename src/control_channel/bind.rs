@@ -69,17 +69,18 @@ pub(crate) fn create(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>
         let (core, connection) = (core.clone(), connection.clone());
         async move { host(&core, &connection, &request_body).await }
     };
-    answer_with(core, connection, hosting, move |outcome, text| answer(&frame, &id, outcome, text));
+    answer_with(core, connection, frame.len(), hosting, move |outcome, text| answer(&frame, &id, outcome, text));
 }
 
-/// Answers a request for a terminator in a task of its own, with the outcome of `hosting`.
+/// Answers a request of this length for a terminator in a task of its own, with the outcome of `hosting`.
 pub(crate) fn answer_with(
     core: &Arc<ControlCore>,
     connection: &Arc<RouterConnection>,
+    bytes: usize,
     hosting: impl Future<Output = Result<(), BindRefusal>> + Send + 'static,
     answer: impl Fn(Outcome, &str) -> Frame + Send + 'static,
 ) {
-    let Some(request) = connection.begin_request() else {
+    let Some(request) = connection.begin_request(bytes) else {
         return connection.send(answer(Outcome::FailedBusy, "too many requests at the same time"));
     };
     let (core, connection) = (core.clone(), connection.clone());
@@ -279,7 +280,7 @@ pub(crate) fn change(
     request_body: &edge::UpdateTerminator,
     answer: i32,
 ) {
-    let Some(request) = connection.begin_request() else { return };
+    let Some(request) = connection.begin_request(frame.len()) else { return };
     let own = core.hosted.find(&request_body.terminator_id).filter(|hosted| hosted.router == connection.router);
     let Some(hosted) = own else { return connection.send(error(&frame, 8, "invalid terminator")) };
     let known = hosted.weight();

@@ -14,6 +14,7 @@ use crate::{
     enrollment::{EnrollmentContext, Issued, Renewing, confirm_router, offer_router, used_by_router},
     entity::Id,
     frame::{Builder, Frame},
+    logging::may_log,
 };
 
 fn renewing(connection: &RouterConnection) -> Renewing {
@@ -39,7 +40,7 @@ fn context<'c>(core: &'c ControlCore, connection: &RouterConnection) -> Enrollme
 /// Issues certificates. The client certificate becomes the current one when the router confirms that it arrived.
 pub(crate) fn extend(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: &Frame) {
     let Some(asked) = body::<edge::ExtendEnrollment>(connection, frame) else { return };
-    let Some(request) = connection.begin_request() else { return };
+    let Some(request) = connection.begin_request(frame.len()) else { return };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         let requests = (asked.client_cert_csr.as_str(), asked.server_cert_csr.as_str());
@@ -51,11 +52,16 @@ pub(crate) fn extend(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>
                     server_cert_pem: server_cert.unwrap_or_default(),
                     ca_certs_pem: ca.unwrap_or_default(),
                 };
-                tracing::info!(router = %connection.router, "new certificates were issued to the router");
+                if may_log(&connection.router) {
+                    tracing::info!(router = %connection.router, "new certificates were issued to the router");
+                }
                 connection.send(Builder::new(content::ENROLLMENT_CERTIFICATES).body(&issued.encode_to_vec()));
             }
             // The protocol has no refusal; the router asks again.
-            Err(error) => tracing::warn!(router = %connection.router, %error, "no certificates are issued"),
+            Err(error) if may_log(&connection.router) => {
+                tracing::warn!(router = %connection.router, %error, "no certificates are issued");
+            }
+            Err(_) => {}
         }
         drop(request);
     });
@@ -64,14 +70,16 @@ pub(crate) fn extend(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>
 /// Makes a new certificate the current one.
 pub(crate) fn confirm(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
     let Some(shown) = body::<edge::ExtendEnrollmentVerify>(connection, &frame) else { return };
-    let Some(request) = connection.begin_request() else { return };
+    let Some(request) = connection.begin_request(frame.len()) else { return };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         let confirmed = confirm_router(&context(&core, &connection), &renewing(&connection), &shown.client_cert_pem).await;
         let answer = match confirmed {
             Ok(()) => Vec::new(),
             Err(error) => {
-                tracing::warn!(router = %connection.router, %error, "a certificate is not confirmed");
+                if may_log(&connection.router) {
+                    tracing::warn!(router = %connection.router, %error, "a certificate is not confirmed");
+                }
                 let message = error.to_string();
                 edge::Refusal { code: "INVALID_CLIENT_CERT".into(), message, cause: String::new() }.encode_to_vec()
             }
@@ -85,7 +93,10 @@ pub(crate) fn confirm(core: &Arc<ControlCore>, connection: &Arc<RouterConnection
 pub(crate) fn used(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, fingerprint: String) {
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
-        if let Err(error) = used_by_router(&context(&core, &connection), &renewing(&connection), fingerprint).await {
+        let recorded = used_by_router(&context(&core, &connection), &renewing(&connection), fingerprint).await;
+        if let Err(error) = recorded
+            && may_log(&connection.router)
+        {
             tracing::warn!(router = %connection.router, %error, "the use of a new certificate cannot be recorded");
         }
     });

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    mem,
     time::{Duration, Instant},
 };
 
@@ -17,6 +18,8 @@ use crate::{
 const FRESH: Duration = Duration::from_secs(150);
 /// Maximum identities and API sessions at one router.
 const MAX: usize = 100_000;
+/// The number of identities in a report that are taken under one lock.
+const CHUNK: usize = 100;
 
 /// The identities at one connection of a router. Each is counted in [`Online`].
 #[derive(Default)]
@@ -44,26 +47,35 @@ impl ConnectedIdentities {
         }
     }
 
-    /// Takes a report of identities that are connected or not; a full report names all that are connected.
-    pub(crate) fn report(&self, identities: Vec<(String, bool)>, is_full: bool, online: &Online) {
-        let mut present = self.0.lock();
-        if present.is_closed {
-            return;
-        }
-        present.seen.drain().for_each(|(_, (identity, _))| online.channel_closed(identity.as_str()));
-        let reported = present.reported.get_or_insert_default();
-        if is_full {
-            let connected: HashSet<&String> = identities.iter().filter(|(_, is_connected)| *is_connected).map(|(id, _)| id).collect();
-            reported.extract_if(|id| !connected.contains(id)).for_each(|id| online.channel_closed(&id));
-        }
-        for (identity, is_connected) in identities {
-            if !is_connected {
-                if reported.remove(&identity) {
-                    online.channel_closed(&identity);
+    /// Takes a report of identities that are connected or not; a full report names all that are connected. Others, such as the writer, wait for
+    /// a part of it at most.
+    pub(crate) fn report(&self, identities: &[(String, bool)], is_full: bool, online: &Online) {
+        let connected: HashSet<&str> =
+            identities.iter().filter(|(_, is_connected)| is_full && *is_connected).map(|(id, _)| id.as_str()).collect();
+        let (seen, gone) = {
+            let mut present = self.0.lock();
+            if present.is_closed {
+                return;
+            }
+            let reported = present.reported.get_or_insert_default();
+            let gone: Vec<String> = if is_full { reported.extract_if(|id| !connected.contains(id.as_str())).collect() } else { Vec::new() };
+            (mem::take(&mut present.seen), gone)
+        };
+        seen.into_values().for_each(|(identity, _)| online.channel_closed(identity.as_str()));
+        gone.iter().for_each(|identity| online.channel_closed(identity));
+        for some in identities.chunks(CHUNK) {
+            // The connection may have closed meanwhile.
+            let mut present = self.0.lock();
+            let Some(reported) = &mut present.reported else { return };
+            for (identity, is_connected) in some {
+                if !is_connected {
+                    if reported.remove(identity) {
+                        online.channel_closed(identity);
+                    }
+                } else if reported.len() < MAX && !reported.contains(identity) {
+                    online.channel_opened(identity);
+                    reported.insert(identity.clone());
                 }
-            } else if reported.len() < MAX && !reported.contains(&identity) {
-                online.channel_opened(&identity);
-                reported.insert(identity);
             }
         }
     }
@@ -104,15 +116,15 @@ mod tests {
         connected.ended(&session, &online);
         assert!(!online.identity("ann"));
         connected.seen(&session, &ann, &online);
-        connected.report(vec![("bob".into(), true), ("eve".into(), false)], true, &online);
+        connected.report(&[("bob".into(), true), ("eve".into(), false)], true, &online);
         assert!(online.identity("bob") && !online.identity("ann") && !online.identity("eve"));
         connected.seen(&session, &ann, &online);
-        connected.report(vec![("ann".into(), true)], false, &online);
+        connected.report(&[("ann".into(), true)], false, &online);
         assert!(online.identity("ann") && online.identity("bob"));
-        connected.report(vec![("ann".into(), true)], true, &online);
+        connected.report(&[("ann".into(), true)], true, &online);
         assert!(online.identity("ann") && !online.identity("bob"));
         connected.close(&online);
-        connected.report(vec![("ann".into(), true)], true, &online);
+        connected.report(&[("ann".into(), true)], true, &online);
         assert!(!online.identity("ann"));
     }
 }

@@ -20,12 +20,14 @@ use super::{
     message::fabric::{LinkListener, PeerState, PeerStateChange},
     outbox::Outbox,
     paths::Node,
+    report_queue::ReportQueue,
     tunneler::Tunneler,
 };
 use crate::{entity::RouterInfo, frame::Frame};
 
-/// Maximum requests of one router that are processed at the same time.
+/// Maximum requests of one router that are processed at the same time, and their bytes. The longest message fits.
 const MAX_REQUESTS: usize = 1024;
+const MAX_REQUEST_BYTES: usize = 8 << 20;
 /// Maximum further connections of a group: a router has one for each of three priorities.
 const MAX_FURTHER: usize = 2;
 
@@ -86,7 +88,10 @@ pub(crate) struct RouterConnection {
     pub announced: AtomicU64,
     /// When it last answered a heartbeat.
     answered: Mutex<Instant>,
+    /// The reports that wait for the disk.
+    pub reports: Arc<ReportQueue>,
     requests: AtomicUsize,
+    request_bytes: AtomicUsize,
     /// The number of further connections of its group.
     further: AtomicUsize,
     is_closed: AtomicBool,
@@ -144,7 +149,9 @@ impl RouterConnection {
             announced_sessions: Mutex::default(),
             announced: AtomicU64::new(0),
             answered: Mutex::new(Instant::now()),
+            reports: Arc::default(),
             requests: AtomicUsize::new(0),
+            request_bytes: AtomicUsize::new(0),
             further: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             closed: Notify::new(),
@@ -185,22 +192,25 @@ impl RouterConnection {
         *self.answered.lock()
     }
 
-    /// Counts a request that is being processed, unless there are too many.
-    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<CountGuard> {
-        self.count(|connection| &connection.requests, MAX_REQUESTS)
+    /// Counts a request of this length that is being processed, unless there are too many.
+    pub(crate) fn begin_request(self: &Arc<Self>, bytes: usize) -> Option<RequestGuard> {
+        let guard = RequestGuard {
+            _count: self.count(|connection| &connection.requests, 1, MAX_REQUESTS)?,
+            _bytes: self.count(|connection| &connection.request_bytes, bytes, MAX_REQUEST_BYTES)?,
+        };
+        Some(guard)
     }
 
     /// Counts a further connection of its group, unless there are too many.
     pub(crate) fn join(self: &Arc<Self>) -> Option<CountGuard> {
-        self.count(|connection| &connection.further, MAX_FURTHER)
+        self.count(|connection| &connection.further, 1, MAX_FURTHER)
     }
 
-    fn count(self: &Arc<Self>, counter: fn(&Self) -> &AtomicUsize, most: usize) -> Option<CountGuard> {
-        if counter(self).fetch_add(1, Ordering::AcqRel) >= most {
-            counter(self).fetch_sub(1, Ordering::AcqRel);
-            return None;
-        }
-        Some(CountGuard { connection: self.clone(), counter })
+    fn count(self: &Arc<Self>, counter: fn(&Self) -> &AtomicUsize, amount: usize, most: usize) -> Option<CountGuard> {
+        let before = counter(self).fetch_add(amount, Ordering::AcqRel);
+        // Dropping it takes the amount back.
+        let guard = CountGuard { connection: self.clone(), counter, amount };
+        (before.saturating_add(amount) <= most).then_some(guard)
     }
 
     /// Disconnects it. Its readers clean up.
@@ -224,14 +234,40 @@ impl RouterConnection {
     }
 }
 
-/// A request that is being processed, or a further connection; dropping it ends the count.
+/// A request that is being processed; dropping it ends the count.
+pub(crate) struct RequestGuard {
+    _count: CountGuard,
+    _bytes: CountGuard,
+}
+
+/// A part of what is counted at a connection; dropping it ends the count.
 pub(crate) struct CountGuard {
     connection: Arc<RouterConnection>,
     counter: fn(&RouterConnection) -> &AtomicUsize,
+    amount: usize,
 }
 
 impl Drop for CountGuard {
     fn drop(&mut self) {
-        (self.counter)(&self.connection).fetch_sub(1, Ordering::AcqRel);
+        (self.counter)(&self.connection).fetch_sub(self.amount, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_bounded_in_bytes() {
+        let connection = RouterConnection::unconnected("router");
+        let long = connection.begin_request(MAX_REQUEST_BYTES - 1);
+        assert!(long.is_some() && connection.begin_request(2).is_none());
+        let short = connection.begin_request(1);
+        assert!(short.is_some() && connection.begin_request(1).is_none());
+        drop(long);
+        let requests: Vec<_> = (0..MAX_REQUESTS).map(|_| connection.begin_request(1)).collect();
+        assert_eq!(requests.iter().flatten().count(), MAX_REQUESTS - 1);
+        drop((requests, short));
+        assert_eq!((connection.requests.load(Ordering::Acquire), connection.request_bytes.load(Ordering::Acquire)), (0, 0));
     }
 }

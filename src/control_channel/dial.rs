@@ -97,7 +97,7 @@ impl DialRequest<'_> {
 
 /// Handles a dial.
 pub(crate) fn create(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(counted) = connection.begin_request() else {
+    let Some(counted) = connection.begin_request(frame.len()) else {
         return connection.send(error(&frame, 1, "too many requests at the same time"));
     };
     let (core, connection) = (core.clone(), connection.clone());

@@ -29,10 +29,12 @@ use super::{
     replies::unroute,
 };
 use crate::{
+    authentication::network,
     built_in_router::{ChannelPeer, read_hello},
     entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State},
     error::Result,
     frame::{Builder, Frame, content as common, key as common_key},
+    logging::may_log,
     pki::Certificate,
 };
 
@@ -94,7 +96,9 @@ pub(crate) async fn serve(
     let opened = match open(&core, &hello, &peer) {
         Ok(opened) => opened,
         Err(reason) => {
-            tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
+            if peer.address.is_none_or(|address| may_log(&network(address.ip()).to_string())) {
+                tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
+            }
             let refusal = first(Builder::reply(common::RESULT, &hello).flag(common_key::SUCCESS, false).body(reason.as_bytes()));
             let refused = async {
                 stream.write_all(refusal.as_bytes()).await?;
@@ -199,7 +203,9 @@ fn open(core: &Arc<ControlCore>, hello: &Frame, peer: &ChannelPeer) -> std::resu
         core.measurements.started(&connection.router);
     }
     link_questions::ask(core, &connection.router);
-    tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
+    if may_log(&connection.router) {
+        tracing::info!(router = %connection.router, address = ?connection.address, is_reconnect, "router connected");
+    }
     Ok(Opened::First(connection))
 }
 
@@ -345,7 +351,9 @@ async fn run(
     writing.abort();
     drop(writing.await);
     connection.connected.close(core.online());
-    tracing::info!(router = %connection.router, address = ?connection.address, reason, "router disconnected");
+    if may_log(&connection.router) {
+        tracing::info!(router = %connection.router, address = ?connection.address, reason, "router disconnected");
+    }
     tokio::spawn(async move { core.left(&connection, &reason).await });
 }
 

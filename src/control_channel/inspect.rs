@@ -1,6 +1,6 @@
 //! Questions of administrators to routers about their state, such as `links`, `circuits` and `stackdump`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use prost::Message;
 use tokio::{sync::oneshot, task::JoinSet, time::timeout};
@@ -35,13 +35,14 @@ pub(crate) struct RouterInspection {
     pub errors: Vec<String>,
 }
 
-/// Asks the connected routers that `is_meant` selects by their id for values by name.
-pub(crate) async fn inspect(core: &ControlCore, is_meant: impl Fn(&str) -> bool, names: &[String]) -> RouterInspection {
+/// Asks the connected routers that `is_meant` selects by their id for values by name. One that has not answered within `limit`, or in the
+/// time for all answers of routers, is named in the errors.
+pub(crate) async fn inspect(core: &ControlCore, is_meant: impl Fn(&str) -> bool, names: &[String], limit: Duration) -> RouterInspection {
     let body = fabric::InspectRequest { requested_values: names.to_vec() }.encode_to_vec();
     let mut asked = JoinSet::new();
     core.registry.each(|connection| {
         if is_meant(&connection.router) {
-            let (answer, connection, limit) = (ask(connection, &body), connection.clone(), core.times.route);
+            let (answer, connection, limit) = (ask(connection, &body), connection.clone(), limit.min(core.times.route));
             asked.spawn(async move { (connection, timeout(limit, answer).await) });
         }
     });

@@ -53,7 +53,7 @@ pub(crate) fn ask(core: &Arc<ControlCore>, router: &str) {
 /// Asks a router once.
 async fn confirm(core: &ControlCore, router: &str) {
     let Ok(_place) = core.asked_routers.places.acquire().await else { return };
-    let answer = inspect::inspect(core, |id| id == router, &[LINKS.to_owned()]).await;
+    let answer = inspect::inspect(core, |id| id == router, &[LINKS.to_owned()], core.times.route).await;
     let values = answer.values.iter().filter(|value| value.name == LINKS);
     for listed in values.filter_map(|value| serde_json::from_str::<ListedLinks>(&value.value).ok()) {
         let known: HashSet<(&str, &str)> = listed.links.iter().map(|link| (link.id.as_str(), link.dest.as_str())).collect();

@@ -18,6 +18,7 @@ use crate::{
     entity::{EdgeRouter, Id, TransitRouter, TypedLookup, edge_router::State},
     error::Result,
     frame::{Builder, Frame},
+    logging::may_log,
     store::Read,
 };
 
@@ -39,13 +40,17 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
     for link in links {
         let (id, destination) = (link.id.clone(), link.destination_router_id.clone());
         if is_text(&id) && deleted.contains(&destination) {
-            tracing::info!(link = id, source = %connection.router, destination, "a link to a router that does not exist is ignored");
+            if may_log(&connection.router) {
+                tracing::info!(link = id, source = %connection.router, destination, "a link to a router that does not exist is ignored");
+            }
             connection.send(announcements::removed(&destination));
             continue;
         }
         match core.links.report(&connection.router, link, core.context.authorizer.clock.now()) {
             Reported::Added => {
-                tracing::info!(link = id, source = %connection.router, destination, "link added");
+                if may_log(&connection.router) {
+                    tracing::info!(link = id, source = %connection.router, destination, "link added");
+                }
                 if destination == EdgeRouter::BUILT_IN {
                     let is_here = |link: &ReportedLink| core.built_in.get().is_some_and(|router| router.has_link(&link.id, &link.source));
                     core.links.confirm(&destination, |link| link.id == id && is_here(link));
@@ -56,12 +61,17 @@ pub(crate) fn links(core: &Arc<ControlCore>, connection: &RouterConnection, fram
             Reported::Confirmed => core.paths.changed(),
             Reported::Known => {}
             Reported::Moved(before) => {
-                tracing::info!(link = id, source = %connection.router, destination, "link leads to another router");
+                if may_log(&connection.router) {
+                    tracing::info!(link = id, source = %connection.router, destination, "link leads to another router");
+                }
                 send_link_fault(core, &before.destination, &before);
                 gone(core, &before, MOVED);
                 link_questions::ask(core, &destination);
             }
-            Reported::Refused => tracing::warn!(router = %connection.router, "a link that a router reports is ignored"),
+            Reported::Refused if may_log(&connection.router) => {
+                tracing::warn!(router = %connection.router, "a link that a router reports is ignored");
+            }
+            Reported::Refused => {}
         }
     }
 }
@@ -109,7 +119,9 @@ pub(crate) fn send_link_fault(core: &ControlCore, router: &str, link: &ReportedL
 
 /// Moves the circuits of a link that was removed.
 pub(crate) fn gone(core: &Arc<ControlCore>, link: &ReportedLink, reason: &str) {
-    tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
+    if may_log(&link.source) {
+        tracing::info!(link = %link.id, source = %link.source, destination = %link.destination, reason, "link lost");
+    }
     core.paths.changed();
     reroute::begin(core, core.circuits.of_link(&link.id), reason);
 }
@@ -122,7 +134,9 @@ pub(crate) fn verify(core: &ControlCore, connection: &Arc<RouterConnection>, fra
         Ok(Some(_)) => (false, "the certificates are not those of the router"),
         Ok(None) => (false, "there is no such router, it is disabled or it is not enrolled"),
         Err(error) => {
-            tracing::warn!(%error, "a router cannot be looked up");
+            if may_log(&connection.router) {
+                tracing::warn!(%error, "a router cannot be looked up");
+            }
             (false, "the router cannot be looked up at the moment")
         }
     };

@@ -48,6 +48,7 @@ mod receive;
 mod registry;
 mod removals;
 mod replies;
+mod report_queue;
 mod reroute;
 mod review;
 mod revoked_routers;
@@ -211,9 +212,9 @@ impl Control {
         found.inspect(|circuit| self.0.core.end_circuit(circuit, true, "an administrator ended the circuit")).is_some()
     }
 
-    /// Asks the connected routers that `is_meant` selects by their id for values by name.
-    pub(crate) async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String]) -> RouterInspection {
-        inspect::inspect(&self.0.core, is_meant, names).await
+    /// Asks the connected routers that `is_meant` selects by their id for values by name; each has `limit` to answer.
+    pub(crate) async fn inspect(&self, is_meant: impl Fn(&str) -> bool, names: &[String], limit: Duration) -> RouterInspection {
+        inspect::inspect(&self.0.core, is_meant, names, limit).await
     }
 
     /// The links between routers, sorted by id.

@@ -1,4 +1,5 @@
-//! Reads the messages of a control channel one after the other and dispatches them. Only a report of links waits for the store.
+//! Reads the messages of a control channel one after the other and dispatches them. A report of links waits for the store, and one of sessions
+//! for room among those that are not processed yet (`report_queue.rs`).
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -42,69 +43,76 @@ impl<S: AsyncRead + Unpin> MessageReceiver<S> {
     pub(crate) async fn run(mut self) -> Stop {
         loop {
             match read_message(&mut self.stream, LIMITS, self.core.times.stall).await {
-                Ok(frame) => self.dispatch(frame),
+                Ok(frame) => dispatch(&self.core, &self.connection, frame).await,
                 Err(stop) => return stop,
             }
         }
     }
+}
 
-    fn dispatch(&self, frame: Frame) {
-        let (core, connection) = (&self.core, &self.connection);
-        if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
-            connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty());
-        }
-        if let Some(clock) = frame.u64(common_key::HEARTBEAT_ECHO) {
-            connection.heartbeat_answered();
-            core.removals.answered(&connection.router, connection.number, clock);
-            core.earlier.heartbeat_answered(&connection.router, connection.number);
-        }
-        if connection.kind != RouterKind::Edge && content::is_of_edge_routers(frame.content_type()) {
-            let content_type = frame.content_type();
-            return tracing::debug!(router = %connection.router, content_type, "a message that only edge routers may send is ignored");
-        }
-        match frame.content_type() {
-            common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),
-            content::VERIFY_ROUTER => self.blocking(frame, link_reports::verify),
-            content::ROUTER_LINKS => link_reports::links(core, connection, &frame),
-            content::METRICS => metrics_reports::take(core, connection, &frame),
-            content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
-            content::CLIENT_HELLO => client_hello(core, connection, &frame),
-            content::API_SESSION_HEARTBEAT => self.blocking(frame, session_reports::heartbeat),
-            content::CONNECT_EVENTS => self.blocking(frame, session_reports::connect_events),
-            content::REQUEST_RESYNC => drop(connection.is_introduced.load(Ordering::Acquire) && core.sync.resync(connection)),
-            content::VALIDATE_SESSIONS => self.blocking(frame, session_reports::validate),
-            content::EXTEND_ENROLLMENT => certificates::extend(core, connection, &frame),
-            content::EXTEND_ENROLLMENT_VERIFY => certificates::confirm(core, connection, frame),
-            content::CREATE_TERMINATOR => bind::create(core, connection, frame),
-            content::UPDATE_TERMINATOR => bind::update(core, connection, frame),
-            content::REMOVE_TERMINATORS => bind::remove(core, connection, &frame),
-            content::VALIDATE_TERMINATORS_RESPONSE => bind::validated(core, connection, &frame),
-            content::CREATE_CIRCUIT => dial::create(core, connection, frame),
-            content::TUNNEL_API_SESSION => tunnel::open(core, connection, frame),
-            content::TUNNEL_LIST_SERVICES => tunnel::list_services(core, connection, frame),
-            content::TUNNEL_TERMINATOR => tunnel::host(core, connection, frame),
-            content::TUNNEL_UPDATE_TERMINATOR => tunnel::update(core, connection, frame),
-            content::TUNNEL_REMOVE_TERMINATOR => tunnel::unhost(core, connection, &frame),
-            content::TUNNEL_CIRCUIT => tunnel::dial(core, connection, frame),
-            content::TUNNEL_TERMINATOR_V2 => tunnel_v2::host(core, connection, frame),
-            content::TUNNEL_CIRCUIT_V2 => tunnel_v2::dial(core, connection, frame),
-            content::INSPECT_RESPONSE => inspect::answered(connection, frame),
-            content::ROUTE_RESULT => dial::result(core, connection, frame),
-            content::FAULT => fault::fault(core, connection, &frame),
-            content::CIRCUIT_CONFIRMATION => fault::confirm(core, connection, &frame),
-            other => tracing::trace!(router = %connection.router, content_type = other, "a message of an unsupported type is ignored"),
-        }
+/// Handles a message.
+async fn dispatch(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
+    if let Some(clock) = frame.u64(common_key::HEARTBEAT) {
+        connection.send(Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, clock).empty());
     }
+    if let Some(clock) = frame.u64(common_key::HEARTBEAT_ECHO) {
+        connection.heartbeat_answered();
+        core.removals.answered(&connection.router, connection.number, clock);
+        core.earlier.heartbeat_answered(&connection.router, connection.number);
+    }
+    if connection.kind != RouterKind::Edge && content::is_of_edge_routers(frame.content_type()) {
+        let content_type = frame.content_type();
+        return tracing::debug!(router = %connection.router, content_type, "a message that only edge routers may send is ignored");
+    }
+    match frame.content_type() {
+        common::PING | content::UPDATE_ROUTER_INTERFACES => connection.send(result(&frame, true, "")),
+        content::VERIFY_ROUTER => report(core, connection, frame, link_reports::verify).await,
+        content::ROUTER_LINKS => link_reports::links(core, connection, &frame),
+        content::METRICS => metrics_reports::take(core, connection, &frame),
+        content::QUIESCE | content::DEQUIESCE | content::DECOMMISSION => connection.send(result(&frame, false, "not supported")),
+        content::CLIENT_HELLO => client_hello(core, connection, &frame),
+        content::API_SESSION_HEARTBEAT => report(core, connection, frame, session_reports::heartbeat).await,
+        content::CONNECT_EVENTS => report(core, connection, frame, session_reports::connect_events).await,
+        content::REQUEST_RESYNC => drop(connection.is_introduced.load(Ordering::Acquire) && core.sync.resync(connection)),
+        content::VALIDATE_SESSIONS => report(core, connection, frame, session_reports::validate).await,
+        content::EXTEND_ENROLLMENT => certificates::extend(core, connection, &frame),
+        content::EXTEND_ENROLLMENT_VERIFY => certificates::confirm(core, connection, frame),
+        content::CREATE_TERMINATOR => bind::create(core, connection, frame),
+        content::UPDATE_TERMINATOR => bind::update(core, connection, frame),
+        content::REMOVE_TERMINATORS => bind::remove(core, connection, &frame),
+        content::VALIDATE_TERMINATORS_RESPONSE => bind::validated(core, connection, &frame),
+        content::CREATE_CIRCUIT => dial::create(core, connection, frame),
+        content::TUNNEL_API_SESSION => tunnel::open(core, connection, frame),
+        content::TUNNEL_LIST_SERVICES => tunnel::list_services(core, connection, frame),
+        content::TUNNEL_TERMINATOR => tunnel::host(core, connection, frame),
+        content::TUNNEL_UPDATE_TERMINATOR => tunnel::update(core, connection, frame),
+        content::TUNNEL_REMOVE_TERMINATOR => tunnel::unhost(core, connection, &frame),
+        content::TUNNEL_CIRCUIT => tunnel::dial(core, connection, frame),
+        content::TUNNEL_TERMINATOR_V2 => tunnel_v2::host(core, connection, frame),
+        content::TUNNEL_CIRCUIT_V2 => tunnel_v2::dial(core, connection, frame),
+        content::INSPECT_RESPONSE => inspect::answered(connection, frame),
+        content::ROUTE_RESULT => dial::result(core, connection, frame),
+        content::FAULT => fault::fault(core, connection, &frame),
+        content::CIRCUIT_CONFIRMATION => fault::confirm(core, connection, &frame),
+        other => tracing::trace!(router = %connection.router, content_type = other, "a message of an unsupported type is ignored"),
+    }
+}
 
-    /// Processes a message on a thread that may wait for the disk.
-    fn blocking(&self, frame: Frame, work: fn(&ControlCore, &Arc<RouterConnection>, &Frame)) {
-        let Some(request) = self.connection.begin_request() else { return };
-        let (core, connection) = (self.core.clone(), self.connection.clone());
-        tokio::task::spawn_blocking(move || {
-            work(&core, &connection, &frame);
-            drop(request);
-        });
-    }
+/// Processes a report on a thread that may wait for the disk, after the reports before it. Waits while too many bytes of them wait.
+async fn report(
+    core: &Arc<ControlCore>,
+    connection: &Arc<RouterConnection>,
+    frame: Frame,
+    work: fn(&ControlCore, &Arc<RouterConnection>, &Frame),
+) {
+    let (bytes, core, of) = (frame.len(), core.clone(), connection.clone());
+    let process = move || {
+        // Nothing can be answered after the connection has ended.
+        if !of.is_closed() {
+            work(&core, &of, &frame);
+        }
+    };
+    connection.reports.add(bytes, Box::new(process)).await;
 }
 
 /// Stores what a router reports about itself and starts its full state.

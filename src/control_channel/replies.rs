@@ -9,7 +9,10 @@ use super::{
     connection::RouterConnection,
     message::{content, edge, fabric, key, members},
 };
-use crate::frame::{Builder, Frame, content as common, key as common_key};
+use crate::{
+    frame::{Builder, Frame, content as common, key as common_key},
+    logging::may_log,
+};
 
 /// The generic answer.
 pub(crate) fn result(to: &Frame, is_success: bool, text: &str) -> Frame {
@@ -23,7 +26,9 @@ const MAX_WHOLE: usize = 64 << 10;
 pub(crate) fn body<M: Message + Default>(connection: &RouterConnection, frame: &Frame) -> Option<M> {
     if frame.body().len() > MAX_WHOLE {
         let (content_type, length) = (frame.content_type(), frame.body().len());
-        tracing::warn!(router = %connection.router, content_type, length, "a message is longer than {MAX_WHOLE} bytes and is ignored");
+        if may_log(&connection.router) {
+            tracing::warn!(router = %connection.router, content_type, length, "a message is longer than {MAX_WHOLE} bytes and is ignored");
+        }
         return None;
     }
     decoded(connection, frame)
@@ -33,7 +38,12 @@ pub(crate) fn body<M: Message + Default>(connection: &RouterConnection, frame: &
 pub(crate) fn decoded<M: Message + Default>(connection: &RouterConnection, frame: &Frame) -> Option<M> {
     let read = M::decode(frame.body());
     let content_type = frame.content_type();
-    read.inspect_err(|error| tracing::warn!(router = %connection.router, content_type, %error, "a message cannot be decoded")).ok()
+    let warn = |error: &prost::DecodeError| {
+        if may_log(&connection.router) {
+            tracing::warn!(router = %connection.router, content_type, %error, "a message cannot be decoded");
+        }
+    };
+    read.inspect_err(warn).ok()
 }
 
 /// The lists in the body of a message.

@@ -17,6 +17,7 @@ use crate::{
     entity::{ApiSession, Id, Session, TypedLookup},
     error::Result,
     frame::Frame,
+    logging::may_log,
 };
 
 /// Maximum sessions and identities in one message of a router.
@@ -36,7 +37,12 @@ pub(crate) fn heartbeat(core: &ControlCore, connection: &Arc<RouterConnection>, 
         });
         let found = match found {
             Ok(found) => found,
-            Err(error) => return tracing::warn!(router = %connection.router, %error, "API sessions cannot be read"),
+            Err(error) => {
+                if may_log(&connection.router) {
+                    tracing::warn!(router = %connection.router, %error, "API sessions cannot be read");
+                }
+                return;
+            }
         };
         let is_ended = |(_, session): &(&&str, Option<ChannelSession>)| {
             !session.as_ref().is_some_and(|session| core.may_know(&connection.router, session) && is_active(core, connection, session))
@@ -71,7 +77,7 @@ pub(crate) fn connect_events(core: &ControlCore, connection: &Arc<RouterConnecti
         let may = core.may_use(&connection.router, &some.iter().map(|(identity, _)| identity.as_str()).collect::<Vec<_>>());
         identities.extend(some.iter().zip(may).filter(|((_, is_connected), may)| !is_connected || *may).map(|(event, _)| event.clone()));
     }
-    connection.connected.report(identities, full.is_complete, core.online());
+    connection.connected.report(&identities, full.is_complete, core.online());
 }
 
 /// Reports to a router that was disconnected which of its sessions have ended.
@@ -82,7 +88,12 @@ pub(crate) fn validate(core: &ControlCore, connection: &Arc<RouterConnection>, f
         match ended(core, &connection.router, some) {
             Ok(ended) if ended.is_empty() => {}
             Ok(ended) => connection.send(sessions_removed(ended.into_iter())),
-            Err(error) => return tracing::warn!(router = %connection.router, %error, "sessions cannot be looked up"),
+            Err(error) => {
+                if may_log(&connection.router) {
+                    tracing::warn!(router = %connection.router, %error, "sessions cannot be looked up");
+                }
+                return;
+            }
         }
     }
 }

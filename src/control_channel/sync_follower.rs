@@ -15,7 +15,10 @@ use super::{
     message::{content, edge, key},
     sync_queue::CHUNK,
 };
-use crate::frame::{Builder, Frame};
+use crate::{
+    frame::{Builder, Frame},
+    logging::may_log,
+};
 
 /// Maximum messages waiting for a router. Beyond it the router is disconnected; it reconnects and gets a full state.
 const MAX_WAITING: usize = 8192;
@@ -61,7 +64,9 @@ impl Follower {
 
     fn order(&self, order: Order) {
         if let Err(mpsc::error::TrySendError::Full(_)) = self.orders.try_send(order) {
-            tracing::warn!(router = %self.connection.router, "a router that does not read changes is disconnected");
+            if may_log(&self.connection.router) {
+                tracing::warn!(router = %self.connection.router, "a router that does not read changes is disconnected");
+            }
             self.connection.close();
         }
     }

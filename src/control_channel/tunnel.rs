@@ -28,6 +28,7 @@ use crate::{
     },
     error::Error,
     frame::{Builder, Frame},
+    logging::may_log,
     posture::ServicePermission,
 };
 
@@ -52,7 +53,9 @@ where
     M: Message,
     W: Future<Output = Answer<M>> + Send + 'static,
 {
-    let Some(request) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
+    let Some(request) = connection.begin_request(frame.len()) else {
+        return connection.send(error(&frame, 1, "too many requests at the same time"));
+    };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         match work.await {
@@ -185,7 +188,7 @@ pub(crate) fn number(precedence: Precedence) -> i32 {
 
 /// Sends the services of the router if they differ from those that it knows. Counts as activity of its API session.
 pub(crate) fn list_services(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, frame: Frame) {
-    let Some(request) = connection.begin_request() else { return };
+    let Some(request) = connection.begin_request(frame.len()) else { return };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         match ensure_open(&core, &connection).await {
@@ -201,7 +204,10 @@ fn send_services(core: &ControlCore, connection: &Arc<RouterConnection>, frame: 
     match tunnel_services::list(core, &tunneler) {
         Ok(list) if list.last_update == frame.body() => {}
         Ok(list) => connection.send(Builder::new(content::TUNNEL_SERVICES).body(&list.encode_to_vec())),
-        Err(error) => tracing::warn!(router = %connection.router, %error, "the services of a tunneler cannot be listed"),
+        Err(error) if may_log(&connection.router) => {
+            tracing::warn!(router = %connection.router, %error, "the services of a tunneler cannot be listed");
+        }
+        Err(_) => {}
     }
 }
 
@@ -356,7 +362,9 @@ pub(crate) fn dial_as(
     asked: tunnel::CreateCircuit,
     form: DialForm,
 ) {
-    let Some(counted) = connection.begin_request() else { return connection.send(error(&frame, 1, "too many requests at the same time")) };
+    let Some(counted) = connection.begin_request(frame.len()) else {
+        return connection.send(error(&frame, 1, "too many requests at the same time"));
+    };
     let (core, connection) = (core.clone(), connection.clone());
     tokio::spawn(async move {
         let dialed = async {

@@ -39,7 +39,7 @@ pub(crate) fn host(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
         let (core, connection, asked) = (core.clone(), connection.clone(), asked.clone());
         async move { create(&core, &connection, &asked).await }
     };
-    bind::answer_with(core, connection, hosting, move |outcome, text| answer(&frame, &asked, outcome, text));
+    bind::answer_with(core, connection, frame.len(), hosting, move |outcome, text| answer(&frame, &asked, outcome, text));
 }
 
 fn answer(to: &Frame, asked: &tunnel::CreateTerminatorV2, outcome: Outcome, text: &str) -> Frame {

@@ -16,6 +16,7 @@ use super::{
     relay,
 };
 use crate::{
+    authentication::network,
     built_in_router::{
         core::RouterCore,
         hello::ChannelPeer,
@@ -26,6 +27,7 @@ use crate::{
         writer,
     },
     frame::{Builder, Frame, FrameLimits, HEAD, content, key as common},
+    logging::may_log,
     pki::Certificate,
 };
 
@@ -68,7 +70,9 @@ pub(crate) async fn serve(
     let ((link, replaced), connection) = match joined {
         Ok(joined) => joined,
         Err(reason) => {
-            tracing::warn!(address = ?peer.address, reason, "a link is rejected");
+            if peer.address.is_none_or(|address| may_log(&network(address.ip()).to_string())) {
+                tracing::warn!(address = ?peer.address, reason, "a link is rejected");
+            }
             let refusal = first(Builder::reply(content::RESULT, &hello).flag(common::SUCCESS, false).body(reason.as_bytes()));
             let refused = async {
                 stream.write_all(refusal.as_bytes()).await?;
@@ -157,7 +161,9 @@ async fn run(
     writing.abort();
     drop(writing.await);
     if core.links.remove(&link) {
-        tracing::info!(link = link.id, router = link.router, reason, "link closed");
+        if may_log(&link.router) {
+            tracing::info!(link = link.id, router = link.router, reason, "link closed");
+        }
         if let Some(remote) = core.remote_routers.get() {
             remote.link_lost(&link.id, link.iteration);
         }

@@ -10,6 +10,7 @@ mod connection;
 mod controller_restarts;
 mod extended_clients;
 mod faults;
+mod floods;
 mod link_confirmation;
 mod links;
 mod mass_reconnect;

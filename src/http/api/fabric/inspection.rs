@@ -63,7 +63,9 @@ pub(crate) async fn inspect(call: Call, Body(asked): Body<InspectionRequest>) ->
         return Err(Error::invalid("appRegex", "must be ids of routers separated by |, or .* for all", app_regex));
     }
     let ids: BTreeSet<&str> = app_regex.split('|').collect();
-    let found = call.control.inspect(|router| app_regex == ALL || ids.contains(router), &requested_values).await;
+    // So that a silent router does not fail the request of which others have answered their part.
+    let limit = call.config.http.request_timeout.duration() / 2;
+    let found = call.control.inspect(|router| app_regex == ALL || ids.contains(router), &requested_values, limit).await;
     let values = found.values.into_iter().map(|found| InspectionAnswer {
         app_id: found.router,
         name: found.name,
