@@ -226,6 +226,9 @@ fn hostile(sends: Sends) -> (String, String) {
                     sends(&mut stream).ok();
                     stream.conn.send_close_notify();
                     stream.flush().ok();
+                    // The client sends the body of a request apart from its head. If it came to a closed connection, the client could be reset
+                    // before it reads the answer.
+                    std::io::copy(&mut stream.sock, &mut std::io::sink()).ok();
                 }
             });
         }
