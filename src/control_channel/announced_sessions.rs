@@ -31,6 +31,8 @@ pub(crate) struct AnnouncedSessions {
     told: RoaringTreemap,
     /// What is still to be written of a full state.
     coming: RoaringTreemap,
+    /// Whether the first full state was started.
+    has_begun: bool,
     /// Whether a full state was started and its last part is not written.
     is_in_state: bool,
     window: Option<Window>,
@@ -76,7 +78,7 @@ impl AnnouncedSessions {
 
     /// Starts a full state with these API sessions.
     pub(crate) fn begin(&mut self, known: RoaringTreemap) {
-        (self.is_in_state, self.window) = (true, None);
+        (self.has_begun, self.is_in_state, self.window) = (true, true, None);
         self.coming = known;
     }
 
@@ -109,6 +111,16 @@ impl AnnouncedSessions {
     /// Whether the router knows an API session or will.
     pub(crate) fn has(&self, row: u64) -> bool {
         self.told.contains(row) || self.coming.contains(row)
+    }
+
+    /// Whether the router knows one of these API sessions or will.
+    pub(crate) fn has_any(&self, rows: &RoaringTreemap) -> bool {
+        !self.told.is_disjoint(rows) || !self.coming.is_disjoint(rows)
+    }
+
+    /// Whether a full state was started, so that what the router will know is recorded.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// All that the router knows or will.

@@ -88,7 +88,15 @@ impl SessionChange {
 
     /// The token, as routers know it.
     pub(crate) fn token(&self) -> Option<&str> {
-        self.before.as_ref().or(self.now.as_ref()).map(|session| session.token.as_str())
+        self.known().map(|session| session.token.as_str())
+    }
+
+    pub(crate) fn identity(&self) -> Option<&str> {
+        self.known().map(|session| session.identity.as_str())
+    }
+
+    fn known(&self) -> Option<&ChannelSession> {
+        self.before.as_ref().or(self.now.as_ref())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The data model of routers from version 1.7 on that host and dial services themselves. They act by it, instead of asking for their services.
 //!
-//! A router gets only what concerns itself: its identity, the services that it may use with their configs, and the public keys that others
-//! get without a model. Two policies stand for all those that give it its rights.
+//! A router gets only what concerns itself: its identity, the services that it may use with their configs, and what others get without a
+//! model: the public keys, and from version 2 on the identities of its SDKs (`told_identities.rs`). Two policies stand for all those that give it its rights.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,7 @@ use super::{
             ServicePolicyChange,
         },
     },
-    public_keys, tunnel, tunnel_services,
+    public_keys, told_identities, tunnel, tunnel_services,
 };
 use crate::{
     clock::Timestamp,
@@ -97,11 +97,21 @@ fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
         Err(error) => return tracing::warn!(router = %connection.router, %error, "the public keys cannot be read"),
     };
     let mut state = DataState { events: events.into_iter().chain(keys).collect(), timeline_id: TIMELINE.into(), ..DataState::default() };
+    // Held until the model is queued, so that no identity is told before it and is not in it.
+    let announced = connection.announced_sessions.lock();
+    let takes_identities = told_identities::takes(connection);
+    if takes_identities && !announced.has_begun() {
+        // The model follows when it has.
+        return;
+    }
     let mut hasher = DefaultHasher::new();
     state.encode_to_vec().hash(&mut hasher);
     let hash = hasher.finish().max(1);
     if connection.model.swap(hash, Ordering::AcqRel) == hash {
         return;
+    }
+    if takes_identities {
+        state.events.extend(told_identities::events(connection, &announced, &core.channel_sessions.read()));
     }
     // The router compares indexes to find what has changed.
     state.end_index = u64::try_from(core.context.authorizer.clock.now().millis()).unwrap_or(1);

@@ -61,6 +61,7 @@ mod sync;
 mod sync_follower;
 mod sync_queue;
 mod termination;
+mod told_identities;
 mod tunnel;
 mod tunnel_services;
 mod tunnel_v2;

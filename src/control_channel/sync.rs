@@ -8,7 +8,7 @@
 //! it was told of.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -21,9 +21,11 @@ use super::{
     connection::RouterConnection,
     core::ControlCore,
     earlier_ends,
+    message::model::Action,
     replies::api_sessions_removed,
     sync_follower::{Follower, added, sessions_removed, updated},
     sync_queue::{CHUNK, EndedSession, Notice},
+    told_identities,
 };
 use crate::{
     entity::{
@@ -196,6 +198,10 @@ impl Followers {
         for (connection, known) in beginning.into_iter().zip(known) {
             tokio::spawn(earlier_ends::end(self.core.clone(), connection.clone()));
             connection.announced_sessions.lock().begin(known);
+            if told_identities::takes(&connection) {
+                // Its data model has the identities of these API sessions.
+                self.core.changed_models.add(&connection);
+            }
             let follower = self.all.entry(connection.number).or_insert_with(|| Follower::start(&self.core, connection));
             follower.write_full_state();
         }
@@ -259,7 +265,7 @@ impl Followers {
         let mut messages: HashMap<[u128; 3], Vec<Arc<Frame>>> = HashMap::new();
         for (router, follower) in self.all.values().enumerate() {
             let mut announced = follower.connection.announced_sessions.lock();
-            let [mut ended, mut gained, mut changed] = [0_u128; 3];
+            let ([mut ended, mut gained, mut changed], mut lost) = ([0_u128; 3], BTreeSet::new());
             for (at, change) in changes.iter().enumerate() {
                 let may = change.now.as_ref().filter(|session| {
                     if session.is_of_router { session.identity == follower.connection.router } else { rights.may(at, router) }
@@ -269,20 +275,25 @@ impl Followers {
                         changed |= u128::from(change.is_changed() && announced.is_told(change.row)) << at;
                     }
                     Some(session) => gained |= u128::from(follower.gain(&mut announced, change.row, session)) << at,
-                    None => ended |= u128::from(announced.lose(change.row)) << at,
+                    None => {
+                        lost.extend(change.identity().filter(|_| announced.has(change.row)));
+                        ended |= u128::from(announced.lose(change.row)) << at;
+                    }
                 }
             }
+            let gone = told_identities::gone(lost, &announced, &self.core.channel_sessions.read());
             drop(announced);
+            follower.send_identities(Action::Create, selected(changes, gained).filter_map(SessionChange::identity));
             let of = messages.entry([ended, gained, changed]).or_insert_with(|| self.messages(changes, [ended, gained, changed]));
             of.iter().for_each(|message| follower.send(message.clone()));
+            follower.send_identities(Action::Delete, gone.into_iter());
         }
     }
 
     /// The messages about those of some changes whose bits are set: what has ended, was gained, and was changed.
     fn messages(&self, changes: &[SessionChange], [ended, gained, changed]: [u128; 3]) -> Vec<Arc<Frame>> {
-        let selected = |bits: u128| changes.iter().enumerate().filter(move |(at, _)| bits >> at & 1 == 1).map(|(_, change)| change);
-        let tokens: Vec<String> = selected(ended).filter_map(|change| change.token().map(str::to_owned)).collect();
-        let encoded = |bits| selected(bits).filter_map(|change| Some(change.now.as_ref()?.encoded.clone())).collect::<Vec<_>>();
+        let tokens: Vec<String> = selected(changes, ended).filter_map(|change| change.token().map(str::to_owned)).collect();
+        let encoded = |bits| selected(changes, bits).filter_map(|change| Some(change.now.as_ref()?.encoded.clone())).collect::<Vec<_>>();
         let (gained, changed) = (encoded(gained), encoded(changed));
         let mut messages = Vec::new();
         messages.extend((!tokens.is_empty()).then(|| api_sessions_removed(tokens)));
@@ -298,7 +309,9 @@ impl Followers {
         for (follower, known) in followers.into_iter().zip(known) {
             let mut announced = follower.connection.announced_sessions.lock();
             let (before, sessions) = (announced.all(), self.core.channel_sessions.read());
-            let lost = (&before - &known).into_iter().filter(|row| announced.lose(*row)).collect::<Vec<_>>();
+            let lost: RoaringTreemap = &before - &known;
+            let losing = lost.iter().filter_map(|row| Some(sessions.find(row)?.identity.as_str())).collect();
+            let lost = lost.iter().filter(|row| announced.lose(*row)).collect::<Vec<_>>();
             let gained: RoaringTreemap = &known - &before;
             let gained = gained.into_iter().filter_map(|row| Some((row, sessions.find(row)?)));
             let gained: Vec<_> =
@@ -309,8 +322,11 @@ impl Followers {
             }
             for some in gained.chunks(CHUNK) {
                 let encoded = some.iter().map(|session| session.encoded.clone()).collect();
+                follower.send_identities(Action::Create, some.iter().map(|session| session.identity.as_str()));
                 follower.send(Arc::new(added(encoded, false, (0, true, &self.core.sync.id()))));
             }
+            let gone = told_identities::gone(losing, &announced, &sessions);
+            gone.chunks(CHUNK).for_each(|some| follower.send_identities(Action::Delete, some.iter().copied()));
         }
     }
 
@@ -341,4 +357,9 @@ impl Followers {
             }
         }
     }
+}
+
+/// Those of some changes whose bits are set.
+fn selected(changes: &[SessionChange], bits: u128) -> impl Iterator<Item = &SessionChange> {
+    changes.iter().enumerate().filter(move |(at, _)| bits >> at & 1 == 1).map(|(_, change)| change)
 }

@@ -12,8 +12,9 @@ use super::{
     channel_sessions::ChannelSession,
     connection::RouterConnection,
     core::ControlCore,
-    message::{content, edge, key},
+    message::{content, edge, key, model::Action},
     sync_queue::CHUNK,
+    told_identities,
 };
 use crate::{
     frame::{Builder, Frame},
@@ -51,6 +52,11 @@ impl Follower {
     /// Writes a full state after the messages before.
     pub(crate) fn write_full_state(&self) {
         self.order(Order::FullState);
+    }
+
+    /// Tells the router of identities, or that none of their API sessions is left, if it takes that.
+    pub(crate) fn send_identities<'i>(&self, action: Action, ids: impl Iterator<Item = &'i str>) {
+        told_identities::message(&self.connection, action, ids).into_iter().for_each(|message| self.send(message));
     }
 
     /// Records that the router may know an API session from now on. Returns whether it is to be sent in a message.
@@ -104,14 +110,20 @@ async fn write_full_state(core: &ControlCore, connection: &Arc<RouterConnection>
     core.registry.update_link(connection, core.online(), |link| link.sync_status = "SYNC_IN_PROGRESS".into());
     let (id, mut sequence) = (core.sync.id(), 0);
     loop {
-        let (part, is_last) = {
+        let (identities, part, is_last) = {
             let mut announced = connection.announced_sessions.lock();
             let sessions = core.channel_sessions.read();
             let part = announced.next_part(CHUNK, &sessions);
-            (part.rows.iter().filter_map(|row| Some(sessions.find(*row)?.encoded.clone())).collect(), part.is_last)
+            let of_part: Vec<&ChannelSession> = part.rows.iter().filter_map(|row| sessions.find(*row)).collect();
+            let identities = of_part.iter().map(|session| session.identity.as_str());
+            let identities = told_identities::message(connection, Action::Create, identities);
+            (identities, of_part.iter().map(|session| session.encoded.clone()).collect(), part.is_last)
         };
-        if !write(connection, added(part, true, (sequence, is_last, &id))).await {
-            return false;
+        let part = added(part, true, (sequence, is_last, &id));
+        for message in identities.map(Arc::unwrap_or_clone).into_iter().chain([part]) {
+            if !write(connection, message).await {
+                return false;
+            }
         }
         sequence += 1;
         if is_last {

@@ -21,6 +21,7 @@ from peers import KINDS
 from traffic import carry_again
 from tunnelers import echo_server, through_proxy
 
+STOP = 2            # seconds that a stop of the controller takes at most while routers are connected
 ONLINE = 60         # seconds: a router generates a 4096-bit key, connects and receives the sessions
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "routers.md"
 NO_AGENT = {"1.1.15": ["--cli-agent=false"]}
@@ -452,6 +453,15 @@ def crosses(report, running, routers, name, middle=()):
         routers[1].begin()
         until(lambda: carried(dialer), ONLINE, "nothing is carried after the router was started anew")
     report.judge(f"{name} the router of the host is killed and started", router_killed)
+
+    def stopped():
+        dialer.ask("open", name="stopping", service="service")
+        began = time.monotonic()
+        running.admin.end()
+        took = time.monotonic() - began
+        expect(running.admin.process.returncode == 0, f"the exit status is {running.admin.process.returncode}")
+        expect(took < STOP, f"it took {took:.1f} s")
+    report.judge(f"{name} the controller stops in time", stopped)
 
 
 def with_router_inside(function, version="1.1.15"):

@@ -25,6 +25,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
+use super::known_identities::KnownIdentities;
 use crate::harness::{Key, TestServer, fresh, speaking};
 
 /// The timeout of every wait.
@@ -145,7 +146,7 @@ impl Enrolled {
     pub async fn try_connect_over(&self, mut stream: TlsStream<TcpStream>, hello: Frame) -> Result<MockRouter, String> {
         stream.write_all(hello.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
-        let mut router = MockRouter { stream, sequence: 0, answer: None, known: BTreeSet::new(), gained: Vec::new() };
+        let mut router = MockRouter { stream, sequence: 0, answer: None, known: BTreeSet::new(), gained: Vec::new(), identities: KnownIdentities::default() };
         let answer = router.next().await.ok_or("the connection was closed")?;
         if !answer.is_set(common_key::SUCCESS) {
             return Err(String::from_utf8_lossy(answer.body()).into_owned());
@@ -184,6 +185,7 @@ pub struct MockRouter {
     known: BTreeSet<String>,
     /// API sessions of full states that it did not know before, and those of other messages.
     gained: Vec<edge::ApiSession>,
+    pub identities: KnownIdentities,
 }
 
 impl MockRouter {
@@ -199,6 +201,7 @@ impl MockRouter {
             Some(Frame::decode(bytes, LIMITS).unwrap())
         };
         let frame = timeout(PATIENCE, read).await.expect("a message in time")?;
+        self.identities.take(&frame);
         match frame.content_type() {
             content::API_SESSION_ADDED => {
                 let added = edge::ApiSessionAdded::decode(frame.body()).unwrap();

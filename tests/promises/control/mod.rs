@@ -11,6 +11,7 @@ mod controller_restarts;
 mod extended_clients;
 mod faults;
 mod floods;
+mod known_identities;
 mod link_confirmation;
 mod links;
 mod mass_reconnect;

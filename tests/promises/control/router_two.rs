@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{
     circuits::Scene,
+    known_identities::KnownIdentities,
     mock::{Enrolled, MockRouter, run, server, soon},
 };
 use crate::{
@@ -37,7 +38,7 @@ fn hello_like(recorded: &Frame, router: &str, headers: &[(i32, &[u8])]) -> Frame
 }
 
 /// The process of a router. It keeps the id and the secret of its group from the first answer, and refuses any other secret.
-struct RouterTwo<'e> {
+pub struct RouterTwo<'e> {
     enrolled: &'e Enrolled,
     first: Frame,
     again: Frame,
@@ -47,15 +48,17 @@ struct RouterTwo<'e> {
     /// How often it has dialed without a connection.
     iteration: u32,
     refused: u32,
+    /// What it knows when it connects.
+    pub identities: KnownIdentities,
 }
 
 impl<'e> RouterTwo<'e> {
-    fn new(enrolled: &'e Enrolled) -> Self {
+    pub fn new(enrolled: &'e Enrolled) -> Self {
         let connections = recorded("connect-then-cut.overkeep");
         let [first, again] = [0, 1].map(|number: usize| connections[number][0].clone());
         let is_sent = |frame: &&Frame| [content::ROUTER_LINKS, 20505].contains(&frame.content_type());
         let following = connections[0][1..].iter().filter(is_sent).take(2).cloned().collect();
-        Self { enrolled, first, again, following, group: None, iteration: 0, refused: 0 }
+        Self { enrolled, first, again, following, group: None, iteration: 0, refused: 0, identities: KnownIdentities::default() }
     }
 
     fn hello(&mut self) -> Frame {
@@ -73,6 +76,7 @@ impl<'e> RouterTwo<'e> {
             Ok(router) => router,
             Err(reason) => panic!("{reason}"),
         };
+        router.identities = std::mem::take(&mut self.identities);
         let answer = router.answer.clone().unwrap();
         let secret = answer.header(key::GROUP_SECRET).expect("no group secret header found for multi channel").to_vec();
         assert!(!secret.is_empty());
@@ -92,7 +96,7 @@ impl<'e> RouterTwo<'e> {
     }
 
     /// Dials until it accepts the answer.
-    async fn connect(&mut self, server: &TestServer) -> MockRouter {
+    pub async fn connect(&mut self, server: &TestServer) -> MockRouter {
         for _ in 0..ATTEMPTS {
             if let Some(router) = self.dial(server).await {
                 return router;
