@@ -37,6 +37,8 @@ pub(crate) struct Channel {
     sequence: AtomicI32,
     /// The number of Connects and Binds in progress; counted by `requests.rs`.
     pub requests: AtomicUsize,
+    /// Whether everything was written to it, and its end.
+    pub is_written: AtomicBool,
     is_closed: AtomicBool,
     closed: Notify,
 }
@@ -90,6 +92,7 @@ impl Channel {
             table: Mutex::default(),
             sequence: AtomicI32::new(1),
             requests: AtomicUsize::new(0),
+            is_written: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             closed: Notify::new(),
         }

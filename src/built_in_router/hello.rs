@@ -1,6 +1,9 @@
 //! The hello, the first message of a channel: identifies the caller and checks its API session.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+};
 
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
@@ -133,6 +136,7 @@ async fn run(core: Arc<RouterCore>, channel: Arc<Channel>, stream: impl AsyncRea
             }
             // While the router stops, the peer closes the connection when it has read everything. What it sends until then is read: if the
             // connection were closed before, the system would drop data that is on the way to the peer.
+            channel.is_written.store(written.is_ok(), Ordering::Release);
             if written.is_err() || !channel.outbox.is_draining() {
                 // Messages read from now on could not be answered.
                 channel.close();

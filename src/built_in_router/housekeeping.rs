@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::{core::RouterCore, message::RequestFailure, registry::Affected};
 
@@ -19,7 +19,7 @@ const REDUCE_FAILURES: u32 = 6;
 /// the network in between tell whether they have anything left to deliver: an idle one would hold every stop for `drain-timeout`. With the
 /// time for hosts a stop with routers takes less than two seconds.
 const OVER_ROUTERS: Duration = Duration::from_millis(500);
-/// How long channels may take to send what is queued, and then to send the messages that were begun.
+/// How long channels may take to send what is queued, then to send the messages that were begun, and clients then to read and close.
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// Runs the periodic work as long as the router runs.
@@ -46,11 +46,12 @@ pub(crate) fn keep_active(core: &RouterCore, open: &Affected) {
 }
 
 /// Shuts down: circuits have `drain-timeout` to end by themselves, those over other routers [`OVER_ROUTERS`], then queued messages have
-/// [`FLUSH`] to be written and read. What is left is dropped, except for messages that were begun: libziti 0.29.3 keeps a part of a message
-/// when its channel ends, and takes the answer to its next hello for the rest of it.
+/// [`FLUSH`] to be written. What is left is dropped, except for messages that were begun: libziti 0.29.3 keeps a part of a message
+/// when its channel ends, and takes the answer to its next hello for the rest of it. Then clients have [`FLUSH`] to read and to close. Go SDKs
+/// that host sometimes close only after five seconds: they wait until their last message is written to the channel that has ended.
 ///
-/// If there are hosts, requests are answered for `refresh` more: libziti 0.29.3 reads its API session again when its channel ends. If that
-/// fails, it forgets the session, and the Bind that it repeats in the meantime fails for good.
+/// If there are hosts, requests are answered for `refresh` after everything was written: libziti 0.29.3 reads its API session again when its
+/// channel ends. If that fails, it forgets the session, and the Bind that it repeats in the meantime fails for good.
 pub(crate) async fn drain(core: &RouterCore) {
     core.is_stopping.store(true, Ordering::Release);
     let has_hosts = !core.registry.everything().bindings.is_empty();
@@ -63,13 +64,18 @@ pub(crate) async fn drain(core: &RouterCore) {
     // Hosts get no message about the end of a binding: hosts learn of it from the end of their channel. A host that is told about its
     // binding alone binds again at once, and libziti 0.29 crashes when the channel ends during that.
     open.channels.iter().for_each(|channel| channel.outbox.drain());
-    let all_gone = || core.registry.count_channels() == 0;
-    wait(core, Instant::now() + FLUSH, all_gone).await;
+    let all = |are_written| {
+        let channels = core.registry.everything().channels;
+        channels.iter().all(|channel| channel.is_written.load(Ordering::Acquire) == are_written)
+    };
+    wait(core, Instant::now() + FLUSH, || all(true)).await;
     core.registry.everything().channels.iter().for_each(|channel| channel.outbox.drop_queued());
-    wait(core, Instant::now() + FLUSH, all_gone).await;
+    wait(core, Instant::now() + FLUSH, || all(true)).await;
+    let written = Instant::now();
+    wait(core, written + FLUSH, || all(false)).await;
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));
     if has_hosts {
-        sleep(core.times.refresh).await;
+        sleep_until(written + core.times.refresh).await;
     }
 }
 

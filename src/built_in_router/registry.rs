@@ -205,10 +205,6 @@ impl CircuitRegistry {
         self.open.lock().channels.get(&number).cloned()
     }
 
-    pub(crate) fn count_channels(&self) -> usize {
-        self.open.lock().channels.len()
-    }
-
     /// The items that depend on a record.
     pub(crate) fn depending_on(&self, record: &AuthorizingRecord) -> Affected {
         let open = self.open.lock();

@@ -146,7 +146,14 @@ impl Enrolled {
     pub async fn try_connect_over(&self, mut stream: TlsStream<TcpStream>, hello: Frame) -> Result<MockRouter, String> {
         stream.write_all(hello.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
-        let mut router = MockRouter { stream, sequence: 0, answer: None, known: BTreeSet::new(), gained: Vec::new(), identities: KnownIdentities::default() };
+        let mut router = MockRouter {
+            stream,
+            sequence: 0,
+            answer: None,
+            known: BTreeSet::new(),
+            gained: Vec::new(),
+            identities: KnownIdentities::default(),
+        };
         let answer = router.next().await.ok_or("the connection was closed")?;
         if !answer.is_set(common_key::SUCCESS) {
             return Err(String::from_utf8_lossy(answer.body()).into_owned());

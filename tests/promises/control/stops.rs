@@ -15,10 +15,10 @@ use super::{
 };
 use crate::router::sdk::Options;
 
-/// More than a stop takes on a busy machine, and less than `router.drain-timeout` and the time for hosts together.
-const LONG: Duration = Duration::from_secs(5);
+/// More than a stop takes on a busy machine: half a second for circuits over routers, and a second for clients to close.
+const LONG: Duration = Duration::from_secs(3);
 
-/// Programs of two routers keep their circuits open, and the routers neither read nor close anything.
+/// Programs of two routers keep their circuits open, and neither the routers nor the host read or close anything.
 #[test]
 fn routers_delay_no_stop() {
     run(async {
