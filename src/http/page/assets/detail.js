@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from './vendor/htm-preact.js';
 import { ask, currentSession, get, list, literal } from './api.js';
-import { kind as kindBy, nameOf, referred, sentence } from './kinds.js';
+import { kind as kindBy, nameOf, referredByText, sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useIsIn, useLoad, useOnce } from './parts.js';
 import { ServiceHosts } from './hosting.js';
@@ -101,7 +101,7 @@ function Related({ kind, id, name, members }) {
     ${page && !page.rows.length && html`<p class="faint">${texts.none}</p>`}
     ${page?.rows.length > 0 && html`<ul>${page.rows.map(row => html`<li>${target ? html`<${Reference} kind=${target.name} id=${row.id} name=${nameOf(row)} />`
       : Object.entries(row).filter(([key]) => key !== '_links').map(([key, value]) => {
-        const to = typeof value === 'string' && referred(key);
+        const to = typeof value === 'string' && referredByText(key);
         return html`<span>${to ? html`<${Reference} kind=${to.name} id=${value} />` : html`<${Value} member=${key} value=${value} short />`} </span>`;
       })}</li>`)}</ul>`}
     ${page?.total > page?.rows.length && html`<button type="button" class="button" onClick=${() => setLimit(Math.min(500, limit * 5))}>${t.showMore(page.total - page.rows.length)}</button>`}

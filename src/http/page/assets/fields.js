@@ -2,7 +2,7 @@
 
 import { createContext, html, useContext, useEffect, useMemo, useState } from './vendor/htm-preact.js';
 import { get } from './api.js';
-import { referred, resolve, selected, sentence, typeOf } from './kinds.js';
+import { referredByText, resolve, selected, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
 import { Icon, Prose, useLoad, useName } from './parts.js';
 import { Picker, attributesOf, named, roles } from './picker.js';
@@ -127,7 +127,7 @@ function Fitting({ of, children }) {
 
 function Data({ id, member, path, schema, value, onChange, errors, disabled, describedBy, draft }) {
   const [asJson, setAsJson] = useState(false);
-  const owner = Object.entries(draft || {}).map(([name, other]) => ({ kind: typeof other === 'string' && name !== member ? referred(name) : null, id: other })).find(({ kind }) => kind?.shown?.properties?.schema);
+  const owner = Object.entries(draft || {}).map(([name, other]) => ({ kind: typeof other === 'string' && name !== member ? referredByText(name) : null, id: other })).find(({ kind }) => kind?.shown?.properties?.schema);
   if (!owner?.id) return html`<${Json} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} />`;
   return html`<${Fitting} of=${owner}>${(found, form) => {
     const simple = found?.properties && Object.values(found.properties).every(inner => !inner.$ref || inner.$ref.startsWith('#/definitions/'));
@@ -184,7 +184,7 @@ function Control(props) {
     const itemWords = wordsOf(item);
     if (itemWords) return html`<${Picker} ...${picked} values=${value || []} suggest=${async text => itemWords.filter(word => word.toLowerCase().includes(text.toLowerCase())).map(word => ({ value: word, label: word }))} />`;
     if (typeOf(item) === 'object') return html`<${Items} label=${label} path=${path} schema=${schema} value=${value} onChange=${onChange} errors=${errors} disabled=${disabled} />`;
-    const target = referred(member);
+    const target = referredByText(member);
     if (target) return html`<${Picker} ...${picked} kind=${target} values=${value || []} suggest=${(text, signal) => named(target, text, signal)} />`;
     const read = text => (['integer', 'number'].includes(typeOf(item)) ? (Number.isFinite(Number(text)) ? Number(text) : null) : text);
     return html`<${Picker} ...${picked} values=${value || []} free=${read} />`;
@@ -192,7 +192,7 @@ function Control(props) {
   if (type === 'object' && schema.properties) return html`<${ObjectFields} schema=${schema} value=${value || {}} path=${path} errors=${errors} disabled=${disabled} onChange=${onChange} />`;
   if (type === 'object' && schema.additionalProperties && schema.additionalProperties !== true) return html`<${Entries} ...${props} />`;
   if (type === 'object' || !type) return html`<${Data} ...${props} />`;
-  const target = referred(member);
+  const target = referredByText(member);
   if (target) return html`<${Picker} ...${picked} single kind=${target} values=${value ? [value] : []} suggest=${(text, signal) => named(target, text, signal)} onChange=${values => onChange(values[0] || '')} />`;
   return html`<${Text} ...${props} />`;
 }
@@ -224,7 +224,7 @@ export function ObjectFields({ schema, value, onChange, errors, path = '', kind,
   const field = member => html`<${Field} key=${`${variant ? value[variants[0]] : ''}${member}`} member=${member} path=${path ? `${path}.${member}` : member} schema=${members[member]} value=${value[member]} onChange=${set(member)}
     errors=${errors} kind=${kind} required=${required.has(member)} fixed=${fixed.includes(member)} disabled=${disabled} draft=${value} />`;
   const names = Object.keys(members).filter(member => member !== variants?.[0]);
-  const isFirst = member => !folds || required.has(member) || /[rR]oles$|^roleAttributes$/.test(member) || member === 'enrollment' || (referred(member) && Array.isArray(value[member]));
+  const isFirst = member => !folds || required.has(member) || /[rR]oles$|^roleAttributes$/.test(member) || member === 'enrollment' || (referredByText(member) && Array.isArray(value[member]));
   names.sort((a, b) => (b === 'name') - (a === 'name'));
   const rest = names.filter(member => !isFirst(member));
   const tag = variants && html`<div class="field"><label for=${`tag-${path}`}>${sentence(variants[0])} <span class="required">${t.required}</span></label>

@@ -112,7 +112,6 @@ export function sentence(member) {
 /** The kind that a member of a record refers to by id, if its name says so. */
 export function referred(member) {
   if (/token$/i.test(member)) return null; // a secret, not the id of a record
-  if (member === 'identity') return null; // the name of an instance; ids of identities are in identityId
   const parts = words(member).filter((part, index, all) => !(part === 'id' && index === all.length - 1));
   for (let from = 0; from < parts.length; from++) {
     const rest = parts.slice(from);
@@ -123,6 +122,9 @@ export function referred(member) {
   }
   return null;
 }
+
+/** The same for a member whose value is a text: `identity` of a terminator is the name of an instance. Ids of identities are in `identityId`. */
+export const referredByText = member => (member === 'identity' ? null : referred(member));
 
 /** The kind that a list of roles selects from: `identityRoles` selects identities. */
 export const selected = member => (member.endsWith('Roles') ? kinds.get(plural(words(member.slice(0, -5)).join('-'))) : null);

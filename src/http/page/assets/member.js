@@ -1,7 +1,7 @@
 // A member of a record for display: references and roles by name.
 
 import { html } from './vendor/htm-preact.js';
-import { nameOf, referred, selected } from './kinds.js';
+import { nameOf, referredByText, selected } from './kinds.js';
 import { Chip, Reference, Value } from './parts.js';
 
 const MAX_CHIPS = 4;
@@ -25,7 +25,7 @@ export function Member({ kind, member, record, short, plain }) {
   const entity = record[member.replace(/Id$/, '')];
   if (entity?.id && entity.id === value) return plain ? entity.name || entity.id : html`<${Reference} kind=${entity.entity} id=${entity.id} name=${entity.name} />`;
   if (plain && value?.id) return value.name || value.id;
-  const target = typeof value === 'string' || Array.isArray(value) ? referred(member) : null;
+  const target = typeof value === 'string' || Array.isArray(value) ? referredByText(member) : null;
   if (target && value?.length && target.name !== kind?.name) {
     if (typeof value === 'string') return plain ? value : html`<${Reference} kind=${target.name} id=${value} />`;
     if (value.every(item => typeof item === 'string')) return cut(value, short, id => html`<${Chip} tone="one"><${Reference} kind=${target.name} id=${id} /><//>`);
