@@ -1,7 +1,7 @@
 //! The cost of traffic through the built-in router, beside floors of the same run: a relay of the same crates that only
 //! copies between TLS connections, and one TLS connection over the loopback interface.
 //!
-//! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos stalled stampede`. The router runs as a child
+//! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos stalled refilled stampede`. The router runs as a child
 //! process, so that its CPU time is its own; clients and hosts run in this process and share the cores with it.
 //! `OVERKEEP_BENCH_DIR` names a directory on the disk to use. `OVERKEEP_BENCH_ZITI` names the `ziti` program of a Go router: the parts
 //! `bulk` and `dials` then run a second time over it, and `controllers` compares the controller with that of the same program.
@@ -18,6 +18,7 @@ mod floor;
 mod parts;
 #[path = "../common/process.rs"]
 mod process;
+mod refilled;
 #[path = "../../tests/sdk/mod.rs"]
 mod sdk;
 #[path = "../common/spent.rs"]
@@ -64,7 +65,7 @@ fn main() {
         part(&stage);
     }
     // Each after a restart, so that the peak of memory is its own.
-    let crowds: [Part; 2] = [("stalled", crowds::stalled), ("stampede", crowds::stampede)];
+    let crowds: [Part; 3] = [("stalled", crowds::stalled), ("refilled", refilled::refilled), ("stampede", crowds::stampede)];
     for (_, crowd) in crowds.iter().filter(|(name, _)| is_asked(name)) {
         stage = stage.restarted(directory.path());
         crowd(&stage);

@@ -209,14 +209,21 @@ pub fn ping(stage: &Stage) {
 }
 
 async fn pings(connection: &mut Conn) -> f64 {
-    let mut times = Vec::with_capacity(PINGS);
-    for _ in 0..PINGS {
-        let start = Instant::now();
-        connection.send(b"x").await;
-        connection.data().await;
+    percentile(echoes(connection, b"x", |count| count == PINGS).await, 0.99)
+}
+
+/// The times until a message has come back, in milliseconds, one after the other until it is done.
+pub async fn echoes(connection: &mut Conn, message: &[u8], is_done: impl Fn(usize) -> bool) -> Vec<f64> {
+    let mut times = Vec::new();
+    while !is_done(times.len()) {
+        let (start, mut left) = (Instant::now(), message.len());
+        connection.send(message).await;
+        while left > 0 {
+            left -= connection.data().await.len();
+        }
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    percentile(times, 0.99)
+    times
 }
 
 /// Sends as fast as possible until it is stopped.

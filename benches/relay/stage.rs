@@ -14,7 +14,7 @@ use tokio::{net::TcpStream, runtime::Runtime};
 use tokio_rustls::TlsConnector;
 
 use super::{
-    controller::{BY_CERTIFICATE, CLIENT, Controller, MANAGEMENT, session},
+    controller::{self, BY_CERTIFICATE, CLIENT, Controller, MANAGEMENT},
     elsewhere::{GoRouter, go_controller},
     floor::Plain,
     sdk::{Conn, Host, Options, PATIENCE, Sdk, key, kind},
@@ -32,13 +32,19 @@ pub struct Stage {
     pub host: User,
 }
 
-/// An identity that is logged in and has a session for the service.
+/// An identity that is logged in and has sessions for services.
 pub struct User {
     tls: Arc<ClientConfig>,
     /// The token of its API session, and its header line.
     token: String,
     pub head: String,
-    session: String,
+    sessions: Vec<Sessions>,
+}
+
+/// The tokens of the sessions of one identity for one service.
+struct Sessions {
+    to_dial: String,
+    to_host: String,
 }
 
 impl Stage {
@@ -71,15 +77,19 @@ impl Stage {
     }
 
     fn on(controller: Controller, router: Option<GoRouter>) -> Self {
-        let service = controller.create("/services", &json!({ "name": "measured", "encryptionRequired": false }));
         for right in ["Dial", "Bind"] {
-            let policy = json!({
-                "name": right, "type": right, "semantic": "AnyOf", "identityRoles": ["#all"], "serviceRoles": [format!("@{service}")]
-            });
+            let policy = json!({ "name": right, "type": right, "semantic": "AnyOf", "identityRoles": ["#all"], "serviceRoles": ["#all"] });
             controller.create("/service-policies", &policy);
         }
-        let [dialer, host] = ["Dial", "Bind"].map(|right| User::new(&controller, right, &service));
+        let services = [service(&controller, "measured")];
+        let [dialer, host] = ["dialer", "host"].map(|name| User::new(&controller, name, &services));
         Self { runtime: Runtime::new().unwrap(), router, controller, plain: Plain::start(), dialer, host }
+    }
+
+    /// A further identity that dials and hosts so many services of its own.
+    pub fn other(&self, name: &str, services: usize) -> User {
+        let services: Vec<String> = (0..services).map(|number| service(&self.controller, &format!("{name} {number}"))).collect();
+        User::new(&self.controller, name, &services)
     }
 
     /// The process id of the router.
@@ -108,7 +118,7 @@ impl Stage {
 
     /// A channel that hosts the service.
     pub async fn hosting(&self) -> Host {
-        let host = self.channel(&self.host).await.host(&self.host.session).await.unwrap();
+        let host = self.channel(&self.host).await.host(&self.host.sessions[0].to_host).await.unwrap();
         // The Go router answers before the controller knows the terminator.
         self.terminators(true).await;
         host
@@ -153,20 +163,46 @@ impl Stage {
 
     /// Dials the service; the caller accepts elsewhere.
     pub async fn dial(&self, dialer: &Sdk) -> Conn {
-        dialer.dial(&self.dialer.session).await.unwrap()
+        dialer.dial(&self.dialer.sessions[0].to_dial).await.unwrap()
+    }
+
+    /// Both ends of a circuit from a user to itself for one of its services, each on a new channel; none if it does not come about, for example because
+    /// the router closes a channel.
+    pub async fn circuit_of(&self, user: &User, service: usize) -> Option<(Conn, Conn)> {
+        let sessions = &user.sessions[service];
+        let mut host = self.try_channel(user).await?.host(&sessions.to_host).await.ok()?;
+        let dialer = self.try_channel(user).await?;
+        let accepting = tokio::spawn(async move { host.accept().await });
+        match dialer.dial(&sessions.to_dial).await {
+            Ok(dialed) => Some((dialed, accepting.await.ok()?)),
+            Err(_) => {
+                accepting.abort();
+                None
+            }
+        }
     }
 }
 
+/// A service without end-to-end encryption.
+fn service(controller: &Controller, name: &str) -> String {
+    controller.create("/services", &json!({ "name": name, "encryptionRequired": false }))
+}
+
 impl User {
-    fn new(controller: &Controller, right: &str, service: &str) -> Self {
-        let (_, manner) = controller.enrolled(right);
+    fn new(controller: &Controller, name: &str, services: &[String]) -> Self {
+        let (_, manner) = controller.enrolled(name);
         let mut wire = Wire::open(controller.at, &manner).unwrap();
-        let head = session(&wire.ask("POST", BY_CERTIFICATE, "", "").unwrap().body);
-        let wanted = json!({ "serviceId": service, "type": right }).to_string();
-        let made: serde_json::Value =
-            serde_json::from_slice(&wire.ask("POST", &format!("{CLIENT}/sessions"), &head, &wanted).unwrap().body).unwrap();
+        let head = controller::session(&wire.ask("POST", BY_CERTIFICATE, "", "").unwrap().body);
+        let mut session = |service: &String, right: &str| {
+            let wanted = json!({ "serviceId": service, "type": right }).to_string();
+            let made = wire.ask("POST", &format!("{CLIENT}/sessions"), &head, &wanted).unwrap().body;
+            let made: serde_json::Value = serde_json::from_slice(&made).unwrap();
+            made["data"]["token"].as_str().expect("a session").to_owned()
+        };
+        let both = |service| Sessions { to_dial: session(service, "Dial"), to_host: session(service, "Bind") };
+        let sessions = services.iter().map(both).collect();
         let token = head.trim_start_matches("zt-session: ").trim().to_owned();
-        Self { tls: tls(&manner), token, head, session: made["data"]["token"].as_str().expect("a session").to_owned() }
+        Self { tls: tls(&manner), token, head, sessions }
     }
 }
 

@@ -10,7 +10,7 @@ const ROUNDS: usize = 3;
 type Operation = (&'static str, fn(&Bench) -> Load<'_>);
 
 /// Each operation by its name in the file. Those that add records come last.
-const OPERATIONS: [Operation; 13] = [
+const OPERATIONS: [Operation; 14] = [
     ("service-updates", reads::polls),
     ("client-services-10", |bench| reads::services(bench, 10)),
     ("client-services-500", |bench| reads::services(bench, 500)),
@@ -22,6 +22,7 @@ const OPERATIONS: [Operation; 13] = [
     ("small-mutation-1-at-a-time", |bench| writes::patches(bench, 1)),
     ("small-mutation-16-at-a-time", |bench| writes::patches(bench, 16)),
     ("new-session", sessions::sessions),
+    ("new-session-with-signed-token", sessions::signed_sessions),
     ("log-in-with-certificate", logins::log_ins),
     ("new-identity-with-token", |bench| writes::created(&bench.server)),
 ];
