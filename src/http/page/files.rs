@@ -50,6 +50,7 @@ pub(crate) static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         File::new("/page/history.js", JAVASCRIPT, include_bytes!("assets/history.js")),
         File::new("/page/hosting.js", JAVASCRIPT, include_bytes!("assets/hosting.js")),
         File::new("/page/hour.js", JAVASCRIPT, include_bytes!("assets/hour.js")),
+        File::new("/page/html.js", JAVASCRIPT, include_bytes!("assets/html.js")),
         File::new("/page/kinds.js", JAVASCRIPT, include_bytes!("assets/kinds.js")),
         File::new("/page/list.js", JAVASCRIPT, include_bytes!("assets/list.js")),
         File::new("/page/live.js", JAVASCRIPT, include_bytes!("assets/live.js")),

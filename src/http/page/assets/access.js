@@ -1,6 +1,6 @@
 // Who may reach what: a map of groups, a question about a pair, and what changed.
 
-import { html } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { texts } from './texts.js';
 import { Heading } from './parts.js';
 import { AccessMap } from './map.js';

@@ -5,6 +5,7 @@ const MANAGEMENT = '/edge/management/v1';
 const OVERKEEP = '/overkeep/v1';
 const KEY = 'overkeep-session';
 const SIGNER_KEY = 'overkeep-signer'; // the secret of a log-in at an external signer, until the browser comes back
+const SESSIONS = /\/(api-)?sessions(\/|\?|$)/; // the page shows sessions of others and never needs their tokens
 const RETRY = [1000, 2000, 5000, 10000];
 const SILENCE = 40000; // milliseconds without data after which the connection is lost: the controller sends data every 15 seconds
 
@@ -74,6 +75,7 @@ async function send(method, path, { body, headers = {}, signal, keepalive, media
   const all = { ...headers };
   const sent = session?.token;
   if (session?.token) all['zt-session'] = session.token;
+  if (method === 'GET' && SESSIONS.test(path)) all['overkeep-tokens'] = 'hidden';
   let content;
   if (body !== undefined) {
     all['content-type'] = media;
@@ -127,8 +129,10 @@ export async function each(items, question) {
   return answers;
 }
 
+const ESCAPES = { '\\': '\\\\', '"': '\\"', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\f': '\\f' };
+
 /** Text as a literal of the filter language. */
-export const literal = text => `"${String(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+export const literal = text => `"${String(text).replace(/[\\"\n\r\t\f]/g, letter => ESCAPES[letter])}"`;
 
 const opened = data => ({ token: data.token, id: data.id, name: data.identity?.name, identityId: data.identityId, complete: false });
 

@@ -1,6 +1,7 @@
 // What an identity may reach, who may reach a service, and for a pair the reasons and the changes that would help.
 
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { ask, get, list, literal, query } from './api.js';
 import { Enrollment, Steps, clientState } from './enrollment.js';
 import { Others } from './groups.js';

@@ -1,6 +1,7 @@
 // Maintenance: findings about the host, expiry of certificates, snapshots, integrity, sessions, versions, and what to do if nobody can log in.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { useEffect, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { ask, currentSession, get, list } from './api.js';
 import { texts } from './texts.js';
 import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, bytes, useLoad, useOnce } from './parts.js';

@@ -1,6 +1,6 @@
 // Rows of the history and their differences.
 
-import { html } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { kind, sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Reference, Value } from './parts.js';

@@ -1,6 +1,7 @@
 // One record: what it consists of, what is related to it, what happened to it, and what can be done with it.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { useEffect, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { ask, currentSession, get, list, literal } from './api.js';
 import { kind as kindBy, nameOf, referredByText, sentence } from './kinds.js';
 import { texts } from './texts.js';

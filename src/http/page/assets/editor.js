@@ -1,6 +1,7 @@
 // Creates and changes a record in a form made from its schema, with a preview of the effects beside the save button.
 
-import { html, useMemo, useState } from './vendor/htm-preact.js';
+import { useMemo, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { ask, currentSession, get } from './api.js';
 import { nameOf, resolve, typeOf } from './kinds.js';
 import { texts } from './texts.js';

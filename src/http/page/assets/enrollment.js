@@ -1,6 +1,7 @@
 // The enrollment of an identity or a router: its token to copy, download or scan, and its state until the client is enrolled.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { useEffect, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { generate } from './vendor/lean-qr.js';
 import { ask, currentSession, get, query } from './api.js';
 import { texts } from './texts.js';

@@ -1,6 +1,7 @@
 // What expires: certificates of the controller and of records, and API tokens, earliest first.
 
-import { html, useState } from './vendor/htm-preact.js';
+import { useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { get } from './api.js';
 import { kind as kindBy } from './kinds.js';
 import { texts } from './texts.js';

@@ -1,6 +1,7 @@
 // Forms made from schemas: the schema of each member determines its field.
 
-import { createContext, html, useContext, useEffect, useMemo, useState } from './vendor/htm-preact.js';
+import { createContext, useContext, useEffect, useMemo, useState } from './vendor/htm-preact.js';
+import { hides, html } from './html.js';
 import { get } from './api.js';
 import { referredByText, resolve, selected, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';
@@ -209,9 +210,11 @@ export function Field(props) {
   const control = html`<${Control} ...${props} id=${id} label=${label} schema=${schema} describedBy=${describedBy} invalid=${Boolean(error)} disabled=${props.disabled || fixed} />`;
   const note = html`<p class="hint" id=${describedBy}><${Prose} text=${schema.description} />${fixed && ` ${t.setOnce}`}</p>`;
   const fault = error && !isGroup && html`<p class="error" role="alert">${error}</p>`;
+  const isHiding = typeof props.value === 'string' && hides(props.value.replace(/\r?\n/g, ''));
+  const seen = isHiding && html`<p class="hint">${t.hiding} <code>${props.value}</code></p>`;
   if (isGroup) return html`<fieldset class="field"><legend>${label}</legend>${note}${control}</fieldset>`;
   if (isSwitch) return html`<div class="field switch">${control}<label for=${id}>${label}</label>${note}${fault}</div>`;
-  return html`<div class=${`field ${error ? 'wrong' : ''}`}><label id=${`${id}-label`} for=${id}>${label}${required && html` <span class="required">${t.required}</span>`}</label>${control}${note}${fault}</div>`;
+  return html`<div class=${`field ${error ? 'wrong' : ''}`}><label id=${`${id}-label`} for=${id}>${label}${required && html` <span class="required">${t.required}</span>`}</label>${control}${seen}${note}${fault}</div>`;
 }
 
 /** The fields of an object: first required members and those that decide about access, the others in a closed fold. */

@@ -1,6 +1,7 @@
 // The field for a filter: a part of a name or an expression of the filter language, with completion and help.
 
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { texts } from './texts.js';
 import { Icon, useCalm, useName } from './parts.js';
 

@@ -1,6 +1,7 @@
 // Goes to pages, kinds, and records of the frequent kinds by a part of their name.
 
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { list, literal } from './api.js';
 import { texts } from './texts.js';
 import { Dialog, useCalm, useLoad } from './parts.js';

@@ -1,6 +1,7 @@
 // Groups of identities or services as policies name them: a role, a single record, or all.
 
-import { html, useState } from './vendor/htm-preact.js';
+import { useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { list, literal, query } from './api.js';
 import { kind as kindBy } from './kinds.js';
 import { texts } from './texts.js';
@@ -16,7 +17,9 @@ export const isSingle = role => role.startsWith('@');
 const byId = id => `id = ${literal(id)}`;
 
 /** The records of a group, as a filter. */
-export const members = role => (role === '#all' ? '' : isSingle(role) ? byId(role.slice(1)) : `anyOf(roleAttributes) = ${literal(role.slice(1))}`);
+const UNWRITABLE = /[\0-\x08\x0b\x0e-\x1f]+/; // the language has no escapes for these characters: what is between them is looked for
+const withAttribute = attribute => (UNWRITABLE.test(attribute) ? attribute.split(UNWRITABLE).map(part => `anyOf(roleAttributes) contains ${literal(part)}`).join(' and ') : `anyOf(roleAttributes) = ${literal(attribute)}`);
+export const members = role => (role === '#all' ? '' : isSingle(role) ? byId(role.slice(1)) : withAttribute(role.slice(1)));
 
 /** The first record of each side that a policy selects by these groups, or the record that was chosen from its group; without a policy, the first of each group. Names those that have none as `undefined`. */
 export function firstPair(policy, who, what) {

@@ -1,6 +1,7 @@
 // The history: who did what, with the differences and the changes of access.
 
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { list, literal, query } from './api.js';
 import { texts } from './texts.js';
 import { FilterField, useFilterText } from './filter.js';

@@ -1,6 +1,7 @@
 // Who hosts services, since when nobody does, and which dials of their hosts failed.
 
-import { html, useEffect } from './vendor/htm-preact.js';
+import { useEffect } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { list, literal } from './api.js';
 import { texts } from './texts.js';
 import { Dot, Reference, useLoad } from './parts.js';

@@ -1,6 +1,7 @@
 // Charts of the last hour, which the controller keeps in memory.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { useEffect, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { get } from './api.js';
 import { texts } from './texts.js';
 import { Problem, bytes, useLoad } from './parts.js';

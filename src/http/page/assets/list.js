@@ -1,6 +1,6 @@
 // The list of a kind: searched by name or with the filter language, sorted, page by page.
 
-import { html } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { list, literal } from './api.js';
 import { inText, referred, resolve, sentence, typeOf } from './kinds.js';
 import { texts } from './texts.js';

@@ -1,6 +1,7 @@
 // The last hour, current circuits, clients and links, and events as they happen.
 
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { ask, list } from './api.js';
 import { texts } from './texts.js';
 import { Dialog, Dot, Heading, Loading, Problem, Reference, bytes, useOnce } from './parts.js';

@@ -1,6 +1,7 @@
 // Log-in: a password, a certificate, an API token, an external signer or a one-time link, and a one-time code if one is required.
 
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { NotAdministrator, giveCode, goToIssuer, logIn, logOut, signers, useCode, useLink, useToken } from './api.js';
 import { texts } from './texts.js';
 import { Copy, Problem, focusHeading } from './parts.js';

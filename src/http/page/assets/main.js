@@ -1,6 +1,7 @@
 // The frame of the page: session, address, navigation.
 
-import { html, render, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { render, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { currentSession, follow, forgetSession, logOut, onSession } from './api.js';
 import { allKinds, kind, load } from './kinds.js';
 import { texts } from './texts.js';

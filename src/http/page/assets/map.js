@@ -2,7 +2,8 @@
 // A group is what policies name: a role, a single record, or all. Sizes, and which groups are reached over which router, are counted by the
 // controller's access engine, so the number of records does not matter here.
 
-import { html, useEffect, useMemo, useRef, useState } from './vendor/htm-preact.js';
+import { useEffect, useMemo, useRef, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { each, list } from './api.js';
 import { Group, firstPair, isSingle, members, pairAddress } from './groups.js';
 import { UNREACHED, useHosting, wrongWith } from './hosting.js';

@@ -1,6 +1,6 @@
 // A member of a record for display: references and roles by name.
 
-import { html } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { nameOf, referredByText, selected } from './kinds.js';
 import { Chip, Reference, Value } from './parts.js';
 

@@ -1,6 +1,6 @@
 // Counts of records, who is online, and what needs attention.
 
-import { html } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { get, list, query } from './api.js';
 import { kind } from './kinds.js';
 import { texts } from './texts.js';

@@ -1,6 +1,7 @@
 // Components that every page uses.
 
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html, visible } from './html.js';
 import { currentSession, onSession } from './api.js';
 import { texts } from './texts.js';
 import { nameById, sentence } from './kinds.js';
@@ -125,7 +126,7 @@ export function Heading({ title, note, children }) {
     isHeadingWanted = false;
   }, []);
   useEffect(() => {
-    document.title = `${title} – ${texts.product}`;
+    document.title = visible(`${title} – ${texts.product}`);
   }, [title]);
   return html`<header class="heading">
     <div><h1 tabindex="-1" ref=${place}>${title}</h1>${note && html`<p class="note">${note}</p>`}</div>
@@ -208,7 +209,7 @@ export function Value({ member, value, short }) {
   if (typeof value === 'string') {
     if (DATE.test(value)) return html`<${Time} at=${value} exact=${!short} />`;
     if (SECRET.test(member) && short) return '••••';
-    if (value.length > 90 || value.includes('\n')) return short ? `${value.slice(0, 40)}…` : html`<pre class="long" tabindex="0">${value}</pre>`;
+    if (value.length > 90 || value.includes('\n')) return short ? (value.length > 40 ? `${value.slice(0, 40)}…` : value) : html`<pre class="long" tabindex="0">${value}</pre>`;
     return value;
   }
   if (Array.isArray(value)) {

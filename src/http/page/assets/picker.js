@@ -1,6 +1,7 @@
 // A field for one or several values with suggestions: roles, references by name, plain lists.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { useEffect, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { list, literal } from './api.js';
 import { nameById, nameOf } from './kinds.js';
 import { texts } from './texts.js';

@@ -1,6 +1,6 @@
 // The access that a change would grant and revoke, as the controller computes it.
 
-import { html } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { texts } from './texts.js';
 import { Icon, Problem } from './parts.js';
 

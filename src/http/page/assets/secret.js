@@ -1,6 +1,7 @@
 // A secret that the controller shows once: a dialog that closes only when the person says that it is stored.
 
-import { html, useState } from './vendor/htm-preact.js';
+import { useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Copy, Dialog, useIsIn } from './parts.js';

@@ -1,6 +1,7 @@
 // Who gained and who lost access since some time.
 
-import { html, useState } from './vendor/htm-preact.js';
+import { useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { list } from './api.js';
 import { texts } from './texts.js';
 import { Loading, Problem, useLoad } from './parts.js';

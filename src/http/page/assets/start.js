@@ -1,6 +1,7 @@
 // The first steps: from nothing to a client that is enrolled and logged in, on one page that follows what happens.
 
-import { html, useState } from './vendor/htm-preact.js';
+import { useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 import { ask, get } from './api.js';
 import { kind } from './kinds.js';
 import { texts } from './texts.js';

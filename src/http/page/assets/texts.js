@@ -190,6 +190,7 @@ export const texts = {
     editTitle: name => `Edit ${name}`,
     required: 'required',
     setOnce: 'Can only be set at creation.',
+    hiding: 'It has characters that are not seen or change the direction of text:',
     choose: 'Choose',
     search: 'Type to search',
     roleHint: 'Type # for a role attribute, or a name.',

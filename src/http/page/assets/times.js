@@ -1,6 +1,7 @@
 // Times in the zone of the viewer with UTC on hover or after a tap, or in UTC if the viewer chose that.
 
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { useEffect, useState } from './vendor/htm-preact.js';
+import { html } from './html.js';
 
 const KEY = 'overkeep-times';
 const watchers = new Set();
@@ -46,7 +47,7 @@ export function Time({ at, exact }) {
   if (!at || Number.isNaN(date.getTime())) return html`<span class="faint">–</span>`;
   const both = [date.toLocaleString(), utc(date)];
   const text = isWhole ? both.join(' · ') : zone === 'utc' || exact ? timeText(date, zone) : ago(date);
-  return html`<time class=${isWhole ? 'whole' : ''} dateTime=${date.toISOString()} title=${both.join('\n')} onClick=${() => setWhole(!isWhole)}>${text}</time>`;
+  return html`<time class=${isWhole ? 'whole' : ''} dateTime=${date.toISOString()} title=${both.join(' · ')} onClick=${() => setWhole(!isWhole)}>${text}</time>`;
 }
 
 const TIMES = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
