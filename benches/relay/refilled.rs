@@ -19,10 +19,13 @@ use super::{
 const FILLED: usize = 20;
 /// The message that they are filled with: nearly the longest that the router takes (`router.max-message-mib`).
 const LONG: usize = (16 << 20) - (64 << 10);
+/// The bytes of messages that the router may keep in memory, in MiB (`router.max-total-mib`).
+const BOUND: f64 = 64.0;
+const MIB: f64 = 1_048_576.0;
 /// The message of the somebody else.
 const ECHOED: usize = 32 << 10;
 /// A circuit that takes nothing for this long is closed and opened again.
-const STALLED: Duration = Duration::from_secs(1);
+const STALLED: Duration = Duration::from_secs(3);
 /// How long is measured: quiet, before and after, and beside them.
 const QUIET: Duration = Duration::from_secs(10);
 const BESIDE: Duration = Duration::from_secs(30);
@@ -41,10 +44,12 @@ pub fn refilled(stage: &Stage) {
         let taken = AtomicUsize::new(0);
         let measured = async {
             // Until the first ones are full.
-            sleep(2 * STALLED).await;
-            echoed(&mut near, BESIDE).await
+            sleep(STALLED).await;
+            let before = stage.queued_bytes();
+            let times = echoed(&mut near, BESIDE).await;
+            (times, before.max(stage.queued_bytes()))
         };
-        let beside = tokio::select! {
+        let (beside, queued) = tokio::select! {
             beside = measured => beside,
             _ = join_all((0..FILLED).map(|service| refill(stage, &other, service, &taken))) => unreachable!("it does not end"),
         };
@@ -57,6 +62,7 @@ pub fn refilled(stage: &Stage) {
             row(&what, percentile(quiet.clone(), share), percentile(beside.clone(), share), goal);
         }
         row("the same, the longest, ms", percentile(quiet, 1.0), percentile(beside, 1.0), None);
+        row("the same, MiB that were queued; router.max-total-mib as floor", BOUND, queued / MIB, None);
         row("the same, messages of 16 MiB that were taken", FILLED as f64, taken.load(Ordering::Relaxed) as f64, None);
     });
 }
@@ -71,7 +77,7 @@ async fn refill(stage: &Stage, user: &User, service: usize, taken: &AtomicUsize)
     let message = vec![7; LONG];
     loop {
         let Some((mut dialed, accepted)) = stage.circuit_of(user, service).await else {
-            sleep(STALLED / 10).await;
+            sleep(STALLED / 30).await;
             continue;
         };
         accepted.sdk.pause();

@@ -65,7 +65,8 @@ pub fn signed_sessions(bench: &Bench) -> Load<'_> {
     let name = Uuid::new_v4().to_string();
     let ids: Vec<String> = ids.collect();
     let router = enrolled(server, &mut admin, &name);
-    let of = |kind: &str, roles: Value| json!({ "name": name, "semantic": "AnyOf", "edgeRouterRoles": [format!("@{router}")], kind: roles });
+    let of =
+        |kind: &str, roles: Value| json!({ "name": name, "semantic": "AnyOf", "edgeRouterRoles": [format!("@{router}")], kind: roles });
     create(&mut admin, "/edge-router-policies", &of("identityRoles", json!(ids)));
     create(&mut admin, "/service-edge-router-policies", &of("serviceRoles", json!(["#all"])));
     let (user, services) = &dialers[0];

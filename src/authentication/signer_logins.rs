@@ -295,12 +295,7 @@ impl Inner {
 /// The token in the answer of a token endpoint (RFC 6749, section 5.1). An id token is checked for the nonce of the log-in, whichever token is
 /// used (OpenID Connect Core 1.0, section 3.1.3.7).
 fn token(body: &[u8], login: &Waiting) -> Result<String, String> {
-    #[derive(Deserialize)]
-    struct Tokens {
-        access_token: Option<String>,
-        id_token: Option<String>,
-    }
-    let Tokens { access_token, id_token } = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let Tokens { access_token, id_token } = tokens(body)?;
     if id_token.as_ref().is_some_and(|token| claimed_nonce(token).as_ref() != Some(&login.nonce)) {
         return Err("the id token does not have the nonce of the log-in".into());
     }
@@ -309,6 +304,17 @@ fn token(body: &[u8], login: &Waiting) -> Result<String, String> {
         TargetToken::Id => ("id_token", id_token),
     };
     token.filter(|token| !token.is_empty()).ok_or_else(|| format!("the answer has no {member}"))
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    access_token: Option<String>,
+    id_token: Option<String>,
+}
+
+/// The error tells nothing of the text, which may hold a token.
+fn tokens(body: &[u8]) -> Result<Tokens, String> {
+    serde_json::from_slice(body).map_err(|error| format!("the answer cannot be read at column {} of line {}", error.column(), error.line()))
 }
 
 fn admit(url: &str, allow_http: bool) -> Result<(), String> {
@@ -325,4 +331,17 @@ fn random() -> Result<String> {
 /// A reason for the log, which an issuer may have made long.
 fn shortened(reason: &str) -> String {
     reason.chars().take(MAX_REASON).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tokens;
+
+    #[test]
+    fn unreadable_answers_are_not_told() {
+        for body in [r#""eyJzZWNyZXQ""#, r#"{"access_token":{"eyJzZWNyZXQ":1}}"#, r#"{"id_token":["eyJzZWNyZXQ"]}"#, "eyJzZWNyZXQ"] {
+            let told = tokens(body.as_bytes()).err().unwrap_or_default();
+            assert!(!told.is_empty() && !told.contains("eyJ"), "{told}");
+        }
+    }
 }

@@ -286,7 +286,8 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     if !hidden.is_empty() {
         reply.headers.push((Header::HiddenCharacters.name(), unknown_members::listed(&hidden)));
     }
-    if caller.and_then(|caller| caller.token.clone()).is_some_and(|token| token_scope::hides_tokens(row, &token.spec)) {
+    let token = caller.and_then(|caller| caller.token.clone());
+    if redaction::is_asked(headers) || token.is_some_and(|token| token_scope::hides_tokens(row, &token.spec)) {
         reply = redaction::without_tokens(reply);
     }
     if row.charset && reply.media == JSON {

@@ -1,13 +1,22 @@
-//! Answers without tokens of enrollments and sessions, for API tokens that must not see them.
+//! Answers without tokens of enrollments, sessions and authorities, for API tokens that must not see them, and for callers that do not need
+//! them: the page shows sessions of others.
 
+use actix_web::http::header::HeaderMap;
 use futures_util::StreamExt;
 
 use super::answer::{Content, Reply};
 
 /// Members whose texts are left out.
-const SECRET: [&[u8]; 4] = [b"token", b"jwt", b"enrollmentToken", b"enrollmentJwt"];
+const SECRET: [&[u8]; 5] = [b"token", b"jwt", b"enrollmentToken", b"enrollmentJwt", b"verificationToken"];
 /// The number of bytes kept of a text. It exceeds the length of every name in [`SECRET`].
-const LONGEST: usize = 16;
+const LONGEST: usize = 24;
+/// The header of a request with which a caller asks for an answer without tokens, and its value.
+const ASKED: (&str, &str) = ("overkeep-tokens", "hidden");
+
+/// Whether a request asks for an answer without tokens.
+pub(crate) fn is_asked(headers: &HeaderMap) -> bool {
+    headers.get(ASKED.0).is_some_and(|value| value == ASKED.1)
+}
 
 /// The same reply with empty texts in place of tokens.
 pub(crate) fn without_tokens(reply: Reply) -> Reply {
@@ -95,8 +104,8 @@ mod tests {
     #[test]
     fn secrets_are_left_out_anywhere() {
         let whole =
-            br#"{"jwt":"eyJ.a-b","a":["token","x"],"name":"the \"jwt\":\"x\" stays","token": "s\"t","enrollmentJwt":null,"tokens":"y"}"#;
-        let expected = r#"{"jwt":"","a":["token","x"],"name":"the \"jwt\":\"x\" stays","token": "","enrollmentJwt":null,"tokens":"y"}"#;
+            br#"{"jwt":"eyJ.a-b","a":["token","x"],"name":"the \"jwt\":\"x\" stays","token": "s\"t","enrollmentJwt":null,"tokens":"y","verificationToken":"v"}"#;
+        let expected = r#"{"jwt":"","a":["token","x"],"name":"the \"jwt\":\"x\" stays","token": "","enrollmentJwt":null,"tokens":"y","verificationToken":""}"#;
         for size in 1..whole.len() {
             let mut scan = Scan::default();
             let seen: Vec<u8> = whole.chunks(size).flat_map(|piece| scan.pass(piece)).collect();

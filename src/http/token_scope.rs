@@ -17,8 +17,8 @@ const SECRETS: [&str; 2] = ["api-sessions", SESSIONS];
 const SESSIONS: &str = "sessions";
 /// A kind whose records hold secrets that create credentials.
 const ENROLLMENTS: &str = "enrollments";
-/// Path segments of kinds whose views show their enrollments.
-const ENROLLING: [&str; 5] = ["identities", "current-identity", "edge-routers", "transit-routers", "routers"];
+/// Path segments of kinds whose views show tokens that make a credential or verify an authority.
+const ENROLLING: [&str; 6] = ["identities", "current-identity", "edge-routers", "transit-routers", "routers", "cas"];
 /// The kind of the tokens themselves: a restricted token must not create an unrestricted one.
 const TOKENS: &str = "api-tokens";
 
@@ -116,7 +116,7 @@ pub(crate) fn permits(row: &Row, query: &str, token: &ApiToken) -> bool {
 }
 
 /// Whether the answer of an operation may hold tokens that an API token must not see: with one of an enrollment, the caller could create a
-/// credential. An API token may see the enrollment tokens of kinds whose records it may create.
+/// credential. An API token may see such tokens of kinds whose records it may create.
 pub(crate) fn hides_tokens(row: &Row, token: &ApiToken) -> bool {
     if token.is_restricted() && literals(row).any(|part| part == INSPECTIONS) {
         return true;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use overkeep::testing::http::{Permission, Row};
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Base, Caller, TestServer, fresh, interface, shared};
+use crate::harness::{Authority, Base, Caller, TestServer, fresh, interface, shared};
 
 /// A new API token: its id, and a caller with it.
 fn made(server: &TestServer, more: Json) -> (String, Caller) {
@@ -18,13 +18,13 @@ fn made(server: &TestServer, more: Json) -> (String, Caller) {
 }
 
 /// Every operation that needs a caller, at its interface.
-fn rows() -> impl Iterator<Item = (Base, &'static Row)> {
+pub fn rows() -> impl Iterator<Item = (Base, &'static Row)> {
     let all = Base::ALL.into_iter().flat_map(|base| interface(base).rows().map(move |row| (base, row)));
     all.filter(|(_, row)| row.permission != Permission::Open)
 }
 
 /// The path of a row, with an id in place of each parameter.
-fn path(row: &Row, id: &str) -> String {
+pub fn path(row: &Row, id: &str) -> String {
     row.path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect::<Vec<_>>().join("/")
 }
 
@@ -75,15 +75,17 @@ fn reading_tokens_see_no_secrets() {
     let identity = server.identity(&name, json!({ "enrollment": { "ott": true } }));
     let router = server.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
     let transit = server.admin.post("/transit-routers", json!({ "name": fresh("transit") })).expect(201).id();
+    let authority = server.add_ca(&Authority::new("of a partner"));
     let (token, reader) = made(&server, json!({ "actions": ["read"] }));
     let mut secrets = vec![server.admin.token.clone().unwrap()];
+    secrets.push(server.admin.get(&format!("/cas/{authority}")).expect(200).data()["verificationToken"].as_str().unwrap().to_owned());
     for enrollment in server.admin.get("/enrollments?limit=500").expect(200).data().as_array().unwrap() {
         secrets.extend(["token", "jwt"].map(|member| enrollment[member].as_str().unwrap().to_owned()));
     }
-    assert!(secrets.len() >= 7, "{}", secrets.len());
+    assert!(secrets.len() >= 8, "{}", secrets.len());
     let mut answered = 0;
     for (base, row) in rows().filter(|(_, row)| row.method == "GET" && row.path != "/events") {
-        for id in [&identity, &router, &transit, &token] {
+        for id in [&identity, &router, &transit, &token, &authority] {
             let answer = reader.at(base).ask("GET", &path(row, id)).send();
             answered += usize::from(answer.status == 200);
             let told = secrets.iter().find(|secret| answer.text.contains(secret.as_str()));

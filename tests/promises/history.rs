@@ -385,11 +385,11 @@ fn lockouts_are_in_the_history() {
 }
 
 /// The secrets that a scenario produced.
-struct Secrets(Vec<String>);
+pub struct Secrets(pub Vec<String>);
 
 impl Secrets {
     /// Notes a text somewhere in an answer.
-    fn note(&mut self, from: &Json, pointer: &str) -> String {
+    pub fn note(&mut self, from: &Json, pointer: &str) -> String {
         let secret = from.pointer(pointer).and_then(Json::as_str).unwrap_or_else(|| panic!("no {pointer} in {from}")).to_owned();
         self.0.push(secret.clone());
         secret
@@ -397,7 +397,7 @@ impl Secrets {
 }
 
 /// Creates one of everything that has a secret.
-fn story(server: &TestServer, secrets: &mut Secrets) {
+pub fn story(server: &TestServer, secrets: &mut Secrets) {
     let admin = &server.admin;
     let token = |caller: &Caller| caller.token.clone().unwrap();
     let bob = server.identity("bob", json!({ "enrollment": { "ott": true } }));

@@ -86,6 +86,7 @@ mod router_names;
 mod schema_bodies;
 mod sealed_keys;
 mod second_factors;
+mod secrets;
 mod shell_pages;
 mod short_lists;
 mod signer_logins;

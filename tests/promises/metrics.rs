@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A controller with a metrics listener.
-fn with_metrics(clock: Clock) -> TestServer {
+pub fn with_metrics(clock: Clock) -> TestServer {
     TestServer::with(clock, |config| {
         config.metrics.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         config.router.enabled = true;

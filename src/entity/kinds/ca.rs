@@ -101,7 +101,7 @@ pub struct View {
     cert_pem: String,
     fingerprint: String,
     is_verified: bool,
-    #[schemars(extend("format" = "uuid"))]
+    /// The common name of the certificate that verifies the authority; blank for an API token that may not create authorities.
     verification_token: String,
     is_auth_enabled: bool,
     is_auto_ca_enrollment_enabled: bool,

@@ -30,7 +30,7 @@ pub use https_server::{HttpsServer, answer_json};
 pub use openapi_check::interface;
 pub use program::{Program, command};
 pub use rng::Rng;
-pub use secrets::SecretScan;
+pub use secrets::{SecretScan, check_log};
 pub use test_server::{PASSWORD, TestServer, listed, trusting};
 pub use tls::speaking;
 pub use wire::{Wire, asking_for, frame};

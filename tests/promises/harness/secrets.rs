@@ -141,6 +141,14 @@ pub fn check_answer(path: &str, headers: &[(String, String)], body: &[u8], answe
     assert_eq!(leaked, None, "{}: {}", answer.request, answer.text);
 }
 
+/// Panics if this process has logged one of these secrets, or logs it later.
+#[track_caller]
+pub fn check_log<'s>(secrets: impl Iterator<Item = &'s String>) {
+    let mut scan = SCAN.lock().unwrap();
+    secrets.for_each(|secret| scan.add_secret("a secret of a test", secret));
+    assert!(scan.leaks.is_empty(), "{:#?}", scan.leaks);
+}
+
 fn collect(scan: &mut SecretScan, json: &Json) {
     match json {
         Json::Object(members) => {
