@@ -283,13 +283,15 @@ impl RouterCore {
         self.ended.notify_waiters();
     }
 
-    /// Ends the channel or link of a peer that has read nothing for longer than `stalled`: one of the account that holds most, and of its
-    /// channels the one that has read nothing for the longest time. Called when the memory budget is short.
+    /// Ends the channel or link of a peer that has read nothing for longer than `stalled`: one of the account that holds most of those whose
+    /// peers do not read at present, and of its channels the one that has read nothing for the longest time. While that account has time left,
+    /// no other is cut off in its place. Called when the memory budget is short.
     pub(crate) fn cut_off(&self) {
         let channels = self.registry.everything().channels.into_iter().map(Holder::Channel);
         let links = self.links.all().into_iter().filter_map(|link| Some(Holder::Link(link.payloads()?, link)));
-        let stalled = channels.chain(links).filter(|holder| holder.outbox().stalled() > self.times.stalled);
-        let Some(holder) = stalled.max_by_key(|holder| (holder.outbox().account.held(), holder.outbox().stalled())) else { return };
+        let pausing = channels.chain(links).filter(|holder| holder.outbox().stalled() > self.times.stalled / 10);
+        let most = pausing.max_by_key(|holder| (holder.outbox().account.held(), holder.outbox().stalled()));
+        let Some(holder) = most.filter(|holder| holder.outbox().stalled() > self.times.stalled) else { return };
         let (stalled, held) = (holder.outbox().stalled(), holder.outbox().account.held());
         self.counters.cut_off.increment();
         match holder {
