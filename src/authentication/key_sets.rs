@@ -61,30 +61,24 @@ impl KeySets {
         Self(Arc::new(Inner { settings, client: OnceLock::new(), fetches, sources: Mutex::default() }))
     }
 
-    /// The key with this id of a signer with this endpoint. Waits at most as long as one fetch may take, including the wait for another
+    /// The keys with this id of a signer with this endpoint. Waits at most as long as one fetch may take, including the wait for another
     /// one.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many requests wait for this signer's keys. Waiting requests occupy connections, because their bodies are not
     /// read yet.
-    pub(crate) async fn key(
-        &self,
-        signer: &Record<ExternalJwtSigner>,
-        endpoint: &str,
-        id: &str,
-        now: Timestamp,
-    ) -> Result<Option<Verifier>> {
+    pub(crate) async fn find(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str, id: &str, now: Timestamp) -> Result<Vec<Verifier>> {
         let source = self.source(signer, endpoint);
         let settings = &self.0.settings;
-        if let Some((key, age)) = source.find(id, now, settings) {
+        if let Some((keys, age)) = source.find(id, now, settings) {
             if age > settings.refresh.duration() && source.is_due(now, settings) {
                 drop(self.fetching(&source, now));
             }
-            return Ok(Some(key));
+            return Ok(keys);
         }
         let _permit = source.permits.try_acquire().map_err(|_| Error::Busy { retry_after: RETRY })?;
         drop(tokio::time::timeout(settings.timeout.duration(), self.fetching(&source, now)).await);
-        Ok(source.find(id, now, settings).map(|(key, _)| key))
+        Ok(source.find(id, now, settings).map(|(keys, _)| keys).unwrap_or_default())
     }
 
     /// The source of a signer; a new one if the signer was written since.
@@ -122,9 +116,7 @@ impl KeySets {
             return;
         }
         source.with(|state| state.tried = Some((now, false)));
-        // An earlier release accepted any address. The address is not logged: it may hold a secret.
-        let admitted = SignerUrl::read(&source.endpoint).ok_or(NO_ADDRESS).and_then(|read| read.admit(self.0.settings.allow_http));
-        if let Err(reason) = admitted {
+        if let Err(reason) = admit(&source.endpoint, &self.0.settings) {
             return tracing::warn!(signer = source.signer, reason, "no key set is fetched");
         }
         let _slot = self.0.fetches.acquire().await;
@@ -134,20 +126,32 @@ impl KeySets {
             get(client.as_ref().map_err(Clone::clone)?, &endpoint, &inner.settings)
         });
         match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
-            Ok(keys) => source.with(|state| *state = State { keys: Some((keys, now)), tried: Some((now, true)) }),
+            Ok(keys) => source.keep(keys, now),
             Err(reason) => tracing::warn!(endpoint = source.endpoint, reason, "a key set could not be fetched"),
         }
     }
 }
 
 impl Source {
-    /// A key and the age of its set.
-    fn find(&self, id: &str, now: Timestamp, settings: &config::KeySetConfig) -> Option<(Verifier, Duration)> {
+    /// The keys with this id and the age of their set; `None` if there are none.
+    fn find(&self, id: &str, now: Timestamp, settings: &config::KeySetConfig) -> Option<(Vec<Verifier>, Duration)> {
         self.with(|state| {
             let (keys, at) = state.keys.as_ref()?;
             let age = now.apart(*at);
-            keys.get(id).filter(|_| age <= settings.lifetime.duration()).map(|key| (key.clone(), age))
+            let found = keys.get(id);
+            (!found.is_empty() && age <= settings.lifetime.duration()).then(|| (found.to_vec(), age))
         })
+    }
+
+    /// Keeps a set. Skipped keys are logged when they differ from those of the last set.
+    fn keep(&self, keys: Verifiers, now: Timestamp) {
+        self.with(|state| {
+            let known = state.keys.as_ref().map_or(&[][..], |(known, _)| known.skipped());
+            if keys.skipped() != known && !keys.skipped().is_empty() {
+                tracing::warn!(signer = self.signer, skipped = keys.skipped().join("; "), "keys of a key set are not used");
+            }
+            *state = State { keys: Some((keys, now)), tried: Some((now, true)) };
+        });
     }
 
     fn is_due(&self, now: Timestamp, settings: &config::KeySetConfig) -> bool {
@@ -163,7 +167,19 @@ impl Source {
     }
 }
 
-fn get(client: &HttpClient, endpoint: &str, settings: &config::KeySetConfig) -> Result<Verifiers, String> {
+/// Checks that keys may be fetched from an endpoint. An earlier release accepted any address.
+///
+/// # Errors
+/// The reason, which does not repeat the address: it may hold a secret.
+pub(crate) fn admit(endpoint: &str, settings: &config::KeySetConfig) -> Result<(), &'static str> {
+    SignerUrl::read(endpoint).ok_or(NO_ADDRESS)?.admit(settings.allow_http)
+}
+
+/// Fetches a key set. Blocks.
+///
+/// # Errors
+/// There is no answer, or it is not a key set.
+pub(crate) fn get(client: &HttpClient, endpoint: &str, settings: &config::KeySetConfig) -> Result<Verifiers, String> {
     let answer = client.get(endpoint, settings.max_bytes)?;
     if answer.status != 200 {
         return Err(format!("status {}", answer.status));

@@ -11,7 +11,7 @@ mod code_failures;
 pub mod codes;
 mod ended_sessions;
 mod fair_queue;
-mod key_sets;
+pub(crate) mod key_sets;
 pub(crate) mod login;
 mod login_links;
 pub(crate) mod mfa;

@@ -21,7 +21,7 @@ use crate::{
 /// Checks tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Tokens {
-    keys: KeySets,
+    key_sets: KeySets,
     /// The maximum length of a token in bytes; longer ones are rejected unread.
     longest: usize,
     /// How far a signer's clock may be ahead of ours: many signers set `nbf` to the time of issue.
@@ -37,7 +37,7 @@ struct Named {
 impl Tokens {
     /// Checks tokens with these settings.
     pub fn new(settings: &config::TokenConfig, key_sets: config::KeySetConfig) -> Self {
-        Self { keys: KeySets::new(key_sets), longest: settings.max_bytes, ahead: settings.ahead.duration() }
+        Self { key_sets: KeySets::new(key_sets), longest: settings.max_bytes, ahead: settings.ahead.duration() }
     }
 
     /// Checks a token as the primary credential of a login.
@@ -71,25 +71,26 @@ impl Tokens {
         };
         let found = store.read(|tx| tx.find_by::<ExternalJwtSigner>("issuer", &claimed.issuer))?;
         let Some(signer) = found.filter(|signer| signer.spec.enabled && !claimed.issuer.is_empty()) else { return Ok(None) };
-        let Some(key) = self.key(&signer, &claimed.key, now).await? else { return Ok(None) };
-        let Ok(claims) = key.verify::<Map<String, Json>>(token) else { return Ok(None) };
+        let keys = self.keys(&signer, &claimed.key, now).await?;
+        let Some(claims) = keys.iter().find_map(|key| key.verify::<Map<String, Json>>(token).ok()) else { return Ok(None) };
         match subject(&claims, &signer.spec, now, self.ahead) {
             Some(subject) => store.read(|tx| named(tx, subject, signer)),
             None => Ok(None),
         }
     }
 
-    /// The signer's key with the id that the token names.
+    /// The signer's keys with the id that the token names.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many requests wait for the signer's keys.
-    async fn key(&self, signer: &Record<ExternalJwtSigner>, id: &str, now: Timestamp) -> Result<Option<Verifier>> {
+    async fn keys(&self, signer: &Record<ExternalJwtSigner>, id: &str, now: Timestamp) -> Result<Vec<Verifier>> {
         if let Some(endpoint) = &signer.spec.jwks_endpoint {
-            return self.keys.key(signer, endpoint, id, now).await;
+            return self.key_sets.find(signer, endpoint, id, now).await;
         }
         let own = signer.spec.kid.as_deref().or(signer.state.fingerprint.as_deref());
         let pem = signer.spec.cert_pem.as_deref().filter(|_| own == Some(id));
-        Ok(pem.and_then(|pem| Certificate::only(pem).and_then(|certificate| Verifier::new(certificate.public_key())).ok()))
+        let key = pem.and_then(|pem| Certificate::only(pem).and_then(|certificate| Verifier::new(certificate.public_key())).ok());
+        Ok(key.into_iter().collect())
     }
 }
 

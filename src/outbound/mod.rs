@@ -1,7 +1,8 @@
 //! Requests that the controller sends to other servers: key sets and token endpoints of issuers, and its own advertised addresses.
 //!
 //! Here: one HTTP client with bounds on time and bytes. Not here: which addresses may be asked (`entity/signer_url.rs`). Start at [`HttpClient`].
-//! Invariants: no redirect is followed, no proxy is used, and an answer is read up to the caller's bound only. A URL that a server chose
+//! Invariants: no redirect is followed, no proxy is used, and an answer is read up to the caller's bound only. Answers are asked for without
+//! compression; one that is compressed with gzip all the same is read, and its bound is that of the text. A URL that a server chose
 //! leads to this host or its link only if that server is there, too (`resolver.rs`).
 
 mod resolver;
@@ -55,7 +56,7 @@ impl HttpClient {
     pub(crate) fn trusting(authorities: &[CertificateDer<'_>], most: Duration) -> Result<Self, String> {
         let tls = TlsConnector::new(authorities).map_err(|error| error.to_string())?;
         let config = Agent::config_builder().timeout_global(Some(most)).max_redirects(0).proxy(None);
-        let config = config.http_status_as_error(false).user_agent(AGENT).build();
+        let config = config.http_status_as_error(false).user_agent(AGENT).accept_encoding("identity").build();
         let agent = Agent::with_parts(config.clone(), TcpConnector::default().chain(tls.clone()), DefaultResolver::default());
         Ok(Self { agent, config, tls })
     }
@@ -65,7 +66,7 @@ impl HttpClient {
     /// # Errors
     /// There is no answer, or the answer has more than `most` bytes.
     pub(crate) fn get(&self, url: &str, most: u64) -> Result<HttpAnswer, String> {
-        read(self.agent.get(url).header("accept", "application/json").call(), most)
+        read(self.agent.get(lower_scheme(url)).header("accept", "application/json").call(), most)
     }
 
     /// The same client, for URLs that the server at `origin` chose: those that lead to this host or its link are rejected, unless `origin`
@@ -85,7 +86,15 @@ impl HttpClient {
     /// # Errors
     /// As [`HttpClient::get`].
     pub(crate) fn post(&self, url: &str, media: &str, body: &[u8], most: u64) -> Result<HttpAnswer, String> {
-        read(self.agent.post(url).header("accept", "application/json").header("content-type", media).send(body), most)
+        read(self.agent.post(lower_scheme(url)).header("accept", "application/json").header("content-type", media).send(body), most)
+    }
+}
+
+/// The URL with its scheme in lower case (RFC 3986 section 3.1: case has no meaning there, but the client tells `https` only so).
+fn lower_scheme(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => format!("{}://{rest}", scheme.to_ascii_lowercase()),
+        None => url.to_owned(),
     }
 }
 

@@ -40,7 +40,7 @@ impl Csr {
         let public_key = PublicKey::from_der(asked.subject_pki.raw);
         public_key.kind()?;
         public_key.usable().map_err(|_| Error::Csr("the RSA key is shorter than 2048 bits"))?;
-        Signed::read(block.contents())?.verify_request(&public_key)?;
+        Signed::read(block.contents())?.verify(&public_key)?;
         Ok(Self { subject: Name::from_der(asked.subject.as_raw()), public_key, names: names(&request) })
     }
 

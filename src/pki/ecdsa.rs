@@ -1,26 +1,39 @@
-//! ECDSA with SHA-512 on P-256 and P-384 (FIPS 186-5): the one combination that clients use in requests and ring does
-//! not verify. The curves come from RustCrypto.
+//! ECDSA with SHA-512 on P-256 and P-384 (FIPS 186-5): the combinations that certificates and requests in use have and ring does not verify. The
+//! curves come from RustCrypto.
 
 use ring::digest;
-
-use super::{Error, KeyKind, PublicKey, Result};
+use rustls::pki_types::{AlgorithmIdentifier, InvalidSignature, SignatureVerificationAlgorithm, alg_id};
 
 /// The first byte of an uncompressed point (SEC 1 section 2.3.3). Other forms are not accepted, as elsewhere.
 const UNCOMPRESSED: u8 = 0x04;
 
-/// Verifies `signature` (the DER sequence of r and s) over the SHA-512 hash of `message`.
-///
-/// # Errors
-/// [`Error::Unsupported`] for other kinds of keys, [`Error::BadSignature`].
-pub(super) fn verify_sha512(key: &PublicKey, message: &[u8], signature: &[u8]) -> Result<()> {
-    let (kind, point) = (key.kind()?, key.parts()?.1);
-    let hash = digest::digest(&digest::SHA512, message);
-    let verified = match kind {
-        KeyKind::P256 => p256_verifies(point, hash.as_ref(), signature),
-        KeyKind::P384 => p384_verifies(point, hash.as_ref(), signature),
-        KeyKind::Rsa | KeyKind::Ed25519 => return Err(Error::Unsupported("signature algorithm")),
-    };
-    verified.filter(|()| point.first() == Some(&UNCOMPRESSED)).ok_or(Error::BadSignature)
+/// Verifies a signature: the point of the key, the hash, and the signature.
+type Verify = fn(&[u8], &[u8], &[u8]) -> Option<()>;
+
+/// Verifies signatures (the DER sequence of r and s) over the SHA-512 hash of a message.
+#[derive(Debug)]
+pub(super) struct EcdsaSha512 {
+    curve: AlgorithmIdentifier,
+    verifies: Verify,
+}
+
+pub(super) static P256: EcdsaSha512 = EcdsaSha512 { curve: alg_id::ECDSA_P256, verifies: p256_verifies };
+pub(super) static P384: EcdsaSha512 = EcdsaSha512 { curve: alg_id::ECDSA_P384, verifies: p384_verifies };
+
+impl SignatureVerificationAlgorithm for EcdsaSha512 {
+    fn verify_signature(&self, point: &[u8], message: &[u8], signature: &[u8]) -> Result<(), InvalidSignature> {
+        let hash = digest::digest(&digest::SHA512, message);
+        let verified = (self.verifies)(point, hash.as_ref(), signature);
+        verified.filter(|()| point.first() == Some(&UNCOMPRESSED)).ok_or(InvalidSignature)
+    }
+
+    fn public_key_alg_id(&self) -> AlgorithmIdentifier {
+        self.curve
+    }
+
+    fn signature_alg_id(&self) -> AlgorithmIdentifier {
+        alg_id::ECDSA_SHA512
+    }
 }
 
 fn p256_verifies(point: &[u8], hash: &[u8], signature: &[u8]) -> Option<()> {

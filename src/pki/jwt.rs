@@ -103,7 +103,7 @@ impl fmt::Debug for Signer {
 #[derive(Clone)]
 pub struct Verifier {
     key: DecodingKey,
-    algorithms: &'static [Algorithm],
+    algorithms: Vec<Algorithm>,
 }
 
 impl Verifier {
@@ -114,10 +114,10 @@ impl Verifier {
     pub fn new(key: &PublicKey) -> Result<Self> {
         let (_, bytes) = key.parts()?;
         Ok(match key.kind()? {
-            KeyKind::Rsa => Self { key: DecodingKey::from_rsa_der(bytes), algorithms: jwt_provider::RSA },
-            KeyKind::P256 => Self { key: DecodingKey::from_ec_der(bytes), algorithms: &[Algorithm::ES256] },
-            KeyKind::P384 => Self { key: DecodingKey::from_ec_der(bytes), algorithms: &[Algorithm::ES384] },
-            KeyKind::Ed25519 => Self { key: DecodingKey::from_ed_der(bytes), algorithms: &[Algorithm::EdDSA] },
+            KeyKind::Rsa => Self { key: DecodingKey::from_rsa_der(bytes), algorithms: jwt_provider::RSA.to_vec() },
+            KeyKind::P256 => Self { key: DecodingKey::from_ec_der(bytes), algorithms: vec![Algorithm::ES256] },
+            KeyKind::P384 => Self { key: DecodingKey::from_ec_der(bytes), algorithms: vec![Algorithm::ES384] },
+            KeyKind::Ed25519 => Self { key: DecodingKey::from_ed_der(bytes), algorithms: vec![Algorithm::EdDSA] },
         })
     }
 
@@ -135,7 +135,16 @@ impl Verifier {
             AlgorithmParameters::OctetKeyPair(of) if of.curve == EllipticCurve::Ed25519 => &[Algorithm::EdDSA],
             _ => return Err(unsupported()),
         };
-        DecodingKey::from_jwk(key).map(|key| Self { key, algorithms }).map_err(|_| unsupported())
+        DecodingKey::from_jwk(key).map(|key| Self { key, algorithms: algorithms.to_vec() }).map_err(|_| unsupported())
+    }
+
+    /// The same key, for tokens with this algorithm only.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the algorithm does not fit the kind of key.
+    pub(crate) fn only(self, algorithm: Algorithm) -> Result<Self> {
+        let fits = self.algorithms.contains(&algorithm);
+        if fits { Ok(Self { algorithms: vec![algorithm], ..self }) } else { Err(Error::Unsupported("its alg with this kind of key")) }
     }
 
     /// Verifies the signature and reads the claims, **nothing else**: the caller must check expiry, issuer and audience
@@ -145,7 +154,7 @@ impl Verifier {
     /// [`Error::Token`].
     pub fn verify<C: DeserializeOwned>(&self, token: &str) -> Result<C> {
         let mut rules = Validation { validate_exp: false, validate_aud: false, ..Validation::default() };
-        rules.algorithms = self.algorithms.to_vec();
+        rules.algorithms.clone_from(&self.algorithms);
         rules.required_spec_claims.clear();
         jsonwebtoken::decode(token, &self.key, &rules).map(|token| token.claims).map_err(|error| Error::Token(error.to_string()))
     }

@@ -13,12 +13,13 @@ use rustls::{
 };
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 
-use super::Certificate;
+use super::{Certificate, signature::ALGORITHMS};
 
 /// Trusts servers below some anchors.
 #[derive(Debug)]
 pub struct ServerVerifier {
     anchors: Vec<TrustAnchor<'static>>,
+    /// Those of the handshake.
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -44,7 +45,7 @@ impl ServerVerifier {
             let may_sign = path.intermediate_certificates().all(|between| signs(between.der()));
             may_sign.then_some(()).ok_or(webpki::Error::UnknownIssuer)
         };
-        leaf.verify_for_usage(self.algorithms.all, &self.anchors, between, now, KeyUsage::server_auth(), None, Some(&bound))?;
+        leaf.verify_for_usage(&ALGORITHMS, &self.anchors, between, now, KeyUsage::server_auth(), None, Some(&bound))?;
         leaf.verify_is_valid_for_subject_name(name)
     }
 }

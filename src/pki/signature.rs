@@ -1,19 +1,21 @@
 //! Verification of a signature under a public key, for requests, certificates and the TLS handshake.
 //!
-//! The algorithms are those of webpki on ring: RSA of 2048 to 8192 bits with SHA-256 or longer, ECDSA on P-256 and
-//! P-384, Ed25519. SHA-1, short RSA keys and other curves are rejected because that list lacks them. x509-parser is not
-//! used, because it accepts RSA of 1024 bits with SHA-1.
+//! The algorithms are those of webpki on ring (RSA of 2048 to 8192 bits with SHA-256 or longer, ECDSA on P-256 and P-384 with SHA-256 and
+//! SHA-384, Ed25519) and ECDSA with SHA-512. SHA-1, short RSA keys and other curves are rejected because that list lacks them. x509-parser is
+//! not used, because it accepts RSA of 1024 bits with SHA-1.
 
 use super::der::{self, SEQUENCE};
 use super::{Error, PublicKey, Result, ecdsa};
 use rustls::pki_types::SignatureVerificationAlgorithm;
+use std::sync::LazyLock;
 
 /// The common prefix of the identifiers of ECDSA with SHA-256, SHA-384 and SHA-512 (RFC 5758).
 const ECDSA_WITH_SHA2: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
 const NULL: &[u8] = &[0x05, 0x00];
 
-/// ecdsa-with-SHA512 (RFC 5758), the content of its algorithm identifier.
-const ECDSA_WITH_SHA512: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04];
+/// The algorithms of signatures in certificates and requests.
+pub(super) static ALGORITHMS: LazyLock<Vec<&dyn SignatureVerificationAlgorithm>> =
+    LazyLock::new(|| webpki::ALL_VERIFICATION_ALGS.iter().copied().chain([&ecdsa::P256 as _, &ecdsa::P384 as _]).collect());
 
 impl PublicKey {
     /// Verifies a signature with the first of `candidates` for this kind of key.
@@ -57,23 +59,12 @@ impl<'a> Signed<'a> {
     /// Verifies the signature.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if ring does not support the pair of key and algorithm, [`Error::BadSignature`],
+    /// [`Error::Unsupported`] for an unsupported pair of key and algorithm, [`Error::BadSignature`],
     /// [`Error::BadDer`].
     pub(super) fn verify(&self, key: &PublicKey) -> Result<()> {
         let wanted = self.algorithm()?;
-        let candidates = webpki::ALL_VERIFICATION_ALGS.iter().filter(|known| known.signature_alg_id().as_ref() == wanted);
+        let candidates = ALGORITHMS.iter().filter(|known| known.signature_alg_id().as_ref() == wanted);
         key.verify_with(candidates.copied(), self.message, self.signature)
-    }
-
-    /// Verifies the signature of a request, which may also use an algorithm that clients use and ring does not support.
-    ///
-    /// # Errors
-    /// As [`Signed::verify`].
-    pub(super) fn verify_request(&self, key: &PublicKey) -> Result<()> {
-        if self.algorithm()? == ECDSA_WITH_SHA512 {
-            return ecdsa::verify_sha512(key, self.message, self.signature);
-        }
-        self.verify(key)
     }
 
     /// The content of the algorithm identifier.

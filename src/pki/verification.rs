@@ -10,7 +10,7 @@
 //! it has a key usage extension (RFC 5280 section 4.2.1.3), and must have no critical extension that is not processed
 //! here. webpki checks only the first point, and for an anchor none, so that all are checked again here.
 
-use super::{Certificate, Error, Result};
+use super::{Certificate, Error, Result, signature::ALGORITHMS};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use std::cell::Cell;
 use std::time::Duration;
@@ -103,7 +103,7 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
             let between = path.intermediate_certificates().all(|between| may_sign(between.der()));
             above(path).filter(|_| between).map(drop).ok_or(webpki::Error::UnknownIssuer)
         };
-        let algorithms = webpki::ALL_VERIFICATION_ALGS;
+        let algorithms = &ALGORITHMS;
         let path = leaf.verify_for_usage(algorithms, &anchors, &helpers, now, self.purpose, None, Some(&bound));
         let path = path.map_err(|refused| match refused {
             webpki::Error::RequiredEkuNotFoundContext(_) => Error::WrongUsage,

@@ -55,6 +55,7 @@ mod history_classes;
 mod hostile;
 mod hostile_load;
 mod integrity;
+mod key_sets;
 mod kill_at_random;
 mod kinds;
 mod lists;

@@ -197,6 +197,51 @@ fn changed_requests_are_refused() {
     }
 }
 
+/// Authorities and leaves that are signed with SHA-512 on both curves, verified by webpki and on the own path.
+#[test]
+fn sha512_certificates_are_verified() {
+    let context = OpensslDirectory::new();
+    for (kind, other) in [(P256, P384), (P384, P256)] {
+        let (ca_key, between_key) = (context.key("ca.key", kind), context.key("between.key", other));
+        let authority = |more: &[&str]| {
+            let args = ["req", "-x509", "-new", "-sha512", "-days", "2", "-addext", "keyUsage=critical,keyCertSign"];
+            context.openssl(&[&args[..], more].concat(), "")
+        };
+        let root = authority(&["-key", &ca_key, "-subj", "/CN=root"]);
+        let root_path = context.put("ca.pem", &root);
+        let between = authority(&["-key", &between_key, "-subj", "/CN=between", "-CA", &root_path, "-CAkey", &ca_key]);
+        let between_path = context.put("between.pem", &between);
+        let issued = |name: &str, version_3: bool| {
+            let csr = context.csr(&context.key("leaf.key", P256), &format!("/CN={name}"), &[]);
+            let extensions = context.put("extensions", "extendedKeyUsage=clientAuth");
+            let mut args = vec!["x509", "-req", "-sha512", "-days", "1", "-CA", &between_path, "-CAkey", &between_key, "-set_serial", "7"];
+            if version_3 {
+                args.extend(["-extfile", &extensions]);
+            }
+            Certificate::only(&context.openssl(&args, csr)).unwrap()
+        };
+        let anchors = [Certificate::only(&root).unwrap()];
+        let between = Certificate::only(&between).unwrap();
+        for version_3 in [true, false] {
+            let verification = Verification {
+                anchors: &anchors,
+                intermediates: &[],
+                now: now() + 60,
+                purpose: CertificatePurpose::Client,
+                leaf_dates: LeafDates::Enforce,
+            };
+            let leaf = issued("leaf", version_3);
+            let verified = verification.anchor_of(&[leaf.clone(), between.clone()]);
+            assert!(verified.is_ok(), "{kind:?}, version 3: {version_3}: {verified:?}");
+            // A signature that was changed is not accepted.
+            let mut der = leaf.der().to_vec();
+            let last = der.len() - 1;
+            der[last] ^= 1;
+            assert!(verification.anchor_of(&[Certificate::from_der(&der).unwrap(), between.clone()]).is_err());
+        }
+    }
+}
+
 // -- issued certificates -------------------------------------------------------------------------------------------------
 
 #[test]

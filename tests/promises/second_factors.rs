@@ -340,9 +340,9 @@ fn key_sets_hold_signature_keys_only() {
         nameless,
     ]);
     let set = Verifiers::read(keys.to_string().as_bytes(), 100).unwrap();
-    assert!(set.get(&idp.kid()).unwrap().verify::<Json>(&idp.token(&json!({ "sub": "ann" }))).is_ok());
+    assert!(set.get(&idp.kid()).iter().any(|key| key.verify::<Json>(&idp.token(&json!({ "sub": "ann" }))).is_ok()));
     for left_out in ["shared", "p521", "new", "encrypts", ""] {
-        assert!(set.get(left_out).is_none(), "{left_out}");
+        assert!(set.get(left_out).is_empty(), "{left_out}");
     }
     for no_set in ["", "[]", "{}", "{\"keys\":{}}"] {
         assert!(Verifiers::read(no_set.as_bytes(), 100).is_err(), "{no_set}");
@@ -353,7 +353,7 @@ fn key_sets_hold_signature_keys_only() {
 fn tokens_do_not_choose_algorithms() {
     let idp = signer();
     let set = Verifiers::read(idp.keys().to_string().as_bytes(), 100).unwrap();
-    let verifier = set.get(&idp.kid()).unwrap();
+    let [verifier] = set.get(&idp.kid()) else { panic!("one key") };
     let good = idp.token(&json!({ "sub": "ann" }));
     let body = good.split('.').nth(1).unwrap();
     for algorithm in ["none", "HS256", "HS512", "EdDSA"] {

@@ -245,9 +245,12 @@ impl Entity for ExternalJwtSigner {
 
 /// Whether an address has the scheme http or https, a host, a port below 65536 if it has one, and no white space.
 fn is_endpoint(url: &str) -> bool {
-    let behind = url.strip_prefix("https://").or(url.strip_prefix("http://"));
-    behind.is_some_and(|host| {
-        !host.is_empty() && !host.starts_with(['/', '?', '#']) && !host.contains(char::is_whitespace) && has_valid_port(host)
+    url.split_once("://").is_some_and(|(scheme, host)| {
+        ["https", "http"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+            && !host.is_empty()
+            && !host.starts_with(['/', '?', '#'])
+            && !host.contains(char::is_whitespace)
+            && has_valid_port(host)
     })
 }
 

@@ -10,8 +10,8 @@ use rustls::pki_types::CertificateDer;
 
 use super::DoctorFinding;
 use crate::{
-    config::{Address, Config},
-    entity::signer_url::SignerUrl,
+    authentication::key_sets,
+    config::{self, Address, Config},
     outbound::HttpClient,
 };
 
@@ -54,7 +54,7 @@ pub(crate) struct RecordFacts {
 /// The findings about certificates that end, and about the key sets of signers. `facts` is an error if the records cannot be read.
 pub(crate) fn record_findings(config: &Config, facts: Result<&RecordFacts, &str>) -> Vec<DoctorFinding> {
     match facts {
-        Ok(RecordFacts { ending, signers }) => vec![certificates(ending), key_sets(signers, config.key_sets.allow_http)],
+        Ok(RecordFacts { ending, signers }) => vec![certificates(ending), key_set_finding(signers, &config.key_sets)],
         Err(error) => RECORD_CHECKS.map(|check| DoctorFinding::unreadable(check, error)).into(),
     }
 }
@@ -134,30 +134,33 @@ fn certificates(ending: &[String]) -> DoctorFinding {
     DoctorFinding::bad(CERTIFICATES, told, "overkeep expiring lists them; enroll again what does not renew itself")
 }
 
-/// Whether the key sets of the signers can be fetched from this host. `allow_http`: whether http is allowed from other hosts.
-fn key_sets(signers: &[(String, String)], allow_http: bool) -> DoctorFinding {
-    let (mut reached, mut failed, until) = (0_usize, Vec::new(), Instant::now() + PATIENCE_WITH_KEY_SETS);
+/// Whether the key sets of the signers can be fetched from this host and hold usable keys, and which of their keys are not used.
+fn key_set_finding(signers: &[(String, String)], settings: &config::KeySetConfig) -> DoctorFinding {
+    let (mut failed, mut skipped, until) = (Vec::new(), Vec::new(), Instant::now() + PATIENCE_WITH_KEY_SETS);
     let client = HttpClient::of_system(PATIENCE);
     for (name, endpoint) in signers {
         if Instant::now() > until {
             failed.push(format!("{name}: not checked, as the others took too long"));
             continue;
         }
-        let admitted = SignerUrl::read(endpoint).ok_or("is not an http or https URL").and_then(|read| read.admit(allow_http));
-        if let Err(reason) = admitted {
-            failed.push(format!("{name}: {reason}"));
-            continue;
-        }
-        match client.as_ref().map_err(Clone::clone).and_then(|client| client.get(endpoint, MAX_ANSWER)).map(|answer| answer.status) {
-            Ok(200) => reached += 1,
-            Ok(status) => failed.push(format!("{name}: status {status}")),
+        let admitted = key_sets::admit(endpoint, settings).map_err(str::to_owned);
+        let client = admitted.and_then(|()| client.as_ref().map_err(Clone::clone));
+        match client.and_then(|client| key_sets::get(client, endpoint, settings)) {
+            Ok(keys) if keys.is_empty() => failed.push(format!("{name}: no key can be used{}", after(": ", keys.skipped()))),
+            Ok(keys) => skipped.extend(keys.skipped().iter().map(|key| format!("{name}: {key}"))),
             Err(error) => failed.push(format!("{name}: {error}")),
         }
     }
     if failed.is_empty() {
-        return DoctorFinding::good(KEY_SETS, format!("{reached} can be fetched"));
+        skipped.truncate(SHOWN);
+        return DoctorFinding::good(KEY_SETS, format!("{} can be fetched{}", signers.len(), after("; keys that are not used: ", &skipped)));
     }
     failed.truncate(SHOWN);
-    let mend = "the jwksEndpoint must be reachable from this host, with a certificate of an authority that the system trusts";
+    let mend = "the jwksEndpoint must be reachable from this host, with a certificate of an authority that the system trusts, and hold keys for signatures";
     DoctorFinding::bad(KEY_SETS, failed.join("; "), mend)
+}
+
+/// The texts behind a lead; nothing if there are none.
+fn after(lead: &str, texts: &[String]) -> String {
+    if texts.is_empty() { String::new() } else { format!("{lead}{}", texts.join("; ")) }
 }
