@@ -10,6 +10,7 @@ mod tls;
 
 use std::{io::Read, time::Duration};
 
+use flate2::read::MultiGzDecoder;
 use rustls::pki_types::CertificateDer;
 use ureq::{
     Agent, Body,
@@ -101,6 +102,13 @@ fn lower_scheme(url: &str) -> String {
 fn read(answer: Result<Response<Body>, ureq::Error>, most: u64) -> Result<HttpAnswer, String> {
     let answer = answer.map_err(|error| error.to_string())?;
     let (status, mut body) = (answer.status().as_u16(), Vec::new());
-    answer.into_body().into_reader().take(most.saturating_add(1)).read_to_end(&mut body).map_err(|error| error.to_string())?;
+    let coding = answer.headers().get("content-encoding").map(|coding| coding.to_str().unwrap_or_default().to_ascii_lowercase());
+    let reader = answer.into_body().into_reader();
+    let reader: Box<dyn Read> = match coding.as_deref() {
+        None | Some("identity") => Box::new(reader),
+        Some("gzip" | "x-gzip") => Box::new(MultiGzDecoder::new(reader)),
+        Some(_) => return Err("the answer is compressed in another way than gzip".into()),
+    };
+    reader.take(most.saturating_add(1)).read_to_end(&mut body).map_err(|error| error.to_string())?;
     if body.len() as u64 > most { Err(format!("the answer is longer than {most} bytes")) } else { Ok(HttpAnswer { status, body }) }
 }

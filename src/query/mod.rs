@@ -27,5 +27,6 @@ pub use page::{Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort};
 pub use parser::{MAX_DEPTH, MAX_LENGTH, parse_sort};
 pub use predicate::Query;
 pub(crate) use predicate::{IndexableCondition, Predicate};
+pub(crate) use token::literal;
 pub use value::{Type, Value, compare};
 pub use window::Window;

@@ -158,25 +158,53 @@ impl<'t> Lexer<'t> {
     }
 
     fn text(&mut self) -> Result<Lexeme<'t>, FilterFault> {
-        self.position += 1;
         let start = self.position;
-        let mut escaped = false;
-        for (at, c) in self.rest().char_indices() {
-            self.position = start + at;
+        self.position += 1;
+        // The text before `from`, without escapes.
+        let (mut text, mut from) = (String::new(), self.position);
+        while let Some(c) = self.rest().chars().next() {
             match c {
-                '"' | '\\' | 'f' | 'n' | 'r' | 't' if escaped => escaped = false,
-                _ if escaped => return Err(self.fault("unknown escape").of(c.encode_utf8(&mut [0; 4]))),
-                '\\' => escaped = true,
-                '\0'..='\x1f' => return Err(self.fault("control character in a text: write it as an escape (\\n, \\t, \\r, \\f)")),
                 '"' => {
+                    text += &unescape(self.text.get(from..self.position).unwrap_or_default());
                     self.position += 1;
-                    return Ok(Lexeme::Literal(Value::Text(unescape(self.text.get(start..start + at).unwrap_or_default()).into())));
+                    return Ok(Lexeme::Literal(Value::Text(text.into())));
                 }
-                _ => {}
+                '\\' => {
+                    let part = self.text.get(from..self.position).unwrap_or_default();
+                    self.position += 1;
+                    match self.rest().chars().next() {
+                        Some('"' | '\\' | 'f' | 'n' | 'r' | 't') => self.position += 1,
+                        Some('x') => {
+                            text += &unescape(part);
+                            text.push(self.numbered()?);
+                            from = self.position;
+                        }
+                        Some(other) => return Err(self.fault("unknown escape").of(other.encode_utf8(&mut [0; 4]))),
+                        None => break,
+                    }
+                }
+                '\0'..='\x1f' => return Err(self.fault("control character in a text: write it as an escape (\\n, \\t, \\r, \\f, \\x{1b})")),
+                _ => self.position += c.len_utf8(),
             }
         }
-        self.position = start - 1;
+        self.position = start;
         Err(self.fault("the text has no closing quote"))
+    }
+
+    /// The character of an escape such as `\x{202e}`, by its number in one to six hexadecimal digits. Starts at the `x`.
+    fn numbered(&mut self) -> Result<char, FilterFault> {
+        let digits = self.rest().strip_prefix("x{").and_then(|rest| rest.get(..run(rest, |c| c.is_ascii_hexdigit())));
+        let digits = digits.filter(|digits| {
+            (1..=6).contains(&digits.len()) && self.rest().get(2 + digits.len()..).is_some_and(|end| end.starts_with('}'))
+        });
+        let letter = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).and_then(char::from_u32);
+        match (digits, letter) {
+            (Some(digits), Some(letter)) => {
+                self.position += "x{}".len() + digits.len();
+                Ok(letter)
+            }
+            _ => Err(self.fault("expected the number of a character, such as \\x{1b}").of("x")),
+        }
     }
 
     fn rest(&self) -> &'t str {
@@ -202,6 +230,20 @@ fn unescape(text: &str) -> String {
     }
     let replacements = [(r"\\", r"\"), (r#"\""#, "\""), (r"\f", "\x0c"), (r"\n", "\n"), (r"\r", "\r"), (r"\t", "\t"), (r"\\", r"\")];
     replacements.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// A text as a literal. A backslash is written by its number, because the recorded order of escapes reads `\\n` as a newline.
+pub(crate) fn literal(text: &str) -> String {
+    let mut written = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => written += "\\\"",
+            '\\' | '\0'..='\x1f' => written += &format!("\\x{{{:x}}}", u32::from(letter)),
+            _ => written.push(letter),
+        }
+    }
+    written.push('"');
+    written
 }
 
 /// Length of a name: letters and `_`, then dotted parts that may also hold `-`. Each part begins with a letter.

@@ -34,6 +34,7 @@ mod credentials;
 mod crud;
 mod current_programs;
 mod damage;
+mod difficult_names;
 mod documentation;
 mod documented_examples;
 mod end_to_end;

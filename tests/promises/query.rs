@@ -238,6 +238,25 @@ fn escapes_follow_the_recorded_order() {
     }
 }
 
+/// The only way to write a backslash before a letter, and control characters. What is recorded stays: `\u` and `\q` are errors.
+#[test]
+fn numbers_stand_for_any_character() {
+    let texts = [
+        (r"CORP\x{5c}nina", r"CORP\nina"),
+        (r"\x{5c}\x{5C}server\x{5c}share", r"\\server\share"),
+        (r"a\x{1b}b\x{0}\x{00000a}", "a\u{1b}b\0\n"),
+        (r"\x{202e}\x{1f600}\x{10ffff}", "\u{202e}\u{1f600}\u{10ffff}"),
+        (r#"\"\x{5c}\"\n"#, "\"\\\"\n"),
+        (r"\\x{5c}", r"\x{5c}"),
+    ];
+    for (literal, text) in texts {
+        assert_eq!(ask(&[Row::new("found").with("name", text)], &format!("name = \"{literal}\"")), "found", "{literal}");
+    }
+    for unfit in ["x", "x5c", "x{}", "x{5c", "x{5c]", "x{0000041}", "x{110000}", "x{d800}", "x{g}", "x{-1}", "x{+5}", "u005c", "X{5c}"] {
+        assert_eq!(ask(&[Row::new("found").with("name", "a")], &format!("name = \"\\{unfit}\"")), "refused", "{unfit}");
+    }
+}
+
 #[test]
 fn values_compare_within_their_type() {
     let row =

@@ -8,8 +8,8 @@ use std::{
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use serde_json::Value as Json;
 
-use super::{grammar::Operation, names::quoted, output, request::ApiRequest, transport::reach};
-use crate::{cli::admin::ControllerFlags, hidden_text::is_in};
+use super::{grammar::Operation, output, request::ApiRequest, transport::reach};
+use crate::{cli::admin::ControllerFlags, hidden_text::is_in, query::literal};
 
 /// The maximum number of names that are offered.
 const LIMIT: usize = 200;
@@ -30,7 +30,7 @@ pub(crate) fn names(list: &Operation, sign: &'static str) -> ArgValueCompleter {
 fn found(path: String, text: &str) -> Option<Json> {
     let mut query = vec![("limit".to_owned(), LIMIT.to_string())];
     if !text.is_empty() {
-        query.push(("filter".into(), format!("name contains {}", quoted(text))));
+        query.push(("filter".into(), format!("name contains {}", literal(text))));
     }
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let flag = |name: &str| {

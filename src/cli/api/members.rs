@@ -179,10 +179,38 @@ pub(crate) fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Jso
     let values: Vec<Json> = matches.try_get_many::<Json>(id).ok().flatten()?.cloned().collect();
     match shape(schema) {
         // A single blank text is an empty list.
-        Shape::List(_) => Some(values.into_iter().filter(|value| *value != "").collect()),
+        Shape::List(_) => Some(joined(&values).into_iter().filter(|value| *value != "").collect()),
         Shape::Map => Some(Json::Object(values.into_iter().filter_map(|value| value.as_object().cloned()).flatten().collect())),
         _ => values.into_iter().next(),
     }
+}
+
+/// Joins items that were split at a comma inside double quotes: `"@a,b"` is one item, and two quotes in it are one (RFC 4180 section 2). An item
+/// whose quotes do not end stays as it is.
+fn joined(pieces: &[Json]) -> Vec<Json> {
+    let (mut items, mut rest) = (Vec::new(), pieces);
+    while let Some((first, others)) = rest.split_first() {
+        let mut text = first.as_str().unwrap_or_default().to_owned();
+        let starts = text.starts_with('"');
+        let mut after = others;
+        while starts
+            && unquoted(&text).is_none()
+            && let Some((next, others)) = after.split_first()
+        {
+            text = format!("{text},{}", next.as_str().unwrap_or_default());
+            after = others;
+        }
+        let (item, left) = unquoted(&text).map_or_else(|| (first.clone(), others), |item| (item.into(), after));
+        items.push(item);
+        rest = left;
+    }
+    items
+}
+
+/// The text in double quotes; `None` if it does not begin and end with them.
+fn unquoted(text: &str) -> Option<String> {
+    let inside = text.strip_prefix('"')?.strip_suffix('"')?;
+    (!inside.replace("\"\"", "").contains('"')).then(|| inside.replace("\"\"", "\""))
 }
 
 /// Sets the value at a path; creates missing objects.

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::cli::failure::CommandError;
 use crate::entity::singular;
+use crate::query::literal;
 
 /// Ids that were looked up, by path and name.
 pub(crate) struct NameLookup<'a> {
@@ -137,20 +138,7 @@ pub(crate) fn encoded(text: &str) -> String {
 
 /// The query for records with a name.
 fn named(text: &str) -> Vec<(String, String)> {
-    vec![("filter".into(), format!("name = {}", quoted(text))), ("limit".into(), "20".into())]
-}
-
-/// A text as a literal of a filter.
-pub(crate) fn quoted(text: &str) -> String {
-    let escaped: String = text
-        .chars()
-        .flat_map(|letter| match letter {
-            '"' | '\\' => vec!['\\', letter],
-            letter if letter.is_control() => vec![' '],
-            letter => vec![letter],
-        })
-        .collect();
-    format!("\"{escaped}\"")
+    vec![("filter".into(), format!("name = {}", literal(text))), ("limit".into(), "20".into())]
 }
 
 /// The id of the only record in an answer.

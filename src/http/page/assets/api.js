@@ -129,10 +129,8 @@ export async function each(items, question) {
   return answers;
 }
 
-const ESCAPES = { '\\': '\\\\', '"': '\\"', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\f': '\\f' };
-
-/** Text as a literal of the filter language. */
-export const literal = text => `"${String(text).replace(/[\\"\n\r\t\f]/g, letter => ESCAPES[letter])}"`;
+/** Text as a literal of the filter language. A backslash is written by its number: the recorded order of escapes reads two of them and an n as a newline. */
+export const literal = text => `"${String(text).replace(/[\\"\0-\x1f]/g, letter => (letter === '"' ? '\\"' : `\\x{${letter.charCodeAt(0).toString(16)}}`))}"`;
 
 const opened = data => ({ token: data.token, id: data.id, name: data.identity?.name, identityId: data.identityId, complete: false });
 

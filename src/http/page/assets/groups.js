@@ -17,8 +17,7 @@ export const isSingle = role => role.startsWith('@');
 const byId = id => `id = ${literal(id)}`;
 
 /** The records of a group, as a filter. */
-const UNWRITABLE = /[\0-\x08\x0b\x0e-\x1f]+/; // the language has no escapes for these characters: what is between them is looked for
-const withAttribute = attribute => (UNWRITABLE.test(attribute) ? attribute.split(UNWRITABLE).map(part => `anyOf(roleAttributes) contains ${literal(part)}`).join(' and ') : `anyOf(roleAttributes) = ${literal(attribute)}`);
+const withAttribute = attribute => `anyOf(roleAttributes) = ${literal(attribute)}`;
 export const members = role => (role === '#all' ? '' : isSingle(role) ? byId(role.slice(1)) : withAttribute(role.slice(1)));
 
 /** The first record of each side that a policy selects by these groups, or the record that was chosen from its group; without a policy, the first of each group. Names those that have none as `undefined`. */
