@@ -18,10 +18,11 @@ use super::{
     writer,
 };
 use crate::{
-    authentication::holds,
+    authentication::{holds, network},
     entity::VersionInfo,
     error::Result,
     frame::{Frame, content},
+    logging::may_log,
     pki::Certificate,
 };
 
@@ -34,6 +35,13 @@ pub struct ChannelPeer {
     pub address: Option<SocketAddr>,
     /// The certificate whose key the TLS handshake proved. Other certificates that were sent prove nothing.
     pub leaf: Option<CertificateDer<'static>>,
+}
+
+impl ChannelPeer {
+    /// Whether a line about this peer, which is not authenticated, may be logged.
+    pub(crate) fn may_log(&self) -> bool {
+        self.address.is_none_or(|address| may_log(&network(address.ip()).to_string()))
+    }
 }
 
 /// Serves one connection until it ends. `place` is dropped as soon as the peer is authenticated.

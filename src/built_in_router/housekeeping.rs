@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
-use super::{core::RouterCore, message::RequestFailure, registry::Affected};
+use super::{channel::Channel, core::RouterCore, message::RequestFailure, registry::Affected};
 
 /// The interval of rate measurements.
 const MEASURE: Duration = Duration::from_secs(10);
@@ -64,15 +64,14 @@ pub(crate) async fn drain(core: &RouterCore) {
     // Hosts get no message about the end of a binding: hosts learn of it from the end of their channel. A host that is told about its
     // binding alone binds again at once, and libziti 0.29 crashes when the channel ends during that.
     open.channels.iter().for_each(|channel| channel.outbox.drain());
-    let all = |are_written| {
-        let channels = core.registry.everything().channels;
-        channels.iter().all(|channel| channel.is_written.load(Ordering::Acquire) == are_written)
-    };
-    wait(core, Instant::now() + FLUSH, || all(true)).await;
+    let is_written = |channel: &Channel| channel.is_written.load(Ordering::Acquire);
+    let are_all_written = || core.registry.all_channels(is_written);
+    wait(core, Instant::now() + FLUSH, are_all_written).await;
     core.registry.everything().channels.iter().for_each(|channel| channel.outbox.drop_queued());
-    wait(core, Instant::now() + FLUSH, || all(true)).await;
+    wait(core, Instant::now() + FLUSH, are_all_written).await;
     let written = Instant::now();
-    wait(core, written + FLUSH, || all(false)).await;
+    // A channel that was written and closed is gone. One that could not be written is not waited for.
+    wait(core, written + FLUSH, || core.registry.all_channels(|channel| !is_written(channel))).await;
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));
     if has_hosts {
         sleep_until(written + core.times.refresh).await;

@@ -201,6 +201,11 @@ impl CircuitRegistry {
         (open.channels.len(), open.circuits.len(), open.bindings.len())
     }
 
+    /// Whether all channels are so.
+    pub(crate) fn all_channels(&self, are_so: impl Fn(&Channel) -> bool) -> bool {
+        self.open.lock().channels.values().all(|channel| are_so(channel))
+    }
+
     pub(crate) fn channel(&self, number: u64) -> Option<Arc<Channel>> {
         self.open.lock().channels.get(&number).cloned()
     }

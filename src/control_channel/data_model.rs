@@ -97,6 +97,9 @@ fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
         Err(error) => return tracing::warn!(router = %connection.router, %error, "the public keys cannot be read"),
     };
     let mut state = DataState { events: events.into_iter().chain(keys).collect(), timeline_id: TIMELINE.into(), ..DataState::default() };
+    let mut hasher = DefaultHasher::new();
+    state.encode_to_vec().hash(&mut hasher);
+    let hash = hasher.finish().max(1);
     // Held until the model is queued, so that no identity is told before it and is not in it.
     let announced = connection.announced_sessions.lock();
     let takes_identities = told_identities::takes(connection);
@@ -104,9 +107,6 @@ fn send(core: &ControlCore, connection: &Arc<RouterConnection>) {
         // The model follows when it has.
         return;
     }
-    let mut hasher = DefaultHasher::new();
-    state.encode_to_vec().hash(&mut hasher);
-    let hash = hasher.finish().max(1);
     if connection.model.swap(hash, Ordering::AcqRel) == hash {
         return;
     }

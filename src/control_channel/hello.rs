@@ -29,7 +29,6 @@ use super::{
     replies::unroute,
 };
 use crate::{
-    authentication::network,
     built_in_router::{ChannelPeer, read_hello},
     entity::{EdgeRouter, Id, RouterInfo, TransitRouter, TypedLookup, VersionInfo, edge_router::State},
     error::Result,
@@ -96,7 +95,7 @@ pub(crate) async fn serve(
     let opened = match open(&core, &hello, &peer) {
         Ok(opened) => opened,
         Err(reason) => {
-            if peer.address.is_none_or(|address| may_log(&network(address.ip()).to_string())) {
+            if peer.may_log() {
                 tracing::warn!(address = ?peer.address, router = %body_text(&hello), reason, "a router is rejected");
             }
             let refusal = first(Builder::reply(common::RESULT, &hello).flag(common_key::SUCCESS, false).body(reason.as_bytes()));

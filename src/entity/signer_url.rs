@@ -17,7 +17,7 @@ impl SignerUrl {
     pub(crate) fn read(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         let scheme = uri.scheme()?;
-        let known = [Scheme::HTTP, Scheme::HTTPS].iter().any(|known| is(scheme, known));
+        let known = [Scheme::HTTP, Scheme::HTTPS].iter().any(|known| is_scheme(scheme, known));
         (known && uri.host().is_some_and(|host| !host.is_empty())).then_some(Self(uri))
     }
 
@@ -30,7 +30,7 @@ impl SignerUrl {
         if self.0.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err(USER_INFO);
         }
-        let is_https = self.0.scheme().is_some_and(|scheme| is(scheme, &Scheme::HTTPS));
+        let is_https = self.0.scheme().is_some_and(|scheme| is_scheme(scheme, &Scheme::HTTPS));
         if is_https || plain || self.is_loopback() { Ok(()) } else { Err(PLAIN) }
     }
 
@@ -42,7 +42,7 @@ impl SignerUrl {
 }
 
 /// Whether a scheme is this one, in any case (RFC 3986 section 3.1).
-fn is(scheme: &Scheme, known: &Scheme) -> bool {
+fn is_scheme(scheme: &Scheme, known: &Scheme) -> bool {
     scheme.as_str().eq_ignore_ascii_case(known.as_str())
 }
 

@@ -13,6 +13,8 @@ const LINES: u64 = 60;
 const PERIOD: Duration = Duration::from_secs(60);
 /// The maximum number of peers that are counted. Beyond it the others share the last count.
 const PEERS: usize = 10_000;
+/// The shortest time between two searches for peers that can be forgotten, which look at all of them.
+const SWEEP: Duration = Duration::from_secs(1);
 
 static COUNTS: LazyLock<Mutex<Counts>> = LazyLock::new(Mutex::default);
 
@@ -46,12 +48,15 @@ enum Outcome {
 #[derive(Default)]
 struct Counts {
     peers: HashMap<String, (Instant, u64)>,
+    swept: Option<Instant>,
 }
 
 impl Counts {
     fn count(&mut self, peer: &str, now: Instant) -> Outcome {
         let is_new = !self.peers.contains_key(peer);
-        if is_new && self.peers.len() >= PEERS {
+        let is_due = self.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP);
+        if is_new && self.peers.len() >= PEERS && is_due {
+            self.swept = Some(now);
             self.peers.retain(|_, (began, _)| now.duration_since(*began) < PERIOD);
         }
         let peer = if is_new && self.peers.len() >= PEERS { "" } else { peer };

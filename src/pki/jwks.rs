@@ -62,7 +62,7 @@ impl Verifiers {
     fn add(&mut self, index: usize, key: Value) {
         let Value::Object(mut key) = key else { return self.skip(format!("key {}: not an object", index + 1)) };
         // RFC 7517 section 4.2: for encryption.
-        if key.get("use").is_some_and(|purpose| purpose != "sig") {
+        if key.get("use").is_some_and(|purpose| !purpose.is_null() && purpose != "sig") {
             return;
         }
         let Some(Value::String(id)) = key.remove("kid") else { return self.skip(format!("key {}: it has no kid", index + 1)) };

@@ -176,7 +176,7 @@ impl<'t> Lexer<'t> {
                         Some('"' | '\\' | 'f' | 'n' | 'r' | 't') => self.position += 1,
                         Some('x') => {
                             text += &unescape(part);
-                            text.push(self.numbered()?);
+                            text.push(self.code_point()?);
                             from = self.position;
                         }
                         Some(other) => return Err(self.fault("unknown escape").of(other.encode_utf8(&mut [0; 4]))),
@@ -192,7 +192,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// The character of an escape such as `\x{202e}`, by its number in one to six hexadecimal digits. Starts at the `x`.
-    fn numbered(&mut self) -> Result<char, FilterFault> {
+    fn code_point(&mut self) -> Result<char, FilterFault> {
         let digits = self.rest().strip_prefix("x{").and_then(|rest| rest.get(..run(rest, |c| c.is_ascii_hexdigit())));
         let digits = digits.filter(|digits| {
             (1..=6).contains(&digits.len()) && self.rest().get(2 + digits.len()..).is_some_and(|end| end.starts_with('}'))

@@ -108,6 +108,16 @@ fn declared_algorithms_bind_keys() {
 }
 
 #[test]
+fn null_members_of_keys_are_absent() {
+    let ec = EcKey::new();
+    let mut key = ec.jwk("ec");
+    for member in ["use", "alg", "x5c"] {
+        key[member] = Json::Null;
+    }
+    assert!(verifies(&set(&[key]), "ec", &ec.token("ec", &claims())));
+}
+
+#[test]
 fn skipped_keys_are_named() {
     let mut unfit = EcKey::new().jwk("unfit");
     unfit["alg"] = "RS256".into();

@@ -68,7 +68,11 @@ fn planted() -> (Scene, Planted, Vec<String>, Caller) {
     for enrollment in admin.get("/enrollments?limit=500").expect(200).data().as_array().unwrap() {
         handed_out.extend(["token", "jwt"].map(|member| text(&enrollment[member])));
     }
-    sessions.extend([scene.session(), scene.client.session(&scene.service, "Dial"), scene.host.session(&scene.service, "Bind")]);
+    sessions.extend([
+        scene.client.token().to_owned(),
+        scene.client.session(&scene.service, "Dial"),
+        scene.host.session(&scene.service, "Bind"),
+    ]);
     for session in admin.get("/api-sessions?limit=500").expect(200).data().as_array().unwrap() {
         sessions.push(text(&session["token"]));
     }
@@ -82,13 +86,6 @@ fn planted() -> (Scene, Planted, Vec<String>, Caller) {
     let reader = admin.at(Base::Overkeep).post("/api-tokens", json!({ "name": fresh("reader"), "actions": ["read"] })).expect(201);
     let reader = server.anonymous().with_token(reader.data()["token"].as_str().unwrap());
     (scene, Planted { nobody, handed_out, sessions }, ids, reader)
-}
-
-impl Scene {
-    /// The token of the client's API session.
-    fn session(&self) -> String {
-        self.client.token().to_owned()
-    }
 }
 
 /// What every operation that only reads answers to a caller, with the path of its row. Returns how many answered.
@@ -160,8 +157,8 @@ fn outputs_hold_no_secret() {
         assert!(!ran.out.is_empty(), "{words:?}: {}", ran.err);
         search(&words.join(" "), &(ran.out + &ran.err));
     }
-    for path in ["/", "/page/api.js", "/page/texts.js", "/health", "/health-checks", "/version"] {
-        search(path, &server.anonymous().get(&format!("/..{path}")).text);
+    for path in ["/", "/page/main.js", "/health", "/ready", "/health-checks", "/version", "/docs"] {
+        search(path, &server.anonymous().get(&format!("/{path}")).expect(200).text);
     }
     check_log(planted.all());
 }

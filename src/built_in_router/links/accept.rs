@@ -16,7 +16,6 @@ use super::{
     relay,
 };
 use crate::{
-    authentication::network,
     built_in_router::{
         core::RouterCore,
         hello::ChannelPeer,
@@ -70,7 +69,7 @@ pub(crate) async fn serve(
     let ((link, replaced), connection) = match joined {
         Ok(joined) => joined,
         Err(reason) => {
-            if peer.address.is_none_or(|address| may_log(&network(address.ip()).to_string())) {
+            if peer.may_log() {
                 tracing::warn!(address = ?peer.address, reason, "a link is rejected");
             }
             let refusal = first(Builder::reply(content::RESULT, &hello).flag(common::SUCCESS, false).body(reason.as_bytes()));

@@ -146,21 +146,24 @@ fn key_set_finding(signers: &[(String, String)], settings: &config::KeySetConfig
         let admitted = key_sets::admit(endpoint, settings).map_err(str::to_owned);
         let client = admitted.and_then(|()| client.as_ref().map_err(Clone::clone));
         match client.and_then(|client| key_sets::get(client, endpoint, settings)) {
-            Ok(keys) if keys.is_empty() => failed.push(format!("{name}: no key can be used{}", after(": ", keys.skipped()))),
+            Ok(keys) if keys.is_empty() => failed.push(format!("{name}: no key can be used{}", listed(": ", keys.skipped()))),
             Ok(keys) => skipped.extend(keys.skipped().iter().map(|key| format!("{name}: {key}"))),
             Err(error) => failed.push(format!("{name}: {error}")),
         }
     }
     if failed.is_empty() {
         skipped.truncate(SHOWN);
-        return DoctorFinding::good(KEY_SETS, format!("{} can be fetched{}", signers.len(), after("; keys that are not used: ", &skipped)));
+        return DoctorFinding::good(
+            KEY_SETS,
+            format!("{} can be fetched{}", signers.len(), listed("; keys that are not used: ", &skipped)),
+        );
     }
     failed.truncate(SHOWN);
     let mend = "the jwksEndpoint must be reachable from this host, with a certificate of an authority that the system trusts, and hold keys for signatures";
     DoctorFinding::bad(KEY_SETS, failed.join("; "), mend)
 }
 
-/// The texts behind a lead; nothing if there are none.
-fn after(lead: &str, texts: &[String]) -> String {
+/// The texts after some words; nothing if there are none.
+fn listed(lead: &str, texts: &[String]) -> String {
     if texts.is_empty() { String::new() } else { format!("{lead}{}", texts.join("; ")) }
 }

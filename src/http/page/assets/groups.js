@@ -17,8 +17,7 @@ export const isSingle = role => role.startsWith('@');
 const byId = id => `id = ${literal(id)}`;
 
 /** The records of a group, as a filter. */
-const withAttribute = attribute => `anyOf(roleAttributes) = ${literal(attribute)}`;
-export const members = role => (role === '#all' ? '' : isSingle(role) ? byId(role.slice(1)) : withAttribute(role.slice(1)));
+export const members = role => (role === '#all' ? '' : isSingle(role) ? byId(role.slice(1)) : `anyOf(roleAttributes) = ${literal(role.slice(1))}`);
 
 /** The first record of each side that a policy selects by these groups, or the record that was chosen from its group; without a policy, the first of each group. Names those that have none as `undefined`. */
 export function firstPair(policy, who, what) {
