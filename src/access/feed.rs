@@ -9,7 +9,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Assertion, AssertionViolation, Delta, Difference, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
+    AccessShare, Assertion, AssertionViolation, Delta, Difference, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
     preview::{Preview, Step, in_order},
 };
 use crate::{
@@ -83,15 +83,30 @@ impl Access {
     /// # Errors
     /// The error of `report_progress`, which ends the preview.
     pub fn preview(&self, events: &[Event], limit: usize, report_progress: impl Fn(u64) -> Result<()>) -> Result<Difference> {
-        let now = self.clock.now();
-        let disabled = |is: bool| events.iter().filter(move |event| becomes_disabled(event, now) == Some(is)).map(without_identity);
-        let delta: Vec<Delta> = events.iter().filter_map(delta).chain(disabled(true)).collect();
-        let enabled: Vec<Delta> = disabled(false).collect();
+        let (delta, enabled) = (self.taken(events), self.disabled(events, false));
         // The engine holds disabled identities like others. Nothing else changes with an identity that is enabled.
         if delta.is_empty() && !enabled.is_empty() {
             return self.difference(&enabled, limit, report_progress).map(Difference::reversed);
         }
         self.difference(&delta, limit, report_progress)
+    }
+
+    /// Who gains and who loses each of the services and routers that a preview of these events lists, with at most `limit` ids in each list.
+    /// Nothing for events that only enable identities, whose preview is that of the opposite change.
+    pub(crate) fn shares(&self, events: &[Event], difference: &Difference, limit: usize) -> Vec<AccessShare> {
+        let delta = in_order(&self.taken(events));
+        self.ask_fairly(|engine| engine.shares(&delta, difference, limit))
+    }
+
+    /// The updates that events make. An identity that they disable counts as deleted.
+    fn taken(&self, events: &[Event]) -> Vec<Delta> {
+        events.iter().filter_map(delta).chain(self.disabled(events, true)).collect()
+    }
+
+    /// The deletions of the identities that events disable, or enable.
+    fn disabled(&self, events: &[Event], is: bool) -> Vec<Delta> {
+        let now = self.clock.now();
+        events.iter().filter(|event| becomes_disabled(event, now) == Some(is)).map(without_identity).collect()
     }
 
     /// The difference that updates of the engine would make, as in [`Access::preview`].

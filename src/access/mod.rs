@@ -37,6 +37,7 @@ mod rights;
 mod role_diff;
 mod role_index;
 mod roles;
+mod shares;
 mod what_if;
 
 use schemars::JsonSchema;
@@ -52,6 +53,7 @@ pub(crate) use names::NamedRows;
 pub(crate) use near_miss::NearMiss;
 pub use preview::{AccessDiff, Difference};
 pub(crate) use rights::ServiceRights;
+pub(crate) use shares::AccessShare;
 pub use what_if::Delta;
 
 /// The kinds of records that policies are about. Each kind has its own dense rows.

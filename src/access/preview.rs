@@ -18,7 +18,7 @@ use std::{collections::HashMap, iter::Zip, slice, sync::Arc, vec};
 /// What changes would give and take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Preview")]
+#[schemars(rename = "AccessDifference")]
 pub struct Difference<N = Arc<str>> {
     /// Identities, and services that policies let them dial.
     pub dial: AccessDiff<N>,
@@ -126,20 +126,20 @@ struct Pairs {
 }
 
 /// A relation between two kinds of subjects.
-struct Relation {
+pub(super) struct Relation {
     kind: PolicyKind,
     right: Option<Right>,
-    who: PolicyEntityKind,
-    what: PolicyEntityKind,
+    pub(super) who: PolicyEntityKind,
+    pub(super) what: PolicyEntityKind,
 }
 
-static DIAL: Relation =
+pub(super) static DIAL: Relation =
     Relation { kind: PolicyKind::Service, right: Some(Right::Dial), who: PolicyEntityKind::Identity, what: PolicyEntityKind::Service };
-static BIND: Relation =
+pub(super) static BIND: Relation =
     Relation { kind: PolicyKind::Service, right: Some(Right::Bind), who: PolicyEntityKind::Identity, what: PolicyEntityKind::Service };
-static IDENTITY_ROUTERS: Relation =
+pub(super) static IDENTITY_ROUTERS: Relation =
     Relation { kind: PolicyKind::EdgeRouter, right: None, who: PolicyEntityKind::Identity, what: PolicyEntityKind::EdgeRouter };
-static SERVICE_ROUTERS: Relation =
+pub(super) static SERVICE_ROUTERS: Relation =
     Relation { kind: PolicyKind::ServiceEdgeRouter, right: None, who: PolicyEntityKind::Service, what: PolicyEntityKind::EdgeRouter };
 
 impl Engine {
@@ -391,7 +391,7 @@ impl Relation {
     }
 
     /// What one subject reaches on the other side.
-    fn reach(&self, engine: &Engine, from: PolicyEntityKind, row: Option<u32>) -> RoaringBitmap {
+    pub(super) fn reach(&self, engine: &Engine, from: PolicyEntityKind, row: Option<u32>) -> RoaringBitmap {
         let to = if from == self.who { self.what } else { self.who };
         let mut policies = row.map(|row| self.index(engine).of(from, row, &engine.all)).unwrap_or_default();
         if let Some(right) = self.right {

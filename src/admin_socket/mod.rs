@@ -78,7 +78,7 @@ impl AdminContext {
             Command::ResetPassword { username, password, allow_passwords } => self.reset_password(&username, &password, allow_passwords),
             Command::Unlock { username } => self.unlock(&username),
             Command::Link { identity, from, minutes } => self.link(identity.as_deref(), from, minutes),
-            Command::Explain { right, identity, service, json } => self.explain(right, &identity, &service, json),
+            Command::Explain { right, identity, service, json } => return self.explain(right, &identity, &service, json),
             Command::ListCertificates => self.list_certificates(),
             Command::RenewKey => self.renew_key(),
             Command::AdoptAuthority { certificate, key, bundle } => self.adopt_authority(&certificate, &key, &bundle),
@@ -92,17 +92,21 @@ impl AdminContext {
         lines.map(|lines| Outcome::Done(lines.iter().map(|line| hidden_text::shown(line)).collect()))
     }
 
-    fn explain(&self, right: Right, identity: &str, service: &str, json: bool) -> Result<Vec<String>> {
+    /// The outcome is a problem unless the answer is yes.
+    fn explain(&self, right: Right, identity: &str, service: &str, json: bool) -> Result<Outcome> {
         let (posture, hosting) = (self.posture.as_ref(), self.hosting.as_ref());
         let question = Question { identity, service, right, access: &self.access, posture, hosting };
         let answer = self.store.read(|tx| explain::explain(tx, &question))?;
-        let text =
-            if json { serde_json::to_string_pretty(&answer).map_err(|e| Error::Internal(e.to_string()))? } else { answer.to_string() };
-        let text = if json { hidden_text::json(&text) } else { text };
+        let text = if json {
+            hidden_text::json(&serde_json::to_string_pretty(&answer).map_err(|e| Error::Internal(e.to_string()))?)
+        } else {
+            answer.text.clone()
+        };
         let unknown = self.posture.is_none() && !json;
         let note = unknown
             .then_some("note: no controller runs, so the state of endpoints for posture checks is not known, and nothing is connected");
-        Ok(text.lines().chain(note).map(str::to_owned).collect())
+        let lines = text.lines().chain(note).map(hidden_text::shown).collect();
+        Ok(if answer.verdict { Outcome::Done(lines) } else { Outcome::Problems(lines) })
     }
 
     fn list_administrators(&self) -> Result<Vec<String>> {

@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 use super::Caller;
 use crate::{
     clock::Timestamp,
-    entity::{Action, Author, HistoryEntry, Id, Identity, Service, TypedLookup},
+    entity::{Action, Authenticator, Author, HistoryEntry, Id, Identity, Service, TypedLookup},
     error::{Error, Refusal, Result},
     metrics::MethodCounter,
     store::{Store, Tx},
@@ -25,6 +25,8 @@ const REST: Duration = Duration::from_secs(60);
 /// At most this many distinct rejections are counted separately.
 const LIMIT: usize = 16;
 
+/// A log-in with a password.
+const PASSWORD: &str = "password";
 /// A dial at the router.
 pub(crate) const DIAL: &str = "dial";
 /// A request at the router to host a service.
@@ -53,7 +55,7 @@ impl RejectedCaller {
         let what = match error {
             Error::Unauthorized { anonymous: false } if caller.is_some() => "permission",
             Error::Refused(Refusal::MfaInvalidToken) => "mfa",
-            Error::Refused(Refusal::WrongCurrentPassword) => "password",
+            Error::Refused(Refusal::WrongCurrentPassword) => PASSWORD,
             Error::Refused(Refusal::InvalidEnrollmentToken) => "enrollment",
             _ => return None,
         };
@@ -180,9 +182,20 @@ fn append_rows(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
             after.insert("service".into(), json!(service));
             after.extend(name.map(|name| ("serviceName".to_owned(), json!(name))));
         }
-        let entry = HistoryEntry::to::<Identity>(Action::Refusal, identity.as_deref().unwrap_or_default());
-        tx.append_history_of(Author::remote(address), HistoryEntry { after: Some(after), ..entry })
+        let id = identity.unwrap_or_default();
+        let name = tx.find::<Identity>(&Id::from_text(id.as_str()))?.map(|identity| identity.spec.name.clone());
+        if what == PASSWORD {
+            after.extend(username(tx, &id)?.map(|username| ("username".to_owned(), json!(username))));
+        }
+        let entry = HistoryEntry::to::<Identity>(Action::Refusal, &id);
+        tx.append_history_of(Author::remote(address), HistoryEntry { name, after: Some(after), ..entry })
     })
+}
+
+/// The user name that was tried with a wrong password: that of the identity, because no other one leads to it.
+fn username(tx: &Tx<'_>, identity: &str) -> Result<Option<String>> {
+    let held = tx.linked::<Authenticator>("identity", identity)?;
+    Ok(held.iter().find_map(|record| record.spec.credential.username()).map(str::to_owned))
 }
 
 fn warn(written: Result<()>) {

@@ -1,19 +1,20 @@
-//! `overkeep admin`, `overkeep explain` and `overkeep pki`: commands for the owner of the host. A running controller performs the commands;
+//! `overkeep admin` and `overkeep pki`: commands for the owner of the host. A running controller performs the commands;
 //! if none runs, this process opens the data file.
 
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use super::{
+    api::context::LoginContext,
     authority_files::AuthorityFiles,
     failure::{CommandError, CommandResult, warn},
     progress::{Bar, watched},
     run::{ResolvedConfig, Sources},
+    starting::await_controller,
 };
 use crate::{
-    access::Right,
     admin_socket::{Command, MAX_LINK_MINUTES, Outcome, socket},
     config::{self, Config},
     controller,
@@ -69,28 +70,6 @@ enum AdminCommand {
         #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=MAX_LINK_MINUTES as i64))]
         minutes: u32,
     },
-}
-
-/// Explain why an identity may or may not use a service, and what would change that.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct Explain {
-    /// dial or bind
-    right: Verb,
-    /// The identity, by id or name
-    identity: String,
-    /// The service, by id or name
-    service: String,
-    /// Print JSON, as GET /overkeep/v1/explain answers
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    which: ControllerFlags,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug)]
-enum Verb {
-    Dial,
-    Bind,
 }
 
 /// Show and renew keys and certificates.
@@ -158,21 +137,6 @@ impl Pki {
     }
 }
 
-impl Explain {
-    /// Runs the command and returns its output.
-    ///
-    /// # Errors
-    /// The reason, as one line.
-    pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
-        let Self { right, identity, service, json, which } = self;
-        let right = match right {
-            Verb::Dial => Right::Dial,
-            Verb::Bind => Right::Bind,
-        };
-        done(&which.config(environment)?, Command::Explain { right, identity, service, json })
-    }
-}
-
 impl ControllerFlags {
     /// The controller with this configuration file and data file, as far as they are given.
     pub(crate) fn of(config: Option<PathBuf>, data: Option<PathBuf>) -> Self {
@@ -206,17 +170,30 @@ impl ControllerFlags {
 /// Runs a command in the running controller; `None` if none runs.
 pub(crate) fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, String>> {
     let mut bar = Bar::default();
-    socket::ask(&socket::beside(&config.data), command, &mut |done, total| bar.show(done, total))
+    let socket = socket::beside(&config.data);
+    let mut ask = || socket::ask(&socket, command, &mut |done, total| bar.show(done, total));
+    ask().or_else(|| {
+        await_controller(&config.data);
+        ask()
+    })
 }
 
-fn done(config: &Config, command: Command) -> CommandResult {
+/// Runs a command in the running controller, or else on the data file.
+pub(crate) fn done(config: &Config, command: Command) -> CommandResult {
     if let Some(outcome) = asked(config, &command) {
         return Ok(outcome?);
     }
     // A missing data file must not be created.
-    config.data.metadata().map_err(|e| format!("data: {}: {e}", config.data.display()))?;
+    config.data.metadata().map_err(|error| format!("data: {}: {error}{}", config.data.display(), login_hint()))?;
     let host = controller::host(config, &command).map_err(|e| e.to_string())?;
     let outcome = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());
     host.store.close();
     Ok(outcome?)
+}
+
+/// What is said of a missing data file if there is a login: perhaps the command was meant for its controller.
+pub(crate) fn login_hint() -> String {
+    let login = LoginContext::given(&[]).ok().flatten();
+    let hint = |login: LoginContext| format!("; this command works on the host of the controller, not over the login to {}", login.url);
+    login.map(hint).unwrap_or_default()
 }

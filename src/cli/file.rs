@@ -1,5 +1,6 @@
 //! `overkeep snapshot`, `check`, `repair`, `restore` and `compact`: the data file as a whole. A running controller performs the command
-//! itself; if none runs, this process opens the data file. Only `restore` and `compact` require a stopped controller.
+//! itself; if none runs, this process opens the data file. After `overkeep login`, `check` and `repair` are those of the controller of the
+//! login, where there is no data file. Only `restore` and `compact` require a stopped controller.
 
 use std::{
     ffi::OsString,
@@ -10,9 +11,11 @@ use std::{
 use clap::Args;
 
 use super::{
-    admin::{ControllerFlags, asked},
+    admin::{ControllerFlags, asked, login_hint},
+    api::login_without_file,
     failure::CommandResult,
     progress::watched,
+    remote_check,
 };
 use crate::{
     admin_socket::{Command, Outcome, copied, describe, found, socket},
@@ -103,8 +106,11 @@ impl Check {
             let passphrase = config.passphrase()?;
             watched(|watch| offline::check(file, passphrase.as_ref(), watch)).map(|seen| outcome(&seen))
         };
-        match &self.file {
-            Some(file) => judged(look(file)),
+        if let Some(file) = &self.file {
+            return judged(look(file));
+        }
+        match login_without_file(&self.which, &config, environment)? {
+            Some(context) => remote_check::run(context, "check-data-integrity"),
             None => running(&config, &Command::Check, look),
         }
     }
@@ -124,7 +130,10 @@ impl Repair {
         if self.drop_unreadable {
             return judged_of(&config.data, repair(Unreadable::Goes));
         }
-        running(&config, &Command::Repair, |_| repair(Unreadable::Stays))
+        match login_without_file(&self.which, &config, environment)? {
+            Some(context) => remote_check::run(context, "fix-data-integrity"),
+            None => running(&config, &Command::Repair, |_| repair(Unreadable::Stays)),
+        }
     }
 }
 
@@ -187,7 +196,12 @@ fn forget_password(data: &Path) -> Option<String> {
 pub(crate) fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, OfflineError>) -> CommandResult {
     match asked(config, command) {
         Some(outcome) => Ok(outcome?),
-        None => judged_of(&config.data, closed(&config.data)),
+        None => match config.data.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(format!("{}: {error}{}", config.data.display(), login_hint()).into())
+            }
+            _ => judged_of(&config.data, closed(&config.data)),
+        },
     }
 }
 

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use super::{
     api::{
         context::{Contexts, LoginContext},
-        output,
+        https, output,
         request::ApiRequest,
         transport::Transport,
     },
@@ -157,9 +157,9 @@ impl ContextCommand {
 /// # Errors
 /// The text is not `https://host:port`. The error names `flag`.
 pub(super) fn address(text: &str, flag: &str) -> Result<(String, String), CommandError> {
-    let url = text.trim_end_matches('/');
+    let url = https::tidy(text).unwrap_or_default();
     match url.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@'])) {
-        Some(host) => Ok((url.to_owned(), host.to_owned())),
+        Some(host) => Ok((url.clone(), host.to_owned())),
         None => Err(CommandError::Flag(format!("{flag}: {text:?} is not https://host:port"))),
     }
 }

@@ -26,9 +26,12 @@ mod authority_files;
 mod doctor;
 mod drill;
 mod expiring;
+mod explain;
 mod failure;
 mod file;
+mod help;
 mod history;
+mod history_lines;
 mod import;
 mod limit;
 mod login;
@@ -36,8 +39,11 @@ mod network_document;
 mod openziti;
 mod passphrase;
 mod progress;
+mod read_document;
+mod remote_check;
 pub mod run;
 mod shell;
+mod starting;
 mod trust;
 
 pub use failure::CommandError;
@@ -55,7 +61,7 @@ struct CommandLine {
 enum Command {
     Run(run::Arguments),
     Admin(admin::Admin),
-    Explain(admin::Explain),
+    Explain(explain::Explain),
     Pki(admin::Pki),
     Snapshot(file::Snapshot),
     Check(file::Check),
@@ -83,7 +89,8 @@ enum Command {
 /// # Errors
 /// A row of the tables is invalid, which is a defect.
 fn whole() -> Result<clap::Command, CommandError> {
-    Ok(api::command(CommandLine::command(), &api::grammar()?))
+    let grammar = api::grammar()?;
+    Ok(help::grouped(api::command(CommandLine::command(), &grammar), &grammar))
 }
 
 /// Runs the command of this process. `start` runs a controller until it is stopped; the log is started before.
@@ -128,7 +135,8 @@ pub fn act<E: Display>(
         CommandLine::try_parse_from(arguments).map_err(CommandError::Usage)?
     } else {
         let grammar = api::grammar()?;
-        let matches = api::command(CommandLine::command(), &grammar).try_get_matches_from(arguments).map_err(CommandError::Usage)?;
+        let whole = help::grouped(api::command(CommandLine::command(), &grammar), &grammar);
+        let matches = whole.try_get_matches_from(arguments).map_err(CommandError::Usage)?;
         if let Some((operation, matches)) = api::chosen_operation(&grammar, &matches) {
             return api::act(&grammar, operation, matches, environment);
         }

@@ -15,6 +15,7 @@ use super::{
         request::{ApiRequest, JSON},
     },
     openziti,
+    read_document::ReadDocument,
 };
 use crate::{admin_socket::Outcome, hidden_text::shown};
 
@@ -94,9 +95,11 @@ impl Plan {
     /// # Errors
     /// One line: the file cannot be read or applied, or the controller does not answer.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
-        let mut request = self.file.request()?;
+        let document = self.file.document()?;
+        let mut request = self.file.request(&document);
         request.query.push(("preview".into(), "true".into()));
-        let plan = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
+        let answer = api::reach(self.which, environment)?.ask(request, None)?;
+        let plan = answer.good().map_err(|failure| document.located(failure))?.data();
         let lines = if self.json { vec![output::text(&plan, "json", &[])?] } else { lines(&plan) };
         if !entries(&plan, "broken").is_empty() {
             api::print(&lines.join("\n"))?;
@@ -112,13 +115,14 @@ impl Apply {
     /// # Errors
     /// One line: the file cannot be read or applied, or the controller does not answer.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
-        let mut request = self.file.request()?;
+        let document = self.file.document()?;
+        let mut request = self.file.request(&document);
         request.headers.extend(self.plan.map(|tag| ("if-match".into(), format!("\"{tag}\""))));
         let answer = api::reach(self.which, environment)?.ask(request, None)?;
         if answer.status == 412 {
             return Err(CommandError::of("the network or the file has changed since the plan: plan again"));
         }
-        let plan = answer.good()?.data();
+        let plan = answer.good().map_err(|failure| document.located(failure))?.data();
         let mut lines = lines(&plan);
         if !entries(&plan, "objects").is_empty() {
             lines.pop();
@@ -129,7 +133,7 @@ impl Apply {
 }
 
 impl NetworkFile {
-    fn request(&self) -> Result<ApiRequest, CommandError> {
+    fn document(&self) -> Result<ReadDocument, CommandError> {
         let refused = |error: String| CommandError::of(format!("{}: {error}", self.path.display()));
         let mut text = String::new();
         let read = if self.path.as_os_str() == "-" {
@@ -141,6 +145,10 @@ impl NetworkFile {
         let network: Json = serde_saphyr::from_str(&text).map_err(|error| refused(error.to_string()))?;
         // An empty file lists no kinds.
         let network = if network.is_null() { Json::Object(Map::new()) } else { network };
+        Ok(ReadDocument { text, network })
+    }
+
+    fn request(&self, document: &ReadDocument) -> ApiRequest {
         let mut query = vec![
             ("prune".to_owned(), self.prune.to_string()),
             ("maxDeletions".to_owned(), self.max_deletions.to_string()),
@@ -149,8 +157,8 @@ impl NetworkFile {
         if self.accept_hidden_characters {
             query.push(("hiddenCharacters".to_owned(), "accept".to_owned()));
         }
-        let body = Some((JSON.to_owned(), network.to_string()));
-        Ok(ApiRequest { method: "PUT".into(), path: PATH.into(), query, headers: Vec::new(), body })
+        let body = Some((JSON.to_owned(), document.network.to_string()));
+        ApiRequest { method: "PUT".into(), path: PATH.into(), query, headers: Vec::new(), body }
     }
 }
 

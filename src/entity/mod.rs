@@ -65,7 +65,7 @@ pub(crate) use links::{EntityRef, HalLinks};
 pub use logged::{Action, HistoryClass, Logged};
 pub(crate) use lookup::VersionInfo;
 pub use lookup::{Lookup, RouterInfo};
-pub(crate) use noun::{plural, singular};
+pub(crate) use noun::{kebab, plural, singular};
 pub use policy::{PolicyType, Semantic};
 pub use posture_requirement::PostureRequirement;
 pub(crate) use posture_requirement::{OperatingSystem, OsType, PostureKind};

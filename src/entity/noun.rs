@@ -1,4 +1,4 @@
-//! English plurals of the names of kinds.
+//! English plurals of the names of kinds, and names as words of a command line.
 
 /// `auth-policies` for `auth-policy`.
 pub(crate) fn plural(noun: &str) -> String {
@@ -15,4 +15,18 @@ pub(crate) fn singular(noun: &str) -> String {
         (None, Some(stem)) if !stem.ends_with('s') => stem.to_owned(),
         _ => noun.to_owned(),
     }
+}
+
+/// Converts to kebab case: `authPolicyId` to `auth-policy-id`.
+pub(crate) fn kebab(name: &str) -> String {
+    let mut out = String::new();
+    let mut before = ' ';
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && before.is_ascii_alphanumeric() && !before.is_ascii_uppercase() {
+            out.push('-');
+        }
+        out.push(letter.to_ascii_lowercase());
+        before = letter;
+    }
+    out
 }

@@ -2,7 +2,7 @@
 //!
 //! Here: queries to the engine and the store, combined for people and programs. Not here: any rule of its own;
 //! enforcement asks the same engine. Start at [`explain`], then [`edits`], which gives the requests that remove an
-//! obstacle.
+//! obstacle, and [`command`], which writes them as commands.
 //!
 //! Invariant: `allowed` is what POST /sessions would answer now in the newest complete session; except that an open
 //! session is always returned again. Without a complete session, it is what an identity would get that logs in now,
@@ -12,6 +12,7 @@
 mod authentication;
 mod case;
 mod checks;
+mod command;
 mod credentials;
 mod dials;
 mod edits;
@@ -87,6 +88,8 @@ pub(crate) struct Explanation {
     host_count: usize,
     /// The obstacles, those to the right first; empty exactly if the verdict is yes.
     pub obstacles: Vec<Obstacle>,
+    /// The answer in plain English, in lines, with the commands that remove the obstacles.
+    pub text: String,
 }
 
 /// Answers a question.
@@ -152,9 +155,10 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
         obstacles.extend(paths::missing(tx, &case, &routers, &hosts)?);
         obstacles.extend(dials::failing(&case, &hosts));
     }
+    command::add_commands(tx, &mut obstacles)?;
     let host_count = hosts.len();
     hosts.truncate(MAX_LISTED);
-    Ok(Explanation {
+    let mut explanation = Explanation {
         identity: NamedRecord::new(&case.identity, &case.identity.spec.name),
         service: NamedRecord::new(&case.service, &case.service.spec.name),
         right: case.right,
@@ -167,7 +171,10 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
         hosts,
         host_count,
         obstacles,
-    })
+        text: String::new(),
+    };
+    explanation.text = explanation.to_string();
+    Ok(explanation)
 }
 
 /// The policies that lack least to give the right; those whose posture checks pass come first.

@@ -16,6 +16,8 @@ pub(crate) struct Obstacle {
     pub text: String,
     /// Requests of which any one removes it, smallest first. With `remedy`, that is necessary as well.
     pub edits: Vec<SuggestedEdit>,
+    /// The same requests as commands, in the same order, with names in place of ids.
+    pub commands: Vec<String>,
     /// What to do, if no request alone removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
@@ -23,7 +25,7 @@ pub(crate) struct Obstacle {
 
 impl Obstacle {
     pub(super) fn new(what: ObstacleKind, text: String, edits: Vec<SuggestedEdit>) -> Self {
-        Self { what, concerns: what.concerns(), text, edits, remedy: None }
+        Self { what, concerns: what.concerns(), text, edits, commands: Vec::new(), remedy: None }
     }
 
     pub(super) fn with_remedy(self, remedy: String) -> Self {

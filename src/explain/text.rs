@@ -34,8 +34,8 @@ impl fmt::Display for Explanation {
             if let Some(remedy) = &obstacle.remedy {
                 write!(f, "\n    to change that: {}", shown(remedy))?;
             }
-            for edit in &obstacle.edits {
-                write!(f, "\n    to change that: {}\n      {} {} {}", shown(&edit.text), edit.method, edit.path, edit.body)?;
+            for (edit, command) in obstacle.edits.iter().zip(&obstacle.commands) {
+                write!(f, "\n    to change that: {}\n      {}", shown(&edit.text), shown(command))?;
             }
         }
         Ok(())

@@ -16,7 +16,9 @@ use super::{
     answer::{Content, Reply},
     call::{Call, Peer},
     dispatch::{Dispatcher, run},
-    error, preview,
+    error,
+    header::Header,
+    preview,
 };
 use crate::{
     authentication::{Caller, administrators},
@@ -43,7 +45,12 @@ pub struct LocalRequest {
 /// A part of an answer: the head, then pieces of the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocalPart {
-    Head { status: u16, media: String },
+    Head {
+        status: u16,
+        media: String,
+        /// The entity tag, for `If-Match` of a later write.
+        tag: Option<String>,
+    },
     Piece(Vec<u8>),
 }
 
@@ -63,7 +70,8 @@ pub(crate) fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, on_
 }
 
 async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
-    if !on_part(LocalPart::Head { status: reply.status, media: reply.media.into() }) {
+    let tag = reply.headers.iter().find(|(name, _)| *name == Header::Tag.name()).map(|(_, tag)| tag.clone());
+    if !on_part(LocalPart::Head { status: reply.status, media: reply.media.into(), tag }) {
         return Ok(());
     }
     match reply.body {

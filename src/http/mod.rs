@@ -62,7 +62,7 @@ pub(crate) use limits::RequestLimits;
 pub(crate) use local::answer_locally;
 pub use local::{LocalPart, LocalRequest};
 pub(crate) use metrics_listener::MetricsFormat;
-pub(crate) use network_document::{kind::DeclaredKind, kinds::DeclaredKinds, names::with_references};
+pub(crate) use network_document::{defaults::default_of, kind::DeclaredKind, kinds::DeclaredKinds, names::with_references};
 pub(crate) use openapi::descriptions::Descriptions;
 pub use permission::Permission;
 pub use route::{Interface, RouteMatch};

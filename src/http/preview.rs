@@ -3,6 +3,9 @@
 //! The change is carried out in memory, with all rules and references, and the access engine compares the result with the present state.
 //! Nothing is written to the store or published. An API token sees names of the kinds in its scope only, and the counts of all.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{
     answer::{Answer, Data, Reply},
     body::Incoming,
@@ -13,7 +16,7 @@ use super::{
     row::Row,
 };
 use crate::{
-    access::{Difference, PolicyEntityKind},
+    access::{AccessShare, Difference, PolicyEntityKind},
     change::Change,
     entity::{EdgeRouter, Entity, EntityRef, Id, Identity, PostureCheck, Record, Service, TypedLookup},
     error::{Error, Result},
@@ -94,19 +97,31 @@ impl PreviewParameter {
         let (access, caller) = (call.access.clone(), call.caller()?.clone());
         let look = move |tx: &Read<'_>, events: Vec<Event>, answer: A| {
             let difference = access.preview(&events, MAX_LISTED, |left| tx.before(left))?;
-            let name = |subject, id: &str| named(tx, &events, subject, id);
-            let difference = difference.named(|subject, id| caller.may_name(path(subject)).then(|| name(subject, id)).transpose())?;
-            Ok(ChangeOutcome::Previewed(Box::new(difference), answer))
+            let shares = access.shares(&events, &difference, MAX_LISTED);
+            let name = |subject, id: &str| caller.may_name(path(subject)).then(|| named(tx, &events, subject, id)).transpose();
+            let shares = shares.iter().filter_map(|share| share.named(name).transpose()).collect::<Result<_>>()?;
+            let difference = difference.named(name)?;
+            Ok(ChangeOutcome::Previewed(Box::new(PreviewedAccess { difference, shares }), answer))
         };
         call.changes.dry_run(job, look).await
     }
+}
+
+/// Who would gain and who would lose access.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Preview")]
+pub(crate) struct PreviewedAccess {
+    #[serde(flatten)]
+    difference: Difference<EntityRef>,
+    /// Who gains and who loses each of the services and edge routers that the counts list first.
+    shares: Vec<AccessShare<EntityRef>>,
 }
 
 /// The result of a change or of its preview.
 pub(crate) enum ChangeOutcome<A> {
     NoData(A),
     /// The preview, and the answer that the change would have had.
-    Previewed(Box<Difference<EntityRef>>, A),
+    Previewed(Box<PreviewedAccess>, A),
 }
 
 impl<A> ChangeOutcome<A> {
@@ -119,13 +134,13 @@ impl<A> ChangeOutcome<A> {
 impl<A: Answer> Answer for ChangeOutcome<A> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         A::describe(operation, schemas);
-        operation.preview = Some(schemas.answer::<Envelope<Difference<EntityRef>>>());
+        operation.preview = Some(schemas.answer::<Envelope<PreviewedAccess>>());
     }
     fn reply(self) -> Result<Reply> {
         match self {
             Self::NoData(answer) => answer.reply(),
-            Self::Previewed(difference, answer) => {
-                let mut reply = Data(*difference).reply()?;
+            Self::Previewed(access, answer) => {
+                let mut reply = Data(*access).reply()?;
                 reply.headers = answer.reply()?.headers;
                 Ok(reply)
             }

@@ -48,7 +48,7 @@ pub(crate) use event::Tombstone;
 pub use event::{Event, Phase};
 pub(crate) use file::manifest::Manifest;
 pub use file::open::{NEWEST, beside};
-pub(crate) use file::open::{ReservedName, hold, sync_directory};
+pub(crate) use file::open::{ReservedName, hold, is_held, sync_directory};
 pub use file::open_error::OpenError;
 pub(crate) use file::private_file::{clear, create_private, is_one};
 pub(crate) use file::restoration::Restoration;

@@ -114,7 +114,7 @@ def watch(host):
     ending = host.run("overkeep expiring --within 30d", status=3).splitlines()[1:]
     expect(len(ending) == 1 and ending[0].split()[1:3] == ["alice", "enrollment"], f"what ends soon: {ending}")
     host.run("overkeep online && overkeep list online && overkeep sessions && overkeep list api-sessions && overkeep list hosting")
-    host.run("overkeep pki status && overkeep pki renew-key && overkeep check && overkeep explain dial alice wiki")
+    host.run("overkeep pki status && overkeep pki renew-key && overkeep check && { overkeep explain dial alice wiki || test $? = 3; }")
     enroll(host)
     host.run("overkeep request-extend certificates && overkeep list authenticators --filter 'method = \"cert\"' -o name > certificates")
     host.run("overkeep request-extend authenticator $(cat certificates) --roll-keys && overkeep delete identity mover")

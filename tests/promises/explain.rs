@@ -14,7 +14,6 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use totp_rs::{Builder, Secret};
 
-use crate::admin_socket::ask;
 use crate::harness::{Answer, Authority, Base, Caller, Key, TestServer, encoded, fresh};
 
 /// A controller that is asked by its administrator and by the owner of its host.
@@ -57,7 +56,9 @@ impl Asked {
     /// The answer for the owner of the host.
     fn told(&self, identity: &str, service: &str, json: bool) -> Result<String, String> {
         let command = Command::Explain { right: Right::Dial, identity: identity.into(), service: service.into(), json };
-        ask(&socket::beside(&self.data), &command).unwrap().map(|lines| lines.join("\n"))
+        let (Outcome::Done(lines) | Outcome::Problems(lines)) =
+            socket::ask(&socket::beside(&self.data), &command, &mut |_, _| ()).unwrap()?;
+        Ok(lines.join("\n"))
     }
 
     /// Applies an edit; the returned function undoes it.
@@ -720,7 +721,7 @@ fn command_and_rest_agree() {
     drop(server);
     let command = Command::Explain { right: Right::Dial, identity: name, service, json: false };
     let host = controller::host(&Config { data, ..Config::default() }, &command).unwrap();
-    let Outcome::Done(lines) = host.act(command, &Arc::new(Progress::default())).unwrap() else { panic!() };
+    let Outcome::Problems(lines) = host.act(command, &Arc::new(Progress::default())).unwrap() else { panic!() };
     let (note, rest) = lines.split_last().unwrap();
     assert!(note.starts_with("note: no controller runs") && rest.join("\n") == running, "{lines:?}");
 }

@@ -8,8 +8,13 @@ use std::{
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use serde_json::Value as Json;
 
-use super::{grammar::Operation, output, request::ApiRequest, transport::reach};
-use crate::{cli::admin::ControllerFlags, hidden_text::is_in, query::literal};
+use super::{
+    grammar::Operation,
+    output,
+    request::ApiRequest,
+    transport::{Transport, reach},
+};
+use crate::{admin_socket::socket, cli::admin::ControllerFlags, hidden_text::is_in, query::literal};
 
 /// The maximum number of names that are offered.
 const LIMIT: usize = 200;
@@ -39,6 +44,12 @@ fn found(path: String, text: &str) -> Option<Json> {
         words.get(at + 1).map(PathBuf::from)
     };
     let transport = reach(ControllerFlags::of(flag("--config"), flag("--data")), &environment).ok()?;
+    // Nobody waits for a controller that starts with a half-typed word.
+    if let Transport::Host(data) = &transport
+        && !socket::answers(&socket::beside(data))
+    {
+        return None;
+    }
     let request = ApiRequest { method: "GET".into(), path, query, ..ApiRequest::default() };
     Some(transport.ask(request, None).ok()?.good().ok()?.data())
 }

@@ -14,6 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::https;
 use crate::{cli::failure::CommandError, pki::text_of, store::create_private};
 
 /// A login.
@@ -166,13 +167,11 @@ impl LoginContext {
         let missing =
             || CommandError::of("OVERKEEP_TOKEN: set OVERKEEP_URL and OVERKEEP_CA, the file of the authority, too, or use overkeep login");
         let read = |path: String| text_of(Path::new(&path)).map_err(|error| CommandError::of(format!("OVERKEEP_CA: {path}: {error}")));
-        let url = set("OVERKEEP_URL").map(|url| url.trim_end_matches('/').to_owned());
+        let refused = |url: &str| CommandError::Flag(format!("OVERKEEP_URL: {url:?} is not https://host:port"));
+        let url = set("OVERKEEP_URL").map(|url| https::tidy(&url).ok_or_else(|| refused(&url))).transpose()?;
         let stored = stored.filter(|stored| url.as_ref().is_none_or(|url| *url == stored.url));
         let ca = set("OVERKEEP_CA").map(read).transpose()?;
         let url = url.or_else(|| stored.as_ref().map(|stored| stored.url.clone())).ok_or_else(missing)?;
-        if !url.starts_with("https://") {
-            return Err(CommandError::Flag(format!("OVERKEEP_URL: {url:?} is not https://host:port")));
-        }
         let ca = ca.or_else(|| stored.map(|stored| stored.ca)).ok_or_else(missing)?;
         Ok(Some(Self { url, user: String::new(), ca, token: token.trim().to_owned() }))
     }

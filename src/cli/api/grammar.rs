@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use crate::{
-    entity::plural,
+    entity::{kebab, plural},
     http::{Interface, Interfaces},
 };
 
@@ -84,6 +84,16 @@ impl Grammar {
         let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
         let whole = self.resolved(operation.interface, good.pointer("/content/application~1json/schema")?);
         whole.pointer("/properties/data").map(|data| self.resolved(operation.interface, data))
+    }
+
+    /// The members of the records in the list that an operation answers.
+    pub(crate) fn listed_members(&self, operation: &Operation) -> Vec<String> {
+        let items = self.answered(operation).and_then(|list| list.get("items"));
+        let record = items.map(|items| self.resolved(operation.interface, items));
+        let forms = record.and_then(|record| record.get("oneOf")?.as_array()).into_iter().flatten();
+        let forms = forms.map(|form| self.resolved(operation.interface, form));
+        let members = record.into_iter().chain(forms).filter_map(|form| form.get("properties")?.as_object());
+        members.flat_map(serde_json::Map::keys).cloned().collect()
     }
 
     /// The schema that a `$ref` refers to, or the schema itself.
@@ -180,18 +190,4 @@ fn answers_list(table: &Interface, path: &str) -> bool {
     let name = schema.and_then(|schema| schema.get("$ref")?.as_str()?.rsplit('/').next());
     let envelope = name.and_then(|name| document.pointer("/components/schemas")?.get(name));
     envelope.and_then(|envelope| envelope.pointer("/properties/data/type")).is_some_and(|kind| kind == "array")
-}
-
-/// Converts to kebab case: `authPolicyId` to `auth-policy-id`.
-pub(crate) fn kebab(name: &str) -> String {
-    let mut out = String::new();
-    let mut before = ' ';
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && before.is_ascii_alphanumeric() && !before.is_ascii_uppercase() {
-            out.push('-');
-        }
-        out.push(letter.to_ascii_lowercase());
-        before = letter;
-    }
-    out
 }

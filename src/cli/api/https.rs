@@ -34,6 +34,16 @@ pub enum Patience {
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
 
+/// The scheme of every address.
+const SCHEME: &str = "https://";
+
+/// An address of a controller without a slash at its end. The scheme may be written in capitals (RFC 3986 section 3.1). `None` if it is not
+/// that of HTTPS.
+pub(crate) fn tidy(url: &str) -> Option<String> {
+    let (scheme, host) = url.trim().trim_end_matches('/').split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| format!("{SCHEME}{host}"))
+}
+
 /// The HTTP client for a controller. `ca` is the PEM of the trusted authorities. With `None` the server is not verified, which is only for
 /// fetching its authorities.
 ///
@@ -93,8 +103,9 @@ pub fn ask(
         asked
     };
     let answer = agent.run(asked).map_err(|error| error.to_string())?;
-    let media = answer.headers().get("content-type").and_then(|media| media.to_str().ok()).unwrap_or_default().to_owned();
-    take(LocalPart::Head { status: answer.status().as_u16(), media }).map_err(|error| error.to_string())?;
+    let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let (media, tag) = (header("content-type").unwrap_or_default(), header("etag"));
+    take(LocalPart::Head { status: answer.status().as_u16(), media, tag }).map_err(|error| error.to_string())?;
     let mut reader = answer.into_body().into_reader();
     let mut piece = vec![0; PIECE];
     loop {

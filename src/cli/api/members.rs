@@ -6,14 +6,14 @@ use clap::{
 };
 use serde_json::{Map, Value as Json};
 
-use super::grammar::kebab;
+use crate::{clock::Clock, config::Span, entity::kebab, http::default_of};
 
 /// Nested objects get flags of their own up to this depth.
 const DEPTH: usize = 4;
+/// How a point in time is written.
+const TIME_HELP: &str = "A date such as 2026-12-31T00:00:00Z, or a duration from now on, such as 7d";
 /// Short aliases of members.
 const ALIASES: [(&str, &[&str]); 1] = [("role-attributes", &["role", "roles"])];
-/// Defaults of required members of a new record whose schema has none, where the default is not `false`.
-const USUAL: [(&str, &str); 2] = [("type", "\"Default\""), ("semantic", "\"AllOf\"")];
 
 /// A member of a body, at any depth.
 pub(crate) struct Member {
@@ -124,10 +124,14 @@ fn shape(schema: &Json) -> Shape {
 /// The flag for a value of a schema.
 pub(crate) fn argument(id: String, flag: &str, schema: &Json) -> Arg {
     let help = schema.get("description").and_then(Json::as_str).unwrap_or_default().to_owned();
-    let arg = Arg::new(id).long(flag.to_owned()).help(help).action(ArgAction::Set);
+    let arg = Arg::new(id).long(flag.to_owned()).help(help.clone()).action(ArgAction::Set);
     let aliases = ALIASES.iter().find(|(name, _)| *name == flag).map_or(&[] as &[&str], |(_, aliases)| aliases);
     let arg = arg.visible_aliases(aliases.iter().copied());
     match shape(schema) {
+        Shape::Text if is_time(schema) => {
+            let words = if help.is_empty() { TIME_HELP.to_owned() } else { format!("{}. {TIME_HELP}", help.trim_end_matches('.')) };
+            arg.value_name("TIME").help(words).value_parser(ValueParser::new(time))
+        }
         Shape::Text => arg.value_name("TEXT").value_parser(text_parser()),
         Shape::FilterNames(words) => arg.value_name("WORD").value_parser(PossibleValuesParser::new(words).map(Json::String)),
         Shape::Integer => arg.value_name("N").allow_negative_numbers(true).value_parser(RangedI64ValueParser::<i64>::new().map(Json::from)),
@@ -157,6 +161,21 @@ pub(crate) fn argument(id: String, flag: &str, schema: &Json) -> Arg {
 
 fn text_parser() -> ValueParser {
     ValueParser::new(|text: &str| Ok::<Json, std::convert::Infallible>(text.into()))
+}
+
+/// Whether the value is a point in time.
+fn is_time(schema: &Json) -> bool {
+    schema.get("format").is_some_and(|format| format == "date-time")
+}
+
+/// Reads a point in time: a date, which the controller checks, or a duration from now on.
+fn time(text: &str) -> Result<Json, String> {
+    let is_duration = text.starts_with(|first: char| first.is_ascii_digit()) && !text.contains('-');
+    if !is_duration {
+        return Ok(text.into());
+    }
+    let lasts: Span = text.parse()?;
+    Ok(Clock::system().now().plus(lasts.duration()).to_string().into())
 }
 
 fn any(text: &str) -> Result<Json, String> {
@@ -235,19 +254,5 @@ pub(crate) fn at<'j>(body: &'j Json, path: &[String]) -> Option<&'j Json> {
 /// The default of a required member of a new record. `None` if it has none: then the controller's error names the member.
 pub(crate) fn default_value(member: &Member) -> Option<Json> {
     let name = member.path.last()?;
-    if !member.required {
-        return None;
-    }
-    let words = words_of(&member.schema);
-    let fits = |value: &Json| words.is_empty() || value.as_str().is_some_and(|word| words.iter().any(|one| one == word));
-    if let Some(default) = member.schema.get("default") {
-        return Some(default.clone());
-    }
-    let known = USUAL.iter().find(|(known, _)| known == name).and_then(|(_, value)| serde_json::from_str(value).ok());
-    match shape(&member.schema) {
-        Shape::Bool => Some(Json::Bool(false)),
-        Shape::List(_) => Some(Json::Array(Vec::new())),
-        Shape::FilterNames(_) => known.filter(fits),
-        _ => None,
-    }
+    if member.required { default_of(name, &member.schema) } else { None }
 }

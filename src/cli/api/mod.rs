@@ -14,6 +14,7 @@ mod names;
 pub mod output;
 mod raw_output;
 pub mod request;
+mod roles;
 pub mod transport;
 mod tree;
 
@@ -30,7 +31,7 @@ use names::NameLookup;
 use raw_output::RawOutput;
 use request::{ApiAnswer, ApiRequest};
 use transport::Transport;
-pub(crate) use transport::reach;
+pub(crate) use transport::{login, login_without_file, reach};
 
 /// Entries requested per page.
 const PAGE: usize = 500;
@@ -76,6 +77,7 @@ pub fn act(
     let transport = transport(matches, environment)?;
     let mut names = NameLookup::new(grammar, &transport);
     let format = matches.get_one::<String>("output").map(String::as_str);
+    let columns = columns(grammar, operation, matches)?;
     let wants_page =
         operation.verb == "list" && is_paged(grammar, operation) && !has(matches, "query.limit") && !has(matches, "query.offset");
     for request in call::requests(&mut names, operation, matches)? {
@@ -83,15 +85,22 @@ pub fn act(
             let all = everything(&transport, &request)?;
             match format {
                 Some(tree::CONFIGURATION) => print_configurations(&mut names, operation, &all)?,
+                _ if !columns.is_empty() => print(&output::chosen_columns(&all, &columns))?,
                 _ => print(&output::text(&all, format.unwrap_or("table"), &tree::members_of_new(grammar, operation))?)?,
             }
             continue;
         }
         let is_preview = request.query.iter().any(|(name, value)| name == "preview" && value == "true");
         let path = request.path.clone();
-        let answer = transport.ask(request, Some(&mut RawOutput::stdout()))?.good()?;
+        let answer = if roles::is_asked(matches) {
+            roles::change(&mut names, operation, matches, &request)?.good()?
+        } else {
+            transport.ask(request, Some(&mut RawOutput::stdout()))?.good()?
+        };
         if is_preview && format.is_none() {
             output::preview(&answer.data()).iter().try_for_each(|line| print(line))?;
+        } else if !columns.is_empty() {
+            print(&output::chosen_columns(&answer.data(), &columns))?;
         } else if format == Some(tree::CONFIGURATION) {
             print_configurations(&mut names, operation, &answer.data())?;
         } else {
@@ -106,6 +115,23 @@ pub fn act(
 fn transport(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, CommandError> {
     let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
     reach(ControllerFlags::of(path("config"), path("data")), environment)
+}
+
+/// The chosen columns of a table; none if the command line leaves the choice to the program.
+fn columns(grammar: &Grammar, operation: &Operation, matches: &ArgMatches) -> Result<Vec<String>, CommandError> {
+    let given = matches.try_get_many::<String>("columns").ok().flatten().into_iter().flatten();
+    let columns: Vec<String> = given.map(|column| column.trim().to_owned()).collect();
+    if columns.is_empty() {
+        return Ok(columns);
+    }
+    if matches.get_one::<String>("output").is_some_and(|format| format != "table") {
+        return Err(CommandError::Flag("--columns: is for tables; leave out --output".into()));
+    }
+    let members = grammar.listed_members(operation);
+    match columns.iter().find(|column| !members.is_empty() && !output::is_column(column, &members)) {
+        Some(unknown) => Err(CommandError::Flag(format!("--columns: {unknown:?} is none of {}", members.join(", ")))),
+        None => Ok(columns),
+    }
 }
 
 fn has(matches: &ArgMatches, id: &str) -> bool {

@@ -6,13 +6,13 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 
 use super::{
-    grammar::{Grammar, Operation, kebab},
+    grammar::{Grammar, Operation},
     members::Member,
     request::{ApiAnswer, ApiRequest},
     transport::Transport,
 };
 use crate::cli::failure::CommandError;
-use crate::entity::singular;
+use crate::entity::{kebab, singular};
 use crate::query::literal;
 
 /// Ids that were looked up, by path and name.

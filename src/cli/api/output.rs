@@ -5,7 +5,10 @@ use std::{env, io::IsTerminal};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::hidden_text::{self, shown};
+use crate::{
+    entity::kebab,
+    hidden_text::{self, shown},
+};
 
 /// Members that a table leaves out.
 const LEFT_OUT: [&str; 5] = ["_links", "createdAt", "updatedAt", "tags", "isSystem"];
@@ -87,7 +90,7 @@ fn width() -> Option<usize> {
 }
 
 /// A list as a table. The columns are id, name, texts, lists and references in `order`, other ones, then numbers and booleans, as
-/// far as they fit. Columns without any value are left out.
+/// far as they fit. Of the others, references by name come first and bare ids last. Columns without any value are left out.
 pub fn table(data: &Json, width: Option<usize>, order: &[String]) -> String {
     let entries: Vec<&Json> = entries(data).collect();
     let mut columns: Vec<String> = Vec::new();
@@ -100,23 +103,58 @@ pub fn table(data: &Json, width: Option<usize>, order: &[String]) -> String {
     let all = columns.clone();
     let has = |name: &str| all.iter().any(|column| column == name);
     columns.retain(|column| !column.strip_suffix("Id").is_some_and(has) && !has(&format!("{column}{NAMES}")));
-    let is_text = |column: &String| {
-        entries.iter().filter_map(|entry| entry.get(column)).any(|value| value.is_string() || value.is_array() || value.is_object())
-    };
-    columns.sort_by_cached_key(|column| match column.as_str() {
-        "id" => (0, 0),
-        "name" => (1, 0),
-        _ if is_text(column) => (2, order.iter().position(|member| title(member) == title(column)).unwrap_or(order.len())),
-        _ => (3, 0),
+    let values = |column: &str| entries.iter().filter_map(move |entry| entry.get(column)).collect::<Vec<&Json>>();
+    columns.sort_by_cached_key(|column| {
+        let values = values(column);
+        let at = order.iter().position(|member| title(member) == title(column)).unwrap_or(order.len());
+        match column.as_str() {
+            "id" => (0, 0, 0),
+            "name" => (1, 0, 0),
+            _ if values.iter().any(|value| value.is_object()) => (2, at, 0),
+            name if name.ends_with("Id") => (2, at, 2),
+            _ if values.iter().any(|value| value.is_string() || value.is_array()) => (2, at, 1),
+            _ => (3, 0, 0),
+        }
     });
     if columns.is_empty() {
         return entries.iter().map(|entry| shown(&cell(entry))).collect::<Vec<_>>().join("\n");
     }
     let of = |entry: &Json, column: &str| shortened(&shown(&entry.get(column).map(cell).unwrap_or_default()));
+    let headings: Vec<String> = columns.iter().map(|column| heading(column)).collect();
+    let rows: Vec<Vec<String>> = entries.iter().map(|entry| columns.iter().map(|column| of(entry, column)).collect()).collect();
+    laid_out(&headings, &rows, width)
+}
+
+/// A list as a table of these columns, whole. A column is a member by the name in requests or by its heading; `a.b` is a member of an object.
+pub(crate) fn chosen_columns(data: &Json, columns: &[String]) -> String {
+    let headings: Vec<String> =
+        columns.iter().map(|column| column.split('.').map(kebab).collect::<Vec<_>>().join(".").to_uppercase()).collect();
+    let of = |entry: &Json, column: &str| shown(&column.split('.').try_fold(entry, part).map(cell).unwrap_or_default());
+    let rows: Vec<Vec<String>> = entries(data).map(|entry| columns.iter().map(|column| of(entry, column)).collect()).collect();
+    laid_out(&headings, &rows, None)
+}
+
+/// The member that a part of a column's name means: its names, itself, or its id.
+fn part<'j>(json: &'j Json, wanted: &str) -> Option<&'j Json> {
+    let (members, wanted) = (json.as_object()?, kebab(wanted));
+    let found = |fits: &dyn Fn(&str) -> bool| members.iter().find(|(name, _)| fits(name)).map(|(_, value)| value);
+    let is_titled = |name: &str| kebab(title(name)) == wanted;
+    let of_names = found(&|name| name.ends_with(NAMES) && is_titled(name));
+    of_names.or_else(|| found(&|name| kebab(name) == wanted)).or_else(|| found(&is_titled))
+}
+
+/// Whether a column can be one of a record with these members.
+pub(crate) fn is_column(wanted: &str, members: &[String]) -> bool {
+    let wanted = kebab(wanted.split('.').next().unwrap_or_default());
+    members.iter().any(|name| kebab(name) == wanted || kebab(title(name)) == wanted)
+}
+
+/// Rows below headings, in columns; as many columns as fit.
+fn laid_out(headings: &[String], rows: &[Vec<String>], width: Option<usize>) -> String {
     let mut left = width.unwrap_or(usize::MAX);
     let mut widths = Vec::new();
-    for column in &columns {
-        let cells = entries.iter().map(|entry| of(entry, column)).chain([heading(column)]);
+    for (at, heading) in headings.iter().enumerate() {
+        let cells = rows.iter().filter_map(|row| row.get(at)).chain([heading]);
         let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
         let is_first = widths.is_empty();
         if !is_first && widest + GAP > left {
@@ -125,13 +163,11 @@ pub fn table(data: &Json, width: Option<usize>, order: &[String]) -> String {
         left = left.saturating_sub(widest + if is_first { 0 } else { GAP });
         widths.push(widest);
     }
-    let line = |cells: &mut dyn Iterator<Item = String>| {
-        let padded = cells.zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect::<Vec<_>>();
+    let line = |cells: &[String]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect::<Vec<_>>();
         padded.join("  ").trim_end().to_owned()
     };
-    let head = line(&mut columns.iter().map(|column| heading(column)));
-    let rows = entries.iter().map(|entry| line(&mut columns.iter().map(|column| of(entry, column))));
-    std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
+    std::iter::once(line(headings)).chain(rows.iter().map(|row| line(row))).collect::<Vec<_>>().join("\n")
 }
 
 /// The member that a column shows, without the suffix of its ids or names.
@@ -140,16 +176,19 @@ fn title(column: &str) -> &str {
 }
 
 fn heading(column: &str) -> String {
-    super::grammar::kebab(title(column)).to_uppercase()
+    kebab(title(column)).to_uppercase()
 }
 
-/// A value as a cell; empty for anything but a scalar, a list or a reference.
+/// A value as a cell; empty for anything but a scalar, a list or a reference, which may be that of an identity, as the end of a circuit has.
 fn cell(value: &Json) -> String {
     match value {
         Json::Null => String::new(),
         Json::String(text) => text.clone(),
         Json::Array(list) => list.iter().map(cell).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(","),
-        Json::Object(members) => members.get("name").and_then(Json::as_str).unwrap_or_default().to_owned(),
+        Json::Object(members) => {
+            let named = members.get("name").or_else(|| members.get("identity")?.get("name"));
+            named.and_then(Json::as_str).unwrap_or_default().to_owned()
+        }
         other => other.to_string(),
     }
 }
@@ -171,7 +210,7 @@ pub fn preview(data: &Json) -> Vec<String> {
     lines
 }
 
-/// Who gains and who loses access, in lines.
+/// Who gains and who loses access, in lines: one for each service and edge router, as far as they are known one by one.
 pub fn access(data: &Json) -> Vec<String> {
     let relations = [
         ("dial", "may dial"),
@@ -183,13 +222,30 @@ pub fn access(data: &Json) -> Vec<String> {
     for (member, verb) in relations {
         for (turn, sign) in [("gained", "gains"), ("lost", "loses")] {
             let pairs = data.pointer(&format!("/{member}/{turn}/pairs")).and_then(Json::as_u64).unwrap_or(0);
-            if pairs > 0 {
+            let mut told = 0;
+            for share in
+                data.get("shares").into_iter().flat_map(entries).filter(|share| share.get("relation").is_some_and(|of| of == member))
+            {
+                let count = share.pointer(&format!("/{turn}/count")).and_then(Json::as_u64).unwrap_or(0);
+                if count > 0 {
+                    let (who, what) = (named(share.get(turn).unwrap_or(&Json::Null)), share.get("what").map(name).unwrap_or_default());
+                    lines.push(format!("{sign}: {who} {verb} {} ({count} in all)", shown(&what)));
+                    told += count;
+                }
+            }
+            if told == 0 && pairs > 0 {
                 let of = |side: &str| named(data.pointer(&format!("/{member}/{turn}/{side}")).unwrap_or(&Json::Null));
-                lines.push(format!("{sign}: {} {verb} {} ({pairs} in all)", of("who"), of("what")));
+                lines.push(format!("{sign}: {} {verb} {} ({})", of("who"), of("what"), counted(pairs)));
+            } else if pairs > told {
+                lines.push(format!("{sign}: and {} that are not listed ({verb})", counted(pairs - told)));
             }
         }
     }
     lines
+}
+
+fn counted(pairs: u64) -> String {
+    if pairs == 1 { "1 pair".into() } else { format!("{pairs} pairs") }
 }
 
 fn named(counted: &Json) -> String {

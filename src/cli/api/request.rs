@@ -23,6 +23,8 @@ pub struct ApiRequest {
 pub struct ApiAnswer {
     pub status: u16,
     pub media: String,
+    /// The entity tag, for `If-Match` of a later write.
+    pub tag: Option<String>,
     pub body: Vec<u8>,
 }
 

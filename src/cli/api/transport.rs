@@ -1,6 +1,10 @@
 //! Transports to a controller: the admin socket beside its data file, or HTTPS after a login.
 
-use std::{ffi::OsString, io::Write, path::PathBuf};
+use std::{
+    ffi::OsString,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use ureq::Agent;
 
@@ -11,7 +15,8 @@ use super::{
 };
 use crate::{
     admin_socket::{request, socket},
-    cli::{admin::ControllerFlags, failure::CommandError, run::one_line},
+    cli::{admin::ControllerFlags, failure::CommandError, run::one_line, starting::await_controller},
+    config::Config,
     http::{LocalPart, LocalRequest},
 };
 
@@ -22,7 +27,7 @@ const MAX_LENGTH_OF_LOGIN: usize = 1 << 20;
 
 /// How a controller is reached.
 pub enum Transport {
-    /// Over its admin socket.
+    /// Over the admin socket beside this data file.
     Host(PathBuf),
     /// Over HTTPS with the session of a login.
     Remote(Box<(Agent, LoginContext, Patience)>),
@@ -62,11 +67,11 @@ impl Transport {
     /// # Errors
     /// One line: the controller does not answer, or the answer is interrupted.
     pub fn ask(&self, request: ApiRequest, mut out: Option<&mut dyn Write>) -> Result<ApiAnswer, CommandError> {
-        let mut answer = ApiAnswer { status: 0, media: String::new(), body: Vec::new() };
+        let mut answer = ApiAnswer { status: 0, media: String::new(), tag: None, body: Vec::new() };
         let max_length = self.max_length();
         let mut take = |part: LocalPart| match part {
-            LocalPart::Head { status, media } => {
-                (answer.status, answer.media) = (status, media);
+            LocalPart::Head { status, media, tag } => {
+                (answer.status, answer.media, answer.tag) = (status, media, tag);
                 Ok(())
             }
             LocalPart::Piece(piece) => match &mut out {
@@ -87,12 +92,13 @@ impl Transport {
                 result.map_err(|error| CommandError::of(one_line(&format!("{}: {error}", context.url))))?;
                 Ok(answer)
             }
-            Self::Host(path) => match request::ask(path, local(request), &mut take) {
+            Self::Host(data) => match request::ask(&awaited(data), local(request), &mut take) {
                 Some(Ok(())) => Ok(answer),
                 // The program that reads stdout has closed it, which is not an error.
                 Some(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe && answer.status != 0 => Ok(answer),
                 Some(Err(error)) => Err(CommandError::of(format!("the controller does not answer: {error}"))),
                 None => {
+                    let path = socket::beside(data);
                     Err(CommandError::of(format!("no controller answers on {}: is it running, and is this its data file?", path.display())))
                 }
             },
@@ -106,13 +112,41 @@ impl Transport {
 /// # Errors
 /// One line: the configuration or the login cannot be read.
 pub(crate) fn reach(which: ControllerFlags, environment: &[(OsString, OsString)]) -> Result<Transport, CommandError> {
+    match login(&which, environment)? {
+        Some(context) => Transport::remote(context),
+        None => Ok(Transport::Host(which.config(environment)?.data)),
+    }
+}
+
+/// The login that commands use; `None` if a data file or configuration of this host is named, or if there is no login.
+///
+/// # Errors
+/// One line: the login cannot be read.
+pub(crate) fn login(which: &ControllerFlags, environment: &[(OsString, OsString)]) -> Result<Option<LoginContext>, CommandError> {
     let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
     let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
-    if !is_named && let Some(context) = LoginContext::given(environment)? {
-        return Transport::remote(context);
+    if is_named { Ok(None) } else { LoginContext::given(environment) }
+}
+
+/// The login, for a command that works on a data file of this host if there is one.
+///
+/// # Errors
+/// As [`login`].
+pub(crate) fn login_without_file(
+    which: &ControllerFlags,
+    config: &Config,
+    environment: &[(OsString, OsString)],
+) -> Result<Option<LoginContext>, CommandError> {
+    if config.data.exists() { Ok(None) } else { login(which, environment) }
+}
+
+/// The socket beside a data file. If a controller is starting there, it answers on it afterwards.
+fn awaited(data: &Path) -> PathBuf {
+    let socket = socket::beside(data);
+    if !socket::answers(&socket) {
+        await_controller(data);
     }
-    let config = which.config(environment)?;
-    Ok(Transport::Host(socket::beside(&config.data)))
+    socket
 }
 
 fn local(request: ApiRequest) -> LocalRequest {

@@ -9,9 +9,9 @@ use super::{
     completion,
     grammar::{Grammar, INTERFACES, Operation},
     members::{self, Member},
-    names,
+    names, roles,
 };
-use crate::entity::{plural, singular};
+use crate::entity::{kebab, plural, singular};
 
 /// Established short names of kinds whose paths have other names.
 const ALIASES: [(&str, &str); 1] = [("external-jwt-signer", "ext-jwt-signer")];
@@ -160,7 +160,7 @@ pub(crate) fn segments(path: &str) -> Vec<(String, String)> {
     for part in path.split('/') {
         match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
             Some("id") => found.push(("id".into(), singular(&before))),
-            Some(name) => found.push((name.to_owned(), super::grammar::kebab(name.strip_suffix("Id").unwrap_or(name)))),
+            Some(name) => found.push((name.to_owned(), kebab(name.strip_suffix("Id").unwrap_or(name)))),
             None => before = part.to_owned(),
         }
     }
@@ -226,7 +226,7 @@ fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
         if let Some(object) = schema.as_object_mut() {
             object.insert("description".into(), text("description").into());
         }
-        let arg = members::argument(format!("{place}.{name}"), &super::grammar::kebab(name), &schema);
+        let arg = members::argument(format!("{place}.{name}"), &kebab(name), &schema);
         arguments.push(arg.required(parameter.get("required").and_then(Json::as_bool).unwrap_or_default()));
     }
     let members = members_of(grammar, operation);
@@ -245,6 +245,7 @@ fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
             None => arg,
         }
     }));
+    arguments.extend(roles::arguments(grammar, operation));
     arguments.extend(own);
     arguments
 }
@@ -280,6 +281,11 @@ fn own(grammar: &Grammar, operation: &Operation, members: &[Member]) -> Vec<Arg>
         Some(_) => file("json", "Read the body as JSON from FILE, or from stdin if FILE is -; flags override its members"),
         None => file("body", "Read the body from FILE, or from stdin if FILE is -"),
     }));
+    if operation.verb == "list" {
+        let help =
+            "Show these columns of the table, whole: members, such as name,role-attributes, or members of members, such as identity.id";
+        own.push(Arg::new("columns").long("columns").value_name("COLUMN,...").value_delimiter(',').action(ArgAction::Append).help(help));
+    }
     let formats = FORMATS.into_iter().chain(grammar.configuration(operation).map(|_| CONFIGURATION));
     let output = Arg::new("output").short('o').long("output").value_name("FORMAT").value_parser(PossibleValuesParser::new(formats));
     let default_format = if operation.verb == "list" { "table" } else { "yaml" };

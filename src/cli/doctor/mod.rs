@@ -9,10 +9,10 @@ use clap::Args;
 use super::{
     CommandResult,
     admin::ControllerFlags,
-    api::{output, transport::Transport},
+    api::{login_without_file, output, transport::Transport},
 };
 use crate::{
-    admin_socket::{Outcome, socket},
+    admin_socket::Outcome,
     config::Config,
     hidden_text::shown,
     maintenance::doctor::{self, DoctorFinding, network, records},
@@ -24,6 +24,7 @@ const CONTROLLER: &str = "controller";
 /// Check what a controller on this host needs: files, disk, clock, limits, snapshots, ports, advertised addresses, certificates, key sets,
 /// signers.
 /// Without a configuration file and variables, a running controller is checked with the configuration that it runs with.
+/// After overkeep login, the controller of the login is checked, unless there is a data file here.
 /// Exit status: 0 nothing is wrong, 3 something is, 1 the configuration cannot be read.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Doctor {
@@ -41,7 +42,10 @@ impl Doctor {
     /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
-        let findings = all_findings(&config);
+        let findings = match login_without_file(&self.which, &config, environment)? {
+            Some(context) => running::findings(&Transport::remote(context)?)?,
+            None => all_findings(&config),
+        };
         let is_good = findings.iter().all(|finding| finding.healthy);
         let lines = match self.output.as_str() {
             "json" => vec![output::json(&findings)?],
@@ -54,7 +58,7 @@ impl Doctor {
 /// The findings about the controller of a data file. A running controller makes those about its records. It makes all of them if the
 /// configuration names nothing but the data file.
 fn all_findings(config: &Config) -> Vec<DoctorFinding> {
-    let controller = Transport::Host(socket::beside(&config.data));
+    let controller = Transport::Host(config.data.clone());
     let Some(authorities) = running::authorities(&controller) else {
         let data = config.data.display();
         let detail = format!("no controller answers beside {data}; addresses, certificates, key sets and signers were not checked");

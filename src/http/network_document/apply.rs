@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    assertion,
+    assertion, defaults,
     kind::{DeclaredKind, DeclaredRecord, NAME},
     kinds::{ASSERTIONS, DeclaredKinds},
     names::DeclaredNames,
@@ -145,8 +145,12 @@ fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, J
 fn put(of: &DeclaredKind, names: &DeclaredNames<'_>, change: &Change<'_, '_>, item: &Json) -> Result<Option<ObjectChange>> {
     let name = name_of(item);
     let object = |action, members| Some(ObjectChange { action, entity: of.kind.path, name: name.to_owned(), members });
-    let draft = names.to_ids(of, item.clone())?;
-    let Some(stored) = (of.find)(change, name)? else {
+    let (mut item, stored) = (item.clone(), (of.find)(change, name)?);
+    if let Json::Object(members) = &mut item {
+        defaults::fill(of, members, stored.as_ref().map(|stored| &stored.draft));
+    }
+    let draft = names.to_ids(of, item)?;
+    let Some(stored) = stored else {
         let whole = (of.whole)(draft.clone())?;
         let id = (of.create)(change, draft)?;
         // Creation may give some members other values than the draft.

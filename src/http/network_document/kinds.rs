@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::kind::DeclaredKind;
+use super::{defaults::relax, kind::DeclaredKind};
 use crate::entity::Kind;
 
 /// The member of the document that lists the assertions.
@@ -53,6 +53,7 @@ impl DeclaredKinds {
         for one in &self.0 {
             let mut items = one.schema.as_ref().clone();
             close(&mut items);
+            relax(&mut items);
             let text = format!("All {}, by name. A kind that is left out is not changed.", one.kind.path);
             properties.insert(one.kind.path.into(), json!({ "type": "array", "description": text, "items": items }));
         }

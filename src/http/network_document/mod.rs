@@ -9,6 +9,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod assertion;
+pub(crate) mod defaults;
 pub(crate) mod export;
 pub(crate) mod kind;
 pub(crate) mod kinds;

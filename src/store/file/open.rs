@@ -4,7 +4,7 @@
 //! final name.
 
 use std::{
-    fs::{File, Metadata, OpenOptions, Permissions},
+    fs::{File, Metadata, OpenOptions, Permissions, TryLockError},
     io::{self, Read as _},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -128,6 +128,15 @@ pub(crate) fn hold(path: &Path) -> Result<File, OpenError> {
     held.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
     still(path, &held.metadata().map_err(|reason| io_error(path, reason))?)?;
     Ok(held)
+}
+
+/// Whether another process holds a data file exclusively, or prepares a new one for its name. A file that cannot be opened counts as free.
+pub(crate) fn is_held(path: &Path) -> bool {
+    let is_locked = |path: &Path| {
+        let opened = regular(path, OpenOptions::new().read(true));
+        opened.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    };
+    is_locked(path) || is_locked(&unnamed(path))
 }
 
 /// Rejects a file that was replaced by another between opening and locking.

@@ -1,13 +1,17 @@
 //! The network as one document: shows the present document, previews the changes that another document makes, and applies that document.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::{
-    access::{Difference, PolicyEntityKind},
+    access::{AccessShare, Difference, PolicyEntityKind},
     change::Change,
     entity::Named,
     error::{Error, Result},
@@ -29,6 +33,10 @@ use crate::{
 
 /// The maximum number of deletions if the request does not set it.
 const MAX_DELETIONS: u64 = 10;
+/// At most this many subjects are ordered by name, of which the first are listed.
+const MAX_ORDERED: usize = 1000;
+/// The same for the pairs that violate an assertion.
+const MAX_ORDERED_PAIRS: usize = 100;
 /// The maximum number of pairs that an error names per broken assertion.
 const MAX_PAIRS: usize = 3;
 
@@ -90,6 +98,8 @@ pub(crate) struct NetworkPlan {
     objects: Vec<ObjectChange>,
     #[serde(flatten)]
     access: Difference<Named>,
+    /// Who gains and who loses each of the services and edge routers that the counts list first.
+    shares: Vec<AccessShare<Named>>,
     /// The assertions that do not hold afterwards. A document with a broken assertion is not applied.
     broken: Vec<BrokenAssertion>,
 }
@@ -157,23 +167,39 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Requested
     let look = move |read: &Read<'_>, events: Vec<Event>, (tag, applied): (String, Applied)| {
         // A record that would be created has no id yet.
         let created: HashSet<&str> = events.iter().filter(|event| event.old.is_none()).map(|event| event.id.as_str()).collect();
-        let name = |subject, id: &str| -> Result<Named> {
-            let found = named(read, &events, subject, id)?;
-            Ok(Named { id: if created.contains(id) { String::new() } else { found.id }, name: found.name })
+        let known: RefCell<HashMap<(PolicyEntityKind, String), String>> = RefCell::default();
+        let text = |subject, id: &str| -> Result<String> {
+            if let Some(name) = known.borrow().get(&(subject, id.to_owned())) {
+                return Ok(name.clone());
+            }
+            let name = named(read, &events, subject, id)?.name;
+            known.borrow_mut().insert((subject, id.to_owned()), name.clone());
+            Ok(name)
         };
-        let difference = access.preview(&events, MAX_LISTED, |left| read.before(left))?.named(|subject, id| name(subject, id).map(Some))?;
+        let name = |subject, id: &str| -> Result<Named> {
+            Ok(Named { id: if created.contains(id) { String::new() } else { id.to_owned() }, name: text(subject, id)? })
+        };
+        let name_of = |subject, id: &str| name(subject, id).map(Some);
+        let difference = access.preview(&events, MAX_ORDERED, |left| read.before(left))?.by_name(MAX_LISTED, &text)?;
+        let mut shares = Vec::new();
+        for share in access.shares(&events, &difference, MAX_ORDERED) {
+            shares.extend(share.by_name(MAX_LISTED, &text)?.named(name_of)?);
+        }
+        let difference = difference.named(name_of)?;
         let (texts, assertions): (Vec<_>, Vec<_>) = applied.assertions.into_iter().unzip();
         let mut broken = Vec::new();
-        for (assertion, violation) in texts.into_iter().zip(access.violations(&events, &assertions, MAX_LISTED)) {
+        for (assertion, violation) in texts.into_iter().zip(access.violations(&events, &assertions, MAX_ORDERED_PAIRS)) {
             let pair = |(identity, service): &(Arc<str>, Arc<str>)| {
                 Ok(BrokenPair { identity: name(PolicyEntityKind::Identity, identity)?, service: name(PolicyEntityKind::Service, service)? })
             };
             if violation.pairs > 0 {
-                let first = violation.first.iter().map(pair).collect::<Result<_>>()?;
+                let mut first: Vec<BrokenPair> = violation.first.iter().map(pair).collect::<Result<_>>()?;
+                first.sort_by(|one, other| (&one.identity.name, &one.service.name).cmp(&(&other.identity.name, &other.service.name)));
+                first.truncate(MAX_LISTED);
                 broken.push(BrokenAssertion { assertion, pairs: violation.pairs, first });
             }
         }
-        Ok(NetworkPlan { tag, objects: applied.objects, access: difference, broken })
+        Ok(NetworkPlan { tag, objects: applied.objects, access: difference, shares, broken })
     };
     call.changes.dry_run(job, look).await
 }
