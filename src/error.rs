@@ -157,6 +157,8 @@ pub enum Refusal {
     TooLarge,
     #[error("the path and the headers are larger than the limit")]
     HeadTooLarge,
+    #[error("the URL is longer than this controller accepts")]
+    TargetTooLong,
     #[error("the body did not arrive within the time limit")]
     TooSlow,
     #[error("the path does not allow this method")]

@@ -17,8 +17,8 @@ pub mod authentication {
 }
 pub mod change {
     pub use crate::change::{
-        Administrator, Certificates, ChangeContext, Changes, Draft, KINDS, Lifecycle, NewFile, SealedKeys, certificates, enrollment,
-        first_start, stored_seal,
+        Administrator, Certificates, ChangeContext, Changes, Draft, KINDS, Lifecycle, NewFile, PasswordRules, SealedKeys, certificates,
+        enrollment, first_start, stored_seal,
     };
 }
 pub mod cli {

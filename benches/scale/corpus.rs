@@ -95,8 +95,9 @@ pub fn build(directory: &Path, size: Size, asking: Asking) -> Corpus {
     let password = Passwords::new(&settings).and_then(|passwords| passwords.hash_now(PASSWORD)).expect("a hash");
     let hosts = AlternativeNames::of_hosts(["127.0.0.1", "localhost", "::1"]);
     let administrator = Administrator { username: "admin".into(), password: password.clone(), is_unseen: false };
-    change::first_start(&store, &SealedKeys::default(), change::NewFile { hosts, administrator: Some(administrator), router: false })
-        .expect("a controller");
+    let passwords = change::PasswordRules::of(&settings);
+    let filling = change::NewFile { hosts, administrator: Some(administrator), router: false, passwords };
+    change::first_start(&store, &SealedKeys::default(), filling).expect("a controller");
     let mut build = Build { store: &store, dice: Dice::new(), now: Timestamp::from_millis(0), record_bytes: 0 };
     build.now = store.read(|tx| Ok(tx.now())).expect("the time");
     let identities = build

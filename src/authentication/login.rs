@@ -115,19 +115,21 @@ pub(crate) async fn count(
     let most = wrong.map_or(0, |rules| rules.max_attempts);
     let count = passwords.count(identity, wrong.is_none(), most, now);
     if count == FailureCount::TooMany {
-        lock_out(changes, identity).await?;
-        passwords.forgive(identity);
+        let is_locked = lock_out(changes, passwords, identity).await?;
+        passwords.begin_again(identity, is_locked, now);
     }
     Ok(count == FailureCount::Right)
 }
 
-/// Disables an identity that is not disabled yet, for as long as its auth policy says.
-async fn lock_out(changes: &Changes, identity: &Id<Identity>) -> Result<()> {
-    let id = identity.clone();
+/// Disables an identity that is not disabled yet, for as long as its auth policy says, or longer if it was locked out before. Returns whether
+/// it was not disabled.
+async fn lock_out(changes: &Changes, passwords: &Passwords, identity: &Id<Identity>) -> Result<bool> {
+    let (id, passwords) = (identity.clone(), passwords.clone());
     let locked = changes.run(move |change| {
         let now = change.now();
-        let Some(identity) = change.find(&id)?.filter(|identity| !identity.state.is_disabled(now)) else { return Ok(()) };
+        let Some(identity) = change.find(&id)?.filter(|identity| !identity.state.is_disabled(now)) else { return Ok(false) };
         let minutes = change.get(identity.spec.auth_policy())?.spec.primary.updb.lockout_duration_minutes;
+        let minutes = passwords.lockout(&id, minutes);
         tracing::warn!(identity = %id, minutes, "locked out after wrong passwords");
         // Whoever knows a user name can cause it.
         change.act_for_client();
@@ -135,7 +137,7 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>) -> Result<()> {
             name: Some(identity.spec.name),
             ..HistoryEntry::to::<Identity>(Action::Lockout, id.as_str())
         })?;
-        disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes)))
+        disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes))).map(|()| true)
     });
     locked.await
 }

@@ -107,3 +107,18 @@ pub(crate) fn administrators(tx: &Read<'_>) -> Result<Vec<Record<Identity>>> {
     })?;
     Ok(found)
 }
+
+/// The auth policies of identities whose passwords can be guessed (`Updb::is_guessable`), ordered by id. Unreadable ones are left out.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) fn guessable_policies(tx: &Read<'_>) -> Result<Vec<Record<AuthPolicy>>> {
+    let mut found = Vec::new();
+    tx.each_readable::<AuthPolicy>(|policy| {
+        if policy.spec.primary.updb.is_guessable() && tx.any::<Identity>("authPolicyId", policy.id.as_str())? {
+            found.push(policy);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}

@@ -51,8 +51,18 @@ pub enum FailureCount {
     TooMany,
 }
 
-/// The number of consecutive wrong passwords, and whether they were too many.
-pub(crate) struct WrongPasswords(Mutex<FailureTable<(i64, bool)>>);
+/// The consecutive wrong passwords of an identity.
+#[derive(Debug, Clone, Copy, Default)]
+struct Failures {
+    wrong: i64,
+    /// Whether they were too many.
+    too_many: bool,
+    /// How often they were too many since the last right one.
+    lockouts: u32,
+}
+
+/// Counts consecutive wrong passwords.
+pub(crate) struct WrongPasswords(Mutex<FailureTable<Failures>>);
 
 impl WrongPasswords {
     /// Counts for at most `remembered` identities.
@@ -64,15 +74,27 @@ impl WrongPasswords {
     /// the identity is forgotten, so that a correct guess made in parallel is not accepted.
     pub(crate) fn count(&self, identity: &str, right: bool, limit: i64, now: Timestamp) -> FailureCount {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, too_many) = failures.find(identity).copied().unwrap_or((0, false));
-        if right && !too_many {
+        let mut known = failures.find(identity).copied().unwrap_or_default();
+        if right && !known.too_many {
             failures.forget(identity);
             return FailureCount::Right;
         }
-        let count = count.saturating_add(i64::from(!right));
-        let too_many = too_many || (limit > 0 && count >= limit);
-        *failures.note(identity, now) = (count, too_many);
-        if too_many { FailureCount::TooMany } else { FailureCount::Wrong }
+        known.wrong = known.wrong.saturating_add(i64::from(!right));
+        known.too_many |= limit > 0 && known.wrong >= limit;
+        *failures.note(identity, now) = known;
+        if known.too_many { FailureCount::TooMany } else { FailureCount::Wrong }
+    }
+
+    /// The number of lockouts of an identity since its last right password.
+    pub(crate) fn lockouts(&self, identity: &str) -> u32 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).find(identity).map_or(0, |known| known.lockouts)
+    }
+
+    /// Counts from zero again after too many wrong passwords. `is_locked`: they have locked the identity out.
+    pub(crate) fn begin_again(&self, identity: &str, is_locked: bool, now: Timestamp) {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = failures.note(identity, now);
+        *known = Failures { lockouts: known.lockouts.saturating_add(u32::from(is_locked)), ..Failures::default() };
     }
 
     /// Forgets the wrong passwords of an identity.

@@ -58,6 +58,8 @@ pub struct Passwords {
     scrypt: Scrypt,
     /// The highest cost (log2 N) of a hash seen so far or made from now on.
     costliest: Arc<AtomicU8>,
+    /// How long lockouts that follow one another may become, in minutes.
+    longest_lockout: i64,
 }
 
 impl Passwords {
@@ -66,7 +68,7 @@ impl Passwords {
     /// # Errors
     /// scrypt does not accept the cost, or the operating system cannot start a thread.
     pub fn new(settings: &config::PasswordConfig) -> Result<Self> {
-        let config::PasswordConfig { slots, queue, cost, remembered } = *settings;
+        let config::PasswordConfig { slots, queue, cost, remembered, max_lockout_minutes: longest_lockout, .. } = *settings;
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
         let queue = Queue(Arc::new(FairQueue::new(queue)));
@@ -76,7 +78,7 @@ impl Passwords {
             spawned.map_err(|e| Error::Internal(format!("a thread for passwords: {e}")))?;
         }
         let (wrong, costliest) = (Arc::new(WrongPasswords::new(remembered)), Arc::new(AtomicU8::new(cost)));
-        Ok(Self { wrong, queue: Arc::new(queue), scrypt, costliest })
+        Ok(Self { wrong, queue: Arc::new(queue), scrypt, costliest, longest_lockout })
     }
 
     /// The hash to store for an identity's new password, in the PHC string format. Every password that a request sets passes here.
@@ -110,6 +112,18 @@ impl Passwords {
     /// Counts whether a password of an identity was correct. `limit` consecutive wrong ones are too many; 0 means no limit.
     pub fn count(&self, identity: &Id<Identity>, right: bool, limit: i64, now: Timestamp) -> FailureCount {
         self.wrong.count(identity.as_str(), right, limit, now)
+    }
+
+    /// For how many minutes too many wrong passwords lock an identity out, if its auth policy says `minutes`: twice as long as the time before,
+    /// if no right password came in between. 0 means until it is enabled.
+    pub(crate) fn lockout(&self, identity: &Id<Identity>, minutes: i64) -> i64 {
+        let before = self.wrong.lockouts(identity.as_str()).min(i64::BITS - 2);
+        minutes.saturating_mul(1 << before).min(self.longest_lockout.max(minutes))
+    }
+
+    /// Counts the wrong passwords of an identity from zero again, after too many of them. `is_locked`: they have locked it out.
+    pub(crate) fn begin_again(&self, identity: &Id<Identity>, is_locked: bool, now: Timestamp) {
+        self.wrong.begin_again(identity.as_str(), is_locked, now);
     }
 
     /// Forgets the wrong passwords of an identity.

@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
+    config::PasswordConfig,
     entity::{
-        Authenticator, ConfigType, Credential, Id, Identity, Lookup, Record, TypedLookup,
+        AuthPolicy, Authenticator, ConfigType, Credential, Id, Identity, Lookup, Record, TypedLookup,
         builtin::{self, Shipped},
     },
     error::{Error, Result},
@@ -46,6 +47,32 @@ pub struct NewFile {
     pub administrator: Option<Administrator>,
     /// Whether the built-in router is enabled; it is then open to everybody.
     pub router: bool,
+    /// The passwords that the default auth policy allows.
+    pub passwords: PasswordRules,
+}
+
+/// The rules for passwords in the default auth policy of a new file.
+#[derive(Debug, Clone, Copy)]
+pub struct PasswordRules {
+    pub min_length: i64,
+    pub max_attempts: i64,
+    pub lockout_minutes: i64,
+}
+
+impl PasswordRules {
+    /// Those of the configuration.
+    pub fn of(passwords: &PasswordConfig) -> Self {
+        let PasswordConfig { min_length, max_attempts, lockout_minutes, .. } = *passwords;
+        Self { min_length, max_attempts, lockout_minutes }
+    }
+
+    fn policy(self, now: Timestamp) -> Record<AuthPolicy> {
+        let mut policy = builtin::auth_policy(now);
+        let updb = &mut policy.spec.primary.updb;
+        (updb.min_password_length, updb.max_attempts) = (self.min_length, self.max_attempts);
+        updb.lockout_duration_minutes = self.lockout_minutes;
+        policy
+    }
 }
 
 /// Fills a new file in one transaction: keys and certificates (sealed), the built-in records and the administrator.
@@ -63,7 +90,7 @@ pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: NewFile) ->
         builtin::posture_check_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::config_types(now)?.into_iter().try_for_each(|record| tx.insert(record))?;
         tx.set_setting(SHIPPED, Some(Shipped::all().setting().as_bytes()))?;
-        tx.insert(builtin::auth_policy(now))?;
+        tx.insert(filling.passwords.policy(now))?;
         if filling.router {
             built_in_router::add_open(tx, now)?;
         }

@@ -37,7 +37,7 @@ pub(crate) use certificates::UnusableFiles;
 pub(crate) use changes::Change;
 pub use changes::{ChangeContext, Changes};
 pub use draft::Draft;
-pub use first_start::{Administrator, NewFile, first_start, stored_seal};
+pub use first_start::{Administrator, NewFile, PasswordRules, first_start, stored_seal};
 pub(crate) use first_start::{is_unseen, renew_config_types, replace_unseen, seal, seen};
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;

@@ -2,7 +2,8 @@
 
 use super::{changes::Change, draft::Draft, lifecycle::Lifecycle};
 use crate::{
-    entity::{Entity, Id, Record, TypedLookup},
+    clock::Timestamp,
+    entity::{Entity, Id, Record, TypedLookup, unmatchable},
     error::{Error, Result},
     store::check_every,
 };
@@ -13,26 +14,30 @@ impl Change<'_, '_> {
     /// # Errors
     /// A rule of the kind is broken.
     pub fn create<E: Lifecycle>(&self, draft: Draft<E>) -> Result<Record<E>> {
-        self.create_as(Id::from_text(E::new_id()), draft)
+        let matching = unmatchable::refuse(draft.spec.unmatchable(), Vec::new);
+        self.insert_checked(recorded(Id::from_text(E::new_id()), self.now(), draft), matching)
     }
 
-    /// Creates a record with an id made before.
+    /// Creates a record with an id made before. Members that nothing can match are accepted, because it may be a record of another
+    /// controller.
     ///
     /// # Errors
     /// A rule of the kind is broken.
     pub(crate) fn create_as<E: Lifecycle>(&self, id: Id<E>, draft: Draft<E>) -> Result<Record<E>> {
-        let mut record = Record::new(id, self.now(), draft.spec);
-        record.tags = draft.tags;
-        self.insert(record)
+        self.insert(recorded(id, self.now(), draft))
     }
 
     /// Stores a new record.
     ///
     /// # Errors
     /// A rule of the kind is broken.
-    pub fn insert<E: Lifecycle>(&self, mut record: Record<E>) -> Result<Record<E>> {
+    pub fn insert<E: Lifecycle>(&self, record: Record<E>) -> Result<Record<E>> {
+        self.insert_checked(record, Ok(()))
+    }
+
+    fn insert_checked<E: Lifecycle>(&self, mut record: Record<E>, matching: Result<()>) -> Result<Record<E>> {
         record.spec.tidy();
-        self.check(None, &record)?;
+        self.check(None, &record, matching)?;
         E::creating(&mut record, self)?;
         self.tx.insert(record.clone())?;
         E::created(&record, self)?;
@@ -56,9 +61,10 @@ impl Change<'_, '_> {
             return Err(Error::NotUpdatable(format!("{} {} belongs to the system", E::KIND.name, old.id)));
         }
         let Some(draft) = edit(&Draft { tags: old.tags.clone(), spec: old.spec.clone() })? else { return Ok(()) };
+        let matching = unmatchable::refuse(draft.spec.unmatchable(), || old.spec.unmatchable());
         let mut new = Record { tags: draft.tags, spec: draft.spec, ..old.clone() };
         new.spec.tidy();
-        self.check(Some(&old), &new)?;
+        self.check(Some(&old), &new, matching)?;
         E::edited(&old, &mut new, self)?;
         self.replace(old, new)
     }
@@ -110,14 +116,13 @@ impl Change<'_, '_> {
         self.tx.few_or_tombstone::<E>(field, value)?.into_iter().try_for_each(|record| self.delete_record(record))
     }
 
-    /// The rules for every write of a record: those of all kinds, then those of its own.
-    fn check<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
+    /// The rules for every write of a record: those of all kinds, then those of its own. `matching` says whether something can match it as it
+    /// was sent.
+    fn check<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>, matching: Result<()>) -> Result<()> {
         // The store would reject a blank name too, but it is reported together with the other errors here.
-        let Err(refused) =
-            Error::all([record.tags.check("tags"), self.check_amounts(old, record), check_every(record), record.spec.check(self.tx)])
-        else {
-            return Ok(());
-        };
+        let own = record.spec.check(self.tx);
+        let rules = [record.tags.check("tags"), self.check_amounts(old, record), check_every(record), own, matching];
+        let Err(refused) = Error::all(rules) else { return Ok(()) };
         // Values that are taken are reported as well; without other errors the store reports them.
         Error::all([Err(refused), self.tx.check_taken(record)])
     }
@@ -134,4 +139,11 @@ impl Change<'_, '_> {
         });
         Error::all(std::iter::once(tags).chain(members))
     }
+}
+
+/// The record of a draft.
+fn recorded<E: Entity>(id: Id<E>, now: Timestamp, draft: Draft<E>) -> Record<E> {
+    let mut record = Record::new(id, now, draft.spec);
+    record.tags = draft.tags;
+    record
 }

@@ -7,11 +7,21 @@ use std::{
 
 use clap::Args;
 
-use super::{CommandError, CommandResult, admin::ControllerFlags, progress::watched};
+use serde_json::Value as Json;
+
+use super::{
+    CommandError, CommandResult,
+    admin::ControllerFlags,
+    api::{
+        request::{ApiAnswer, ApiRequest},
+        transport::Transport,
+    },
+    progress::watched,
+};
 use crate::{
-    admin_socket::Outcome,
+    admin_socket::{Outcome, socket},
     clock::Clock,
-    config::Snapshots,
+    config::Config,
     controller,
     maintenance::{self, Trial},
 };
@@ -20,7 +30,7 @@ use crate::{
 /// failed, 1 it could not be carried out.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Drill {
-    /// The snapshot [default: the newest in snapshots.directory]
+    /// The snapshot [default: the newest in snapshots.directory, or, if that is not set here, the newest that the running controller knows]
     snapshot: Option<PathBuf>,
     /// Make the copy in this directory [default: the directory of the snapshot]
     #[arg(long, value_name = "DIRECTORY")]
@@ -36,7 +46,7 @@ impl Drill {
     /// The reason, as one line.
     pub(crate) fn act(self, environment: &[(OsString, OsString)]) -> CommandResult {
         let config = self.which.config(environment)?;
-        let snapshot = self.snapshot.map_or_else(|| newest(&config.snapshots), Ok)?;
+        let snapshot = self.snapshot.map_or_else(|| newest(&config), Ok)?;
         let parent = self.directory.unwrap_or_else(|| snapshot.parent().map(Path::to_owned).unwrap_or_default());
         let drilled = watched(|watch| controller::drill(&config, &snapshot, &parent, watch));
         let Trial { passed, lines } = drilled.map_err(CommandError::of)?;
@@ -44,10 +54,20 @@ impl Drill {
     }
 }
 
-fn newest(settings: &Snapshots) -> Result<PathBuf, CommandError> {
-    let directory = settings.directory.as_ref();
-    let directory = directory.ok_or_else(|| CommandError::of("snapshots.directory is not set: name a snapshot"))?;
+fn newest(config: &Config) -> Result<PathBuf, CommandError> {
+    let Some(directory) = &config.snapshots.directory else { return newest_known(config) };
     let newest = maintenance::newest(directory, Clock::system().now())
         .map_err(|error| CommandError::of(format!("{}: {error}", directory.display())))?;
     newest.map(|(_, path)| path).ok_or_else(|| CommandError::of(format!("there is no snapshot in {}", directory.display())))
+}
+
+/// The newest snapshot that the running controller of the data file knows.
+fn newest_known(config: &Config) -> Result<PathBuf, CommandError> {
+    let request = ApiRequest { method: "GET".into(), path: "/overkeep/v1/snapshots".into(), ..ApiRequest::default() };
+    let answer = Transport::Host(socket::beside(&config.data)).ask(request, None).and_then(ApiAnswer::good);
+    let unset = |error: CommandError| CommandError::of(format!("snapshots.directory is not set: name a snapshot; {}", error.message()));
+    let known = answer.map_err(unset)?.data();
+    let text = |name: &str| known.pointer(&format!("/0/{name}")).and_then(Json::as_str);
+    let newest = text("directory").zip(text("name")).map(|(directory, name)| Path::new(directory).join(name));
+    newest.ok_or_else(|| CommandError::of("the running controller has no snapshot: name one, or set its snapshots.directory"))
 }

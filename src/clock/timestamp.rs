@@ -144,7 +144,10 @@ impl FromStr for Timestamp {
     type Err = NotATime;
 
     fn from_str(text: &str) -> Result<Timestamp, NotATime> {
-        OffsetDateTime::parse(text, &Rfc3339).map(Timestamp::from).map_err(|_| NotATime)
+        // `OffsetDateTime::parse` accepts any character between date and time (RFC 3339 section 5.6: `T`, in either case, or a space).
+        let is_separated = matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' '));
+        let parsed = if is_separated { OffsetDateTime::parse(text, &Rfc3339).ok() } else { None };
+        parsed.map(Timestamp::from).ok_or(NotATime)
     }
 }
 
@@ -207,6 +210,7 @@ mod tests {
             ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"),
             ("1969-12-31T23:59:59.9995Z", "1969-12-31T23:59:59.999Z"),
             ("2024-07-16t13:13:12z", "2024-07-16T13:13:12.000Z"),
+            ("2024-07-16 13:13:12Z", "2024-07-16T13:13:12.000Z"),
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
         ] {
             assert_eq!(at(read).to_string(), written);
@@ -220,6 +224,10 @@ mod tests {
     fn invalid_timestamps_are_refused() {
         for text in ["", "2024-07-16", "2024-07-16T13:13:12", "2024-02-30T00:00:00Z", "2024-07-16T25:00:00Z", "tomorrow", "1721135592"] {
             assert_eq!(text.parse::<Timestamp>(), Err(NotATime), "{text}");
+        }
+        for separator in ["x", "_", "0", "-", "\t", "\n", "\0", "\u{a0}", "T ", ""] {
+            let text = format!("2024-07-16{separator}13:13:12Z");
+            assert_eq!(text.parse::<Timestamp>(), Err(NotATime), "{text:?}");
         }
     }
 

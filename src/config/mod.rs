@@ -158,6 +158,12 @@ pub struct PasswordConfig {
     pub cost: u8,
     /// The number of identities whose wrong passwords are counted.
     pub remembered: usize,
+    /// What the default auth policy of a new file says: `minPasswordLength`, `maxAttempts`, `lockoutDurationMinutes`.
+    pub min_length: i64,
+    pub max_attempts: i64,
+    pub lockout_minutes: i64,
+    /// The longest lockout of those that follow one another.
+    pub max_lockout_minutes: i64,
 }
 
 /// Limits for wrong one-time codes of one identity; beyond them codes are rejected unchecked.
@@ -326,7 +332,16 @@ impl Default for Config {
                 keep_expired: Span::minutes(30 * 24 * 60),
                 routers_may_name_controller: false,
             },
-            passwords: PasswordConfig { slots: 1, queue: 64, cost: 14, remembered: 50_000 },
+            passwords: PasswordConfig {
+                slots: 1,
+                queue: 64,
+                cost: 14,
+                remembered: 50_000,
+                min_length: 5,
+                max_attempts: 0,
+                lockout_minutes: 0,
+                max_lockout_minutes: 24 * 60,
+            },
             codes: CodeConfig { wrong_per_5_minutes: 20, wrong_per_day: 100, wrong_per_day_in_all: 300, remembered: 50_000 },
             tokens: TokenConfig { max_bytes: 16 << 10, ahead: Span::seconds(10) },
             key_sets: KeySetConfig {

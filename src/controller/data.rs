@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     authentication::Passwords,
-    change::{self, Administrator, KINDS, NewFile, SealedKeys, certificates},
+    change::{self, Administrator, KINDS, NewFile, PasswordRules, SealedKeys, certificates},
     clock::Clock,
     config::Config,
     jobs::JobTrigger,
@@ -81,6 +81,10 @@ fn fill(
         return Ok(None);
     }
     let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
+    let shortest = usize::try_from(config.passwords.min_length).unwrap_or_default();
+    if store.is_new() && given.as_ref().is_some_and(|given| given.chars().count() < shortest) {
+        return Err(NotStarted(format!("admin-password-file: the password is shorter than passwords.min-length ({shortest})")));
+    }
     let (text, first) = match (given, &config.admin_password_file) {
         (Some(given), Some(file)) => (given, Password::Given(file.clone())),
         _ => {
@@ -92,7 +96,13 @@ fn fill(
     let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
     if store.is_new() {
         let hosts = certificates::hosts(addresses.clients.iter().chain(&addresses.router));
-        change::first_start(store, sealed_keys, NewFile { hosts, administrator: Some(administrator), router: addresses.router.is_some() })?;
+        let filling = NewFile {
+            hosts,
+            administrator: Some(administrator),
+            router: addresses.router.is_some(),
+            passwords: PasswordRules::of(&config.passwords),
+        };
+        change::first_start(store, sealed_keys, filling)?;
     } else {
         change::replace_unseen(store, administrator)?;
     }

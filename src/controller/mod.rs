@@ -15,6 +15,7 @@ mod routers;
 mod running;
 mod service_manager;
 mod settings;
+mod terminal;
 
 pub(crate) use announcement::password_file;
 pub use running::{Controller, NotStarted};
@@ -33,7 +34,7 @@ use crate::{
     access::Access,
     admin_socket::{AdminContext, Command, socket},
     authentication::Passwords,
-    change::{self, Certificates, Changes, KINDS, NewFile, SealedKeys, addresses, certificates},
+    change::{self, Certificates, Changes, KINDS, NewFile, PasswordRules, SealedKeys, addresses, certificates},
     clock::Clock,
     config::{self, Address, Config},
     entity::Author,
@@ -54,6 +55,7 @@ use self::{
     metrics::MetricsServer,
     reload::Reload,
     settings::{context, files, options},
+    terminal::Terminal,
 };
 
 /// Starts a controller in this process.
@@ -152,6 +154,7 @@ fn rest(dispatcher: Arc<Dispatcher>, http: &config::Http) -> RestListener {
         keep_alive: http.keep_alive.duration(),
         // Heads up to twice the limit are read, so that they are answered with an error.
         head_bytes: 2 * http.max_head_bytes,
+        target_bytes: http::target_bound(http.max_head_bytes),
         streams: http.max_streams,
     };
     let bounds = MemoryBounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total };
@@ -209,7 +212,8 @@ pub(crate) fn new_file(config: &Config, advertised: Address) -> Result<AdminCont
     let access = Access::following(&opened, clock.clone())?;
     let store = opened.start().map_err(refused)?.by(Author::local());
     let hosts = certificates::hosts([&advertised]);
-    change::first_start(&store, &sealed_keys, NewFile { hosts, administrator: None, router: false })?;
+    let passwords = PasswordRules::of(&config.passwords);
+    change::first_start(&store, &sealed_keys, NewFile { hosts, administrator: None, router: false, passwords })?;
     offline_context(config, clock, (store, sealed_keys, access), vec![advertised])
 }
 
@@ -265,12 +269,13 @@ fn listen(
 }
 
 /// `overkeep run`: starts a controller, prints its addresses, reloads the configuration on SIGHUP, and stops on SIGTERM
-/// or SIGINT.
+/// or SIGINT, and when the terminal hangs up that it was started on.
 ///
 /// # Errors
 /// It does not start.
 pub(crate) fn run(config: Config, again: config::Reread) -> Result<(), NotStarted> {
     let (system, failed) = (System::new(), |e: std::io::Error| NotStarted(format!("signals: {e}")));
+    let terminal = Terminal::of_start();
     // A SIGHUP during the start is handled after it. The other signals end the process during the start, which is safe
     // at any moment.
     let mut hangup = system.block_on(async { signal(SignalKind::hangup()) }).map_err(failed)?;
@@ -286,6 +291,10 @@ pub(crate) fn run(config: Config, again: config::Reread) -> Result<(), NotStarte
                 _ = term.recv() => return,
                 _ = interrupt.recv() => return,
                 _ = hangup.recv() => {
+                    if terminal.hangs_up().await {
+                        tracing::info!("the terminal hung up");
+                        return;
+                    }
                     service_manager::reloading();
                     controller.reload.read(&again);
                     service_manager::ready(controller.advertised());

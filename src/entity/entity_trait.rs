@@ -11,6 +11,7 @@ use super::{
     lookup::Lookup,
     record::Record,
     reference::Reference,
+    unmatchable::Unmatchable,
 };
 use crate::error::Result;
 
@@ -66,6 +67,11 @@ pub trait Entity: Stateful + Serialize + DeserializeOwned + Clone + Send + Sync 
     /// The first broken rule, with the member.
     fn check(&self, _facts: &dyn Lookup) -> Result<()> {
         Ok(())
+    }
+
+    /// The members that nothing can ever match.
+    fn unmatchable(&self) -> Vec<Unmatchable> {
+        Vec::new()
     }
 
     /// The sizes of members that requests fill freely, by name; the configuration limits them. Tags are counted for

@@ -4,7 +4,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::unmatchable::Unmatchable;
 use crate::pki::Certificate;
+
+/// The member that a matcher compares with.
+const CRITERIA: &str = "externalIdClaim.matcherCriteria";
+/// The certificate of a TLS handshake has less than 64 KiB, so that it does not hold more parts.
+const MAX_INDEX: i64 = 65_535;
 
 /// Where a certificate holds an external id: candidates from `location` are filtered by `matcher` and split by
 /// `parser`; `index` selects one of the results.
@@ -66,6 +72,39 @@ impl ExternalIdClaim {
         }
     }
 
+    /// The members by which the claim matches no certificate. A blank suffix or separator, and a prefix of a URI, are recorded as accepted.
+    pub(crate) fn unmatchable(&self) -> Vec<Unmatchable> {
+        let (criteria, mut found) = (self.matcher_criteria.as_str(), Vec::new());
+        let (is_uri, matcher) = (self.location == ClaimLocation::SanUri, self.matcher);
+        let blank = "must not be blank: nothing matches it";
+        match matcher {
+            ClaimMatcher::All => {}
+            ClaimMatcher::Suffix if criteria.is_empty() => found.push(Unmatchable::accepted(CRITERIA, blank, "")),
+            _ if criteria.is_empty() => found.push(Unmatchable::refused(CRITERIA, blank, "")),
+            ClaimMatcher::Scheme if !is_scheme(criteria) => {
+                let reason = "must be a scheme, such as spiffe: letters, digits, plus, minus and dot, without a colon";
+                found.push(Unmatchable::refused(CRITERIA, reason, criteria));
+            }
+            ClaimMatcher::Scheme | ClaimMatcher::Prefix | ClaimMatcher::Suffix => {}
+        }
+        let only_scheme = "must be ALL or SCHEME for a SAN_URI: of a URI only the scheme is matched";
+        match matcher {
+            ClaimMatcher::Prefix if is_uri => found.push(Unmatchable::accepted("externalIdClaim.matcher", only_scheme, "PREFIX")),
+            ClaimMatcher::Suffix if is_uri => found.push(Unmatchable::refused("externalIdClaim.matcher", only_scheme, "SUFFIX")),
+            _ => {}
+        }
+        if self.parser == ClaimParser::Split && self.parser_criteria.is_empty() {
+            found.push(Unmatchable::accepted("externalIdClaim.parserCriteria", "must not be blank: nothing is split at it", ""));
+        }
+        let is_single = self.parser == ClaimParser::None && self.location == ClaimLocation::CommonName;
+        let most = if is_single { 0 } else { MAX_INDEX };
+        if self.index > most {
+            let reason = format!("must be at most {most}: no certificate holds more there");
+            found.push(Unmatchable::refused("externalIdClaim.index", reason, self.index.to_string()));
+        }
+        found
+    }
+
     fn candidates(&self, certificate: &Certificate) -> Vec<String> {
         let names = certificate.names();
         match self.location {
@@ -94,6 +133,11 @@ impl ExternalIdClaim {
     fn parts(&self, text: &str) -> Vec<String> {
         text.split(self.parser_criteria.as_str()).map(str::to_owned).collect()
     }
+}
+
+/// Whether a text is a scheme (RFC 3986 section 3.1).
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
 /// RFC 3986 section 3.1: schemes are case-insensitive, and the normal form is lower case.

@@ -26,6 +26,7 @@ mod logged;
 mod lookup;
 mod noun;
 mod policy;
+mod posture_matching;
 pub(crate) mod posture_requirement;
 mod record;
 mod reference;
@@ -36,6 +37,7 @@ pub(crate) mod signer_url;
 pub(crate) mod tombstone;
 pub(crate) mod transit_router_view;
 mod typed_lookup;
+pub(crate) mod unmatchable;
 mod value;
 mod version_range;
 

@@ -67,7 +67,7 @@ struct Interval {
 }
 
 /// The position just before a version or just after it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Boundary {
     version: Version,
     behind: bool,
@@ -88,13 +88,49 @@ impl VersionRange {
         either.filter(|either| either.iter().all(|all| !all.is_empty())).map(Self)
     }
 
+    /// Whether the range contains no version.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|all| all.iter().fold(vec![Span::ALL], |spans, bound| bound.within(&spans)).is_empty())
+    }
+
     /// Whether the range contains a version.
     pub(crate) fn contains(&self, version: &Version) -> bool {
         self.0.iter().any(|all| all.iter().all(|bound| bound.holds(version)))
     }
 }
 
+/// Versions from a boundary to before another one; `None` means no end.
+struct Span {
+    from: Boundary,
+    below: Option<Boundary>,
+}
+
+impl Span {
+    /// Pre-releases of 0.0.0 are not included.
+    const ALL: Self = Self { from: Boundary { version: Version::release([0; 3]), behind: false }, below: None };
+
+    /// The part of it between two boundaries; `None` if there is none.
+    fn between(&self, from: &Boundary, below: Option<&Boundary>) -> Option<Self> {
+        let from = from.max(&self.from).clone();
+        let below = self.below.iter().chain(below).min().cloned();
+        below.as_ref().is_none_or(|below| from < *below).then_some(Self { from, below })
+    }
+}
+
 impl Interval {
+    /// The parts of some spans that it contains.
+    fn within(&self, spans: &[Span]) -> Vec<Span> {
+        let below = self.below.as_ref();
+        let parts = |span: &Span| {
+            if self.outside {
+                [span.between(&Span::ALL.from, Some(&self.from)), below.and_then(|below| span.between(below, None))]
+            } else {
+                [span.between(&self.from, below), None]
+            }
+        };
+        spans.iter().flat_map(parts).flatten().collect()
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let digits = text.find(|c: char| c.is_ascii_digit() || c == 'x')?;
         let (sign, version) = text.split_at(digits);
@@ -169,6 +205,31 @@ mod tests {
         ] {
             within.iter().for_each(|version| assert!(fits(range, version), "{version} in {range}"));
             without.iter().for_each(|version| assert!(!fits(range, version), "{version} not in {range}"));
+        }
+    }
+
+    #[test]
+    fn contradictory_ranges_are_empty() {
+        for range in [
+            "<0.0.0",
+            ">=2.0.0 <1.0.0",
+            ">=1.0.0 <1.0.0",
+            ">1.0.0 <=1.0.0",
+            "1.0.0 2.0.0",
+            "1.x 2.x",
+            "1.0.0 !1.0.0",
+            "1.x !1.x",
+            "!x",
+            ">1.x <2.0.0",
+            ">=1.0.0 <3.0.0 !1.x !2.x",
+            "1.0.0 2.0.0 || <0.0.0",
+        ] {
+            assert!(VersionRange::parse(range).unwrap().is_empty(), "{range}");
+        }
+        for range in
+            ["1.0.0", "x", ">=10.0.0", "!1.0.0", "1.x !1.0.0", ">=1.0.0 <=1.0.0", "<0.0.0 || 1.0.0", ">1.0.0 <1.0.1", "!1.x !2.x", "0.0.0"]
+        {
+            assert!(!VersionRange::parse(range).unwrap().is_empty(), "{range}");
         }
     }
 

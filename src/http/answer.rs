@@ -101,24 +101,33 @@ impl Answer for NoData {
 }
 
 /// A record was changed, without data, status 200.
+#[derive(Default)]
 pub(crate) struct Edited {
     /// Members of the body that only creation sets and that were ignored.
     pub ignored: Vec<String>,
+    /// Members that nothing can ever match.
+    pub unmatchable: Vec<String>,
 }
 
 impl Answer for Edited {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         NoData::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
-            answer.headers = &[Header::IgnoredMembers];
+            answer.headers = &[Header::IgnoredMembers, Header::UnmatchableMembers];
         }
     }
     fn reply(self) -> Result<Reply> {
         let mut reply = NoData.reply()?;
-        if !self.ignored.is_empty() {
-            reply.headers.push((Header::IgnoredMembers.name(), self.ignored.join(", ")));
-        }
+        list(&mut reply, Header::IgnoredMembers, &self.ignored);
+        list(&mut reply, Header::UnmatchableMembers, &self.unmatchable);
         Ok(reply)
+    }
+}
+
+/// Names members in a header of a reply, if there are any.
+fn list(reply: &mut Reply, header: Header, members: &[String]) {
+    if !members.is_empty() {
+        reply.headers.push((header.name(), members.join(", ")));
     }
 }
 
@@ -135,26 +144,42 @@ impl Answer for Accepted {
 }
 
 /// The location of a created record, status 201.
-pub(crate) struct CreatedLocation(Location);
+pub(crate) struct CreatedLocation {
+    location: Location,
+    /// Members that nothing can ever match.
+    unmatchable: Vec<String>,
+}
 
 impl CreatedLocation {
     /// The record with this id, at its usual path.
     pub(crate) fn new<E: Entity>(id: &Id<E>) -> Self {
-        Self(Location::of(id))
+        Self { location: Location::of(id), unmatchable: Vec::new() }
+    }
+
+    /// The same, with the members of the record that nothing can ever match.
+    #[must_use]
+    pub(crate) fn naming(self, unmatchable: Vec<String>) -> Self {
+        Self { unmatchable, ..self }
     }
 
     /// The record with this id, at another path below the base path.
     pub(crate) fn at<E: Entity>(path: &str, id: &Id<E>) -> Self {
-        Self(Location { links: HalLinks::default().with("self", path), id: id.to_string() })
+        let location = Location { links: HalLinks::default().with("self", path), id: id.to_string() };
+        Self { location, unmatchable: Vec::new() }
     }
 }
 
 impl Answer for CreatedLocation {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         json_answer::<Envelope<Location>>(operation, schemas, 201);
+        if let Some(answer) = &mut operation.answer {
+            answer.headers = &[Header::UnmatchableMembers];
+        }
     }
     fn reply(self) -> Result<Reply> {
-        Reply::json(201, &Envelope { data: self.0, meta: Meta::default() })
+        let mut reply = Reply::json(201, &Envelope { data: self.location, meta: Meta::default() })?;
+        list(&mut reply, Header::UnmatchableMembers, &self.unmatchable);
+        Ok(reply)
     }
 }
 
@@ -170,9 +195,11 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Data<T> {
     }
 }
 
-/// A record with the entity tag by which a later write can detect changes by others.
+/// A record with the entity tag by which a later write can detect changes by others. The tag in the header also tells views of the same
+/// record apart, which depend on other records and on the time, so that a client is not told that it knows a view that has changed.
 pub(crate) struct Tagged<T> {
     pub data: T,
+    /// The tag of the record, with quotation marks.
     pub tag: String,
 }
 
@@ -185,7 +212,8 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Tagged<T> {
     }
     fn reply(self) -> Result<Reply> {
         let mut reply = Data(self.data).reply()?;
-        reply.headers.push((Header::Tag.name(), self.tag));
+        let view = if let Content::Whole(body) = &reply.body { crc32fast::hash(body) } else { 0 };
+        reply.headers.push((Header::Tag.name(), format!("{}-{view:08x}\"", self.tag.trim_end_matches('"'))));
         Ok(reply)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     hidden_members,
-    normalize::{correct_case, correct_case_in_lists, drop_blanks, drop_nulls, is_choice, is_described, member_schema},
+    normalize::{correct_case, correct_case_in_lists, drop_blanks, drop_nulls, is_choice, is_described, member_schema, records_to_ids},
     openapi::operation::{BodyShape, Parameter, ParameterLocation, Schemas},
     unknown_members,
 };
@@ -64,6 +64,7 @@ impl Incoming<'_> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
         correct_case(&mut json, &shape.schema);
+        records_to_ids(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         drop_blanks(&mut json, &shape.schema);
         self.check_shape(&json, check(&json, shape), shape).map(|()| json)
@@ -78,6 +79,7 @@ impl Incoming<'_> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
         correct_case_in_lists(&mut json, &shape.schema);
+        records_to_ids(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         let mut without_blanks = json.clone();
         drop_blanks(&mut without_blanks, &shape.schema);

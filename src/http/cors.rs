@@ -3,7 +3,8 @@
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode};
 
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-const HEADERS: [&str; 7] = ["content-type", "accept", "authorization", "if-match", "last-event-id", "mfa-validation-code", "zt-session"];
+const HEADERS: [&str; 8] =
+    ["content-type", "accept", "authorization", "if-match", "if-none-match", "last-event-id", "mfa-validation-code", "zt-session"];
 
 fn header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())
@@ -61,7 +62,7 @@ pub(crate) fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpR
         answer.insert_header((
             "access-control-expose-headers",
             "zt-session, ziti-instance-id, expiration-seconds, expires-at, etag, retry-after, overkeep-unknown-members, overkeep-ignored-members, \
-             overkeep-hidden-characters",
+             overkeep-hidden-characters, overkeep-unmatchable-members",
         ));
     }
 }

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     access::{self, Access, Engine, MatchRule, PolicyEntityKind},
-    change::{Change, Lifecycle},
-    entity::{Entity, FilterNames, Id, TypedLookup, filterable},
+    change::{Change, Draft, Lifecycle},
+    entity::{Entity, FilterNames, Id, TypedLookup, filterable, unmatchable},
     error::{Error, Result},
     store::{ListPlan, Read, Scope},
 };
@@ -114,7 +114,11 @@ pub(crate) async fn create<E: Lifecycle + JsonSchema>(
     Create(draft): Create<E>,
     preview: PreviewParameter,
 ) -> Result<ChangeOutcome<CreatedLocation>> {
-    preview.change(&call, move |change| change.create(draft).map(|record| CreatedLocation::new(&record.id))).await
+    let create = move |change: &Change<'_, '_>| {
+        let unmatchable = unmatchable::members(draft.spec.unmatchable());
+        change.create(draft).map(|record| CreatedLocation::new(&record.id).naming(unmatchable))
+    };
+    preview.change(&call, create).await
 }
 
 /// PUT /{kind}/{id}
@@ -128,14 +132,16 @@ pub(crate) async fn replace<E: Lifecycle + JsonSchema>(
     let replace = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        let mut ignored = Vec::new();
+        let mut edited = Edited::default();
         let replaced = |stored: &_| {
             let stored = body::write(stored)?;
-            ignored = fixed_members::ignored(&stored, &body, E::FIXED, is_strict)?;
-            body::read(body::replaced(&stored, body, E::FIXED, E::KEPT)).map(Some)
+            edited.ignored = fixed_members::ignored(&stored, &body, E::FIXED, is_strict)?;
+            let draft: Draft<E> = body::read(body::replaced(&stored, body, E::FIXED, E::KEPT))?;
+            edited.unmatchable = unmatchable::members(draft.spec.unmatchable());
+            Ok(Some(draft))
         };
         change.edit_record(stored, replaced)?;
-        Ok(Edited { ignored })
+        Ok(edited)
     };
     preview.change(&call, replace).await
 }
@@ -151,14 +157,17 @@ pub(crate) async fn patch<E: Lifecycle + JsonSchema>(
     let patch = move |change: &Change<'_, '_>| {
         let stored = change.get(&id)?;
         known.check(&stored)?;
-        let mut ignored = Vec::new();
+        let mut edited = Edited::default();
         let patched = |stored: &_| {
             let stored = body::write(stored)?;
-            ignored = fixed_members::ignored(&stored, &patch.body, patch.fixed, patch.is_strict)?;
-            body::patched(stored, &patch.body, &patch.schema, patch.fixed).map(body::read_whole).transpose()
+            edited.ignored = fixed_members::ignored(&stored, &patch.body, patch.fixed, patch.is_strict)?;
+            let patched = body::patched(stored, &patch.body, &patch.schema, patch.fixed);
+            let draft: Option<Draft<E>> = patched.map(body::read_whole).transpose()?;
+            edited.unmatchable = draft.iter().flat_map(|draft| unmatchable::members(draft.spec.unmatchable())).collect();
+            Ok(draft)
         };
         change.edit_record(stored, patched)?;
-        Ok(Edited { ignored })
+        Ok(edited)
     };
     preview.change(&call, patch).await
 }

@@ -4,7 +4,8 @@
 //! actix-web uses these trees, because actix-web itself would try its resources one after the other.
 //!
 //! A request is rejected by the first of these checks that fails: number of running requests, length of the head, path, method, session,
-//! `accept`, arrival and length of the body, `content-type`, arguments, permission.
+//! `accept`, declared length of the body, arrival and length of the body, `content-type`, arguments, permission. Clients that wait for
+//! `100 Continue` get it, or the error, before they send the body.
 
 use std::{
     sync::{
@@ -28,6 +29,7 @@ use super::{
     answer::{Content, Reply},
     body::{self, Incoming},
     call::{Call, Peer},
+    conditional,
     connection::{
         memory_ledger::{Account, Hold},
         response_body::Outgoing,
@@ -39,7 +41,7 @@ use super::{
     openapi::{self, operation::JSON},
     page, preview, redaction,
     request_checks::{check_accept, check_content_type, check_permission, required_caller},
-    route::{Interface, RouteMatch},
+    route::{Interface, RouteMatch, normal_path},
     row::Row,
     state::AppState,
     token_scope, unknown_members,
@@ -58,6 +60,11 @@ const RESERVED: [&str; 3] = ["docs", "metrics", "oidc"];
 const OWN_SESSION: &str = "/current-api-session";
 /// Bytes reserved for a running request, until the length of its answer is known.
 const WORK: usize = 16 << 10;
+/// The status of a head that was checked and that needs a body.
+const CONTINUE: u16 = 100;
+
+/// Marks a request of which only the head is checked, because its client waits for `100 Continue` before it sends the body.
+pub(crate) struct OnlyHead;
 const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
 /// The address that clients of libziti move to and store, if they use another one.
 const MOVED: &str = "ziti-ctrl-address";
@@ -86,6 +93,7 @@ impl Dispatcher {
 
     /// The interface of a path, and the path below its base.
     fn locate(&self, path: &str) -> Option<(&Interface, String)> {
+        let path = normal_path(path);
         let Interfaces { management, client, overkeep, fabric } = &self.interfaces;
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
         let below = |parts: &mut dyn Iterator<Item = &str>| parts.fold(String::new(), |path, part| path + "/" + part);
@@ -143,14 +151,15 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
     let id = dispatcher.request_id();
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
     let mut known = None;
+    let path = normal_path(request.uri().path());
     let work = async {
-        if let Some(reply) = plain(&request, request.uri().path(), state) {
+        if let Some(reply) = plain(&request, &path, state) {
             return reply;
         }
         let place = dispatcher.admission.admit(&request)?;
         let bearer = bearer(&request);
         // This may wait for the download of the keys of an external signer.
-        let shows_session = request.method() == Method::GET && request.path().ends_with(OWN_SESSION);
+        let shows_session = request.method() == Method::GET && path.ends_with(OWN_SESSION);
         let resolved = resolve(&request, bearer.as_deref(), state, shows_session);
         let caller = within(state.limits.load().time, Refusal::Timeout, resolved).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
@@ -168,7 +177,9 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
     }
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
     span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
-    measure(&dispatcher, &request, reply.status, begun);
+    if reply.status != CONTINUE {
+        measure(&dispatcher, &request, reply.status, begun);
+    }
     send(&request, state, reply, known.as_deref(), hold)
 }
 
@@ -251,8 +262,14 @@ async fn answer(
     let query = request.uri().query().unwrap_or_default();
     preview::refuse_unsupported(row, query)?;
     let limits = dispatcher.state.limits.load();
-    let (body, _place) =
-        dispatcher.admission.body(place, limits.time, payload_of(payload, row, limits.body_of(row.permission), hold)).await?;
+    let limit = limits.body_of(row.permission);
+    if row.operation.body.is_some() && declared_length(request.headers()).is_some_and(|length| length > limit as u64) {
+        return Err(Error::Refused(Refusal::TooLarge));
+    }
+    if request.extensions().get::<OnlyHead>().is_some() {
+        return Ok(Reply { status: CONTINUE, media: JSON, body: Vec::new().into(), headers: Vec::new() });
+    }
+    let (body, _place) = dispatcher.admission.body(place, limits.time, payload_of(payload, row, limit, hold)).await?;
     run(row, segments, query, request.headers(), body, Call::new(&dispatcher.state, caller, peer(request), bearer)).await
 }
 
@@ -279,6 +296,9 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     let (mut unknown, hidden) = (incoming.unknown, incoming.hidden);
     unknown.extend(unknown_members::of_query(query, parameters)?);
     let mut reply = if row.has_no_time_limit { pending.await? } else { within(time, Refusal::Timeout, pending).await? };
+    if row.method == "GET" {
+        reply = conditional::unless_known(reply, headers);
+    }
     if !unknown.is_empty() {
         tracing::debug!(members = ?unknown, "the request has unknown members");
         reply.headers.push((Header::UnknownMembers.name(), unknown_members::listed(&unknown)));
@@ -303,6 +323,11 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
         return None;
     }
     health::answer(request, path, state).or_else(|| page::answer(path, request.headers()).or_else(|| openapi::page::file(path)).map(Ok))
+}
+
+/// The length of the body, if the head declares it.
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get("content-length")?.to_str().ok()?.trim().parse().ok()
 }
 
 async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Option<&Hold>) -> Result<web::Bytes> {
@@ -347,7 +372,10 @@ fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&C
         answer.insert_header((name, value));
     }
     cors::mark(request, &state.limits.load().origins, &mut answer);
-    answer.content_type(reply.media);
+    // An answer that has not changed has no body whose type could be named.
+    if reply.status != StatusCode::NOT_MODIFIED {
+        answer.content_type(reply.media);
+    }
     let accepted = body::list(request.headers(), "accept-encoding").unwrap_or_default();
     let takes_gzip = !is_packed && gzip::is_taken(&accepted);
     let (body, held) = outgoing(reply.body, takes_gzip, &mut answer);

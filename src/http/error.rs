@@ -249,6 +249,7 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
         Refusal::RateLimited => (429, "RATE_LIMITED"),
         Refusal::TooLarge => (413, "REQUEST_ENTITY_TOO_LARGE"),
         Refusal::HeadTooLarge => (431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
+        Refusal::TargetTooLong => (414, "URI_TOO_LONG"),
         Refusal::TooSlow => (408, "REQUEST_TIMEOUT"),
         Refusal::MethodNotAllowed => {
             return ErrorRow::with_cause(405, "METHOD_NOT_ALLOWED", "this controller does not know the request", error);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     body::{self, Incoming},
-    media_type,
+    conditional, media_type,
     network_document::kind::DeclaredKind,
     openapi::operation::{Operation, Parameter, ParameterLocation, Schemas},
     unknown_members,
@@ -104,7 +104,8 @@ impl IfMatch {
     /// # Errors
     /// The record has changed ([`Error::Changed`]).
     pub(crate) fn check<E: Entity>(&self, stored: &Record<E>) -> Result<()> {
-        if self.0.is_none() || self.names(&entity_tag(stored)?) { Ok(()) } else { Err(Error::Changed) }
+        let Some(known) = &self.0 else { return Ok(()) };
+        if conditional::lists_record(known, &entity_tag(stored)?) { Ok(()) } else { Err(Error::Changed) }
     }
 
     /// Whether the header is missing, or lists this tag or `*`.

@@ -20,10 +20,11 @@ pub enum Header {
     UnknownMembers,
     IgnoredMembers,
     HiddenCharacters,
+    UnmatchableMembers,
 }
 
 impl Header {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Instance,
         Self::ExpirationSeconds,
         Self::ExpiresAt,
@@ -35,6 +36,7 @@ impl Header {
         Self::UnknownMembers,
         Self::IgnoredMembers,
         Self::HiddenCharacters,
+        Self::UnmatchableMembers,
     ];
 
     /// The name on the wire.
@@ -51,6 +53,7 @@ impl Header {
             Self::UnknownMembers => "overkeep-unknown-members",
             Self::IgnoredMembers => "overkeep-ignored-members",
             Self::HiddenCharacters => "overkeep-hidden-characters",
+            Self::UnmatchableMembers => "overkeep-unmatchable-members",
         }
     }
 
@@ -62,7 +65,7 @@ impl Header {
             Self::ExpirationSeconds => ("Seconds after which the session ends if it is not used.", json!({ "type": "integer" })),
             Self::ExpiresAt => ("When the session ends if it is not used.", json!({ "type": "string", "format": "date-time" })),
             Self::Session => ("The token of the session, as in the body.", json!({ "type": "string", "format": "uuid" })),
-            Self::Tag => ("For `If-Match` of a later write.", text),
+            Self::Tag => ("For `If-Match` of a later write, and `If-None-Match` of a later GET.", text),
             Self::TransferEncoding => ("The encoding of the body.", json!({ "const": "base64" })),
             Self::CacheControl => ("The answer must not be cached.", json!({ "const": "no-store" })),
             Self::UnknownMembers => (
@@ -77,6 +80,10 @@ impl Header {
                 "Members of the body whose names have control characters, characters that change the direction of text, or characters without width; percent-encoded, separated by commas.",
                 text,
             ),
+            Self::UnmatchableMembers => (
+                "Members of the record that were accepted, although no endpoint, certificate or token can ever match them; separated by commas.",
+                text,
+            ),
             Self::RetryAfter => ("Seconds after which the request may be repeated, if known.", json!({ "type": "integer" })),
         }
     }
@@ -85,7 +92,10 @@ impl Header {
     pub(crate) fn components() -> Json {
         let described = |header: Self| {
             let (description, schema) = header.described();
-            let is_optional = matches!(header, Self::RetryAfter | Self::UnknownMembers | Self::IgnoredMembers | Self::HiddenCharacters);
+            let is_optional = matches!(
+                header,
+                Self::RetryAfter | Self::UnknownMembers | Self::IgnoredMembers | Self::HiddenCharacters | Self::UnmatchableMembers
+            );
             json!({ "description": description, "required": !is_optional, "schema": schema })
         };
         Self::ALL.into_iter().map(|header| (header.name().to_owned(), described(header))).collect::<Map<_, _>>().into()

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use actix_web::HttpRequest;
+use actix_web::{HttpRequest, http::Version};
 use futures_util::FutureExt;
 use tokio::{
     sync::{
@@ -26,6 +26,14 @@ use crate::{
 
 /// Seconds in `retry-after` when too many requests are running.
 const RETRY: u32 = 1;
+
+/// The most bytes of a target that the types of the HTTP libraries take, less some for the mark that it is longer than the limit.
+const MAX_TARGET: usize = 65_500;
+
+/// The maximum bytes of a target, where a head may have `head` bytes.
+pub(crate) fn target_bound(head: usize) -> usize {
+    head.min(MAX_TARGET)
+}
 
 /// The time in which a request's body must arrive after the listener began to stop.
 const BODY_STOP_GRACE: Duration = Duration::from_secs(2);
@@ -82,11 +90,19 @@ impl Admission {
     /// Admits a request; it counts as running as long as its slot is held.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many requests are running; [`Refusal::HeadTooLarge`].
+    /// [`Error::Busy`] if too many requests are running; [`Refusal::TargetTooLong`], [`Refusal::HeadTooLarge`].
     pub(crate) fn admit(&self, request: &HttpRequest) -> Result<RequestSlot> {
         let slot = self.slot()?;
-        let line = request.uri().path().len() + request.uri().query().map_or(0, str::len);
-        let head = request.headers().iter().fold(line, |sum, (name, value)| sum + name.as_str().len() + value.len());
+        let uri = request.uri();
+        let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+        let origin =
+            uri.scheme_str().map_or(0, |scheme| scheme.len() + "://".len()) + uri.authority().map_or(0, |name| name.as_str().len());
+        // The origin counts only if the target names it: every HTTP/2 request does, beside the target.
+        let origin = if request.version() == Version::HTTP_2 { 0 } else { origin };
+        if origin + target > target_bound(self.head) {
+            return Err(Error::Refused(Refusal::TargetTooLong));
+        }
+        let head = request.headers().iter().fold(target, |sum, (name, value)| sum + name.as_str().len() + value.len());
         if head > self.head { Err(Error::Refused(Refusal::HeadTooLarge)) } else { Ok(slot) }
     }
 

@@ -1,4 +1,5 @@
-//! Lenient reading of a body by its schema: case-insensitive names, and nulls and blanks that are equivalent to absent members.
+//! Lenient reading of a body by its schema: case-insensitive names, nulls and blanks that are equivalent to absent members, and records
+//! where their ids are expected.
 
 use serde_json::{Map, Value as Json};
 
@@ -52,6 +53,21 @@ fn each_item(items: &mut [Json], schema: &Json, act: fn(&mut Json, &Json)) {
     }
 }
 
+/// Replaces an object that stands for a record, as answers show it, by the id of the record where the schema expects a text, so that what
+/// a GET answered can be sent back.
+pub(crate) fn records_to_ids(json: &mut Json, schema: &Json) {
+    match json {
+        Json::Object(members) if is_described(schema) => each_member(members, schema, records_to_ids),
+        Json::Object(members) if is_text(schema) && members.get("entity").is_some_and(Json::is_string) => {
+            if let Some(id) = members.get("id").filter(|id| id.is_string()).cloned() {
+                *json = id;
+            }
+        }
+        Json::Array(items) => each_item(items, schema, records_to_ids),
+        _ => {}
+    }
+}
+
 /// Removes members that are null. A map keeps its null values, unless the schema of the values does not allow null.
 pub(crate) fn drop_nulls(json: &mut Json, schema: &Json) {
     match json {
@@ -81,6 +97,11 @@ pub(crate) fn drop_blanks(json: &mut Json, schema: &Json) {
 fn may_be_blank(schema: &Json, name: &str) -> bool {
     let required = schema.get("required").and_then(Json::as_array).is_some_and(|names| names.iter().any(|required| required == name));
     !required && member_schema(schema, name).is_some_and(|member| is_choice(member) || member.get("minLength").is_some())
+}
+
+/// Whether a schema allows a text.
+fn is_text(schema: &Json) -> bool {
+    schema.get("type").is_some_and(|of| of == "string" || of.as_array().is_some_and(|of| of.contains(&"string".into())))
 }
 
 /// Whether a schema is a choice of words.

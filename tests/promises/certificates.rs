@@ -13,7 +13,7 @@ use std::{
 
 use overkeep::testing::{
     admin_socket::{Command, socket},
-    change::{Administrator, Certificates, ChangeContext, Changes, KINDS, NewFile, SealedKeys, enrollment, first_start},
+    change::{Administrator, Certificates, ChangeContext, Changes, KINDS, NewFile, PasswordRules, SealedKeys, enrollment, first_start},
     clock::Clock,
     config::{Config, Span},
     controller::{self, Controller},
@@ -562,7 +562,8 @@ fn tokens_are_resigned_by_new_keys() {
     let (sealed_keys, address) = (SealedKeys::default(), "controller.test:1280");
     let hosts = AlternativeNames::of_hosts(["controller.test"]);
     let administrator = Administrator { username: "admin".into(), password: "no hash".into(), is_unseen: false };
-    first_start(&store, &sealed_keys, NewFile { hosts, administrator: Some(administrator), router: false }).unwrap();
+    let passwords = PasswordRules::of(&Config::default().passwords);
+    first_start(&store, &sealed_keys, NewFile { hosts, administrator: Some(administrator), router: false, passwords }).unwrap();
     let certificates = Certificates::open(&store, &sealed_keys, vec![address.parse().unwrap()], None).unwrap();
     let context = ChangeContext {
         plain_key_sets: false,

@@ -504,7 +504,7 @@ fn checks_show_actual_and_expected() {
             "reported: Linux 6.1.0; required: Windows (>=10.0.0) or macOS",
         ),
         (json!({ "typeId": "DOMAIN", "domains": ["corp", "lab"] }), "reported: ho\\nme; required: corp or lab"),
-        (json!({ "typeId": "MAC", "macAddresses": ["00:1B"] }), "reported: aabb; required: 001b"),
+        (json!({ "typeId": "MAC", "macAddresses": ["00:1B:44:11:3A:B7"] }), "reported: aabb; required: 001b44113ab7"),
         (
             json!({ "typeId": "PROCESS", "process": { "osType": "Linux", "path": "/bin/guard", "hashes": [], "signerFingerprint": signer } }),
             "reported: /bin/guard not running; required: /bin/guard running, signed with abab",

@@ -11,6 +11,8 @@ use crate::{
 
 /// The shortest password that any policy allows, in characters.
 const MIN_PASSWORD_LENGTH: i64 = 5;
+/// Passwords with less characters can be guessed, if a policy allows them.
+pub(crate) const LONG_PASSWORD: i64 = 12;
 /// The longest password that a log-in may send, in characters.
 const MAX_PASSWORD_LENGTH: usize = 100;
 
@@ -83,6 +85,11 @@ pub struct Updb {
 }
 
 impl Updb {
+    /// Whether passwords may log in that can be guessed: short ones, or any with as many attempts as somebody likes.
+    pub(crate) fn is_guessable(&self) -> bool {
+        self.allowed && (self.min_password_length < LONG_PASSWORD || self.max_attempts == 0)
+    }
+
     /// Checks a new password. Letters and digits are those of any script; every other character except white space is
     /// special.
     ///

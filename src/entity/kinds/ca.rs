@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::entity::{
     Amount, Entity, ExternalIdClaim, Field, Id, Kind, Logged, Lookup, Record, Roles, Stateful,
     external_id_claim::{ClaimLocation, ClaimMatcher},
+    unmatchable::Unmatchable,
     value::other_certificate,
 };
 use crate::{
@@ -152,6 +153,10 @@ impl Entity for Ca {
             if is_negative { Err(negative()) } else { Ok(()) },
             if no_scheme { Err(Error::BadReference("externalIdClaim: only a SAN_URI has a scheme to match".into())) } else { Ok(()) },
         ])
+    }
+
+    fn unmatchable(&self) -> Vec<Unmatchable> {
+        self.external_id_claim.iter().flat_map(ExternalIdClaim::unmatchable).collect()
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {

@@ -3,7 +3,9 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{Entity, Field, Kind, Lookup, Record, Stateful, Stored, kind::unreadable, value::other_certificate};
+use crate::entity::{
+    Entity, Field, Kind, Lookup, Record, Stateful, Stored, kind::unreadable, unmatchable::Unmatchable, value::other_certificate,
+};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -213,6 +215,12 @@ impl Entity for ExternalJwtSigner {
             }
             None => Ok(()),
         }
+    }
+
+    /// A blank issuer is recorded as accepted, but no token finds its signer.
+    fn unmatchable(&self) -> Vec<Unmatchable> {
+        let issuer = self.issuer().is_none().then(|| Unmatchable::accepted("issuer", "is blank: no token finds the signer", &self.issuer));
+        issuer.into_iter().collect()
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use crate::entity::posture_requirement::PostureRequirement;
-use crate::entity::{Amount, Entity, Field, Kind, Lookup, Record, Roles, SpecEncoding, Stateful, Stored, VersionRange, kind::unreadable};
+use crate::entity::{
+    Amount, Entity, Field, Kind, Lookup, Record, Roles, SpecEncoding, Stateful, Stored, VersionRange, kind::unreadable,
+    unmatchable::Unmatchable,
+};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},
@@ -81,6 +84,10 @@ impl Entity for PostureCheck {
             Some(bad) => Err(Error::invalid("operatingSystems", "must be a version range, such as >=10.0.0 or 1.x", bad)),
             None => Ok(()),
         }
+    }
+
+    fn unmatchable(&self) -> Vec<Unmatchable> {
+        self.demand.unmatchable()
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {

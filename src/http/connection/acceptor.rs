@@ -7,9 +7,9 @@
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use actix_http::{
-    HttpService, Request, Response,
+    ConnectionType, HttpMessage, HttpService, Request, Response, StatusCode,
     body::BoxBody,
-    h1::{ExpectHandler, H1Service, H1ServiceHandler, UpgradeHandler},
+    h1::{H1Service, H1ServiceHandler, UpgradeHandler},
 };
 use actix_service::{
     IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt,
@@ -26,12 +26,12 @@ use super::{
     connection_shared::ConnectionClient,
     guard::{ConnectionLimits, Guarded, STOP_GRACE},
     http2,
-    memory_ledger::{MemoryBounds, MemoryLedger},
+    memory_ledger::{Account, MemoryBounds, MemoryLedger},
     response_body::PART,
 };
 use crate::http::{
     call::Peer,
-    dispatch::{self, Dispatcher},
+    dispatch::{self, Dispatcher, OnlyHead},
 };
 use crate::{
     authentication::network,
@@ -71,6 +71,48 @@ fn app(dispatcher: web::Data<Dispatcher>) -> App {
     boxed::factory(app.map(Response::from).map_err(|error: actix_web::Error| error.error_response().into()))
 }
 
+/// The service that passes on requests whose clients wait for `100 Continue`, or answers them.
+type Expectation = BoxServiceFactory<(), Request, Request, Response<BoxBody>, ()>;
+
+/// Lets the dispatcher check the heads of such requests (RFC 9110 section 10.1.1). actix-web sends `100 Continue` for each request that is
+/// passed on. The connection of one that is not passed on is closed, because its client may send the body or leave it out.
+fn expectation(dispatcher: &web::Data<Dispatcher>) -> Expectation {
+    let app = app(dispatcher.clone());
+    boxed::factory(fn_factory(move || {
+        let starting = app.new_service(());
+        async move {
+            let service = Rc::new(starting.await?);
+            Ok(fn_service(move |request: Request| {
+                let service = service.clone();
+                async move {
+                    let mut answer = service.call(head_of(&request)).await?;
+                    if answer.status() == StatusCode::CONTINUE {
+                        return Ok(request);
+                    }
+                    answer.head_mut().set_connection_type(ConnectionType::Close);
+                    Err(answer)
+                }
+            }))
+        }
+    }))
+}
+
+/// A request with the head of another one and without a body.
+fn head_of(request: &Request) -> Request {
+    let mut head = Request::new();
+    *head.head_mut() = request.head().clone();
+    let mut beside = Extensions::new();
+    beside.insert(OnlyHead);
+    if let Some(peer) = request.conn_data::<Peer>() {
+        beside.insert(peer.clone());
+    }
+    if let Some(account) = request.conn_data::<Account>() {
+        beside.insert(account.clone());
+    }
+    *head.extensions_mut() = beside;
+    head
+}
+
 /// Makes the connection handler of each thread.
 pub(crate) fn connection_handlers(
     rest: RestListener,
@@ -93,7 +135,11 @@ pub(crate) fn connection_handlers(
     })
 }
 
-fn http1(dispatcher: web::Data<Dispatcher>, patience: ConnectionLimits, stopping: Shutdown) -> H1Service<Connection, App, BoxBody> {
+fn http1(
+    dispatcher: web::Data<Dispatcher>,
+    patience: ConnectionLimits,
+    stopping: Shutdown,
+) -> H1Service<Connection, App, BoxBody, Expectation> {
     HttpService::build()
         .graceful_shutdown_signal(move || {
             let mut here = stopping.connection();
@@ -105,6 +151,7 @@ fn http1(dispatcher: web::Data<Dispatcher>, patience: ConnectionLimits, stopping
         // A client that closes its sending side is treated as gone: its requests are cancelled.
         .h1_allow_half_closed(false)
         .h1_write_buffer_size(PART)
+        .expect(expectation(&dispatcher))
         .on_connect_ext(|connection: &Connection, beside: &mut Extensions| {
             beside.insert(peer(&connection.stream));
             beside.insert(connection.account.clone());
@@ -114,13 +161,14 @@ fn http1(dispatcher: web::Data<Dispatcher>, patience: ConnectionLimits, stopping
 
 /// The services that answer on connections.
 struct ConnectionHandlers {
-    http1: H1ServiceHandler<Connection, AppService, BoxBody, ExpectHandler, UpgradeHandler>,
+    http1: H1ServiceHandler<Connection, AppService, BoxBody, ExpectationService, UpgradeHandler>,
     http2: Rc<AppService>,
     patience: ConnectionLimits,
     ledger: MemoryLedger,
 }
 
 type AppService = BoxService<Request, Response<BoxBody>, Response<BoxBody>>;
+type ExpectationService = BoxService<Request, Request, Response<BoxBody>>;
 
 impl ConnectionHandlers {
     /// Serves a connection until it ends, in the protocol that its handshake selected.
@@ -136,7 +184,7 @@ impl ConnectionHandlers {
                 let stream = Guarded::multiplexed(stream, account.clone(), here.clone(), unread, head);
                 http2::serve(stream, self.http2.clone(), client, self.patience, here).await;
             } else {
-                let stream = Guarded::plain(stream, account.clone(), here, unread);
+                let stream = Guarded::plain(stream, account.clone(), here, unread, self.patience.target_bytes);
                 if let Err(error) = self.http1.call((stream, address)).await {
                     tracing::debug!(%error, "a connection ended");
                 }

@@ -36,6 +36,8 @@ pub(crate) struct ConnectionLimits {
     pub keep_alive: Duration,
     /// Bytes of a head as sent.
     pub head_bytes: usize,
+    /// Bytes of a target that is answered with something else than an error.
+    pub target_bytes: usize,
     /// Concurrent requests on one HTTP/2 connection.
     pub streams: usize,
 }
@@ -64,9 +66,9 @@ enum Guard {
 }
 
 impl<T> Guarded<T> {
-    /// An HTTP/1.1 connection. It fails when the client reads nothing for `patience`.
-    pub(crate) fn plain(stream: T, account: Account, here: ConnectionGuard, patience: Duration) -> Self {
-        Self::new(stream, account, here, patience, Guard::Http1(TargetGuard::default(), Bytes::new()))
+    /// An HTTP/1.1 connection. It fails when the client reads nothing for `patience`. `target` is the maximum bytes of a target.
+    pub(crate) fn plain(stream: T, account: Account, here: ConnectionGuard, patience: Duration, target: usize) -> Self {
+        Self::new(stream, account, here, patience, Guard::Http1(TargetGuard::new(target), Bytes::new()))
     }
 
     /// An HTTP/2 connection. `head` is the maximum bytes of a head as sent.
@@ -90,23 +92,33 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guarded<T> {
             return Poll::Ready(Ok(()));
         }
         let known = buf.filled().len();
-        ready!(Pin::new(stream).poll_read(cx, buf))?;
-        let new = buf.filled().get(known..).unwrap_or_default();
-        let unfinished = match guard {
-            Guard::Http1(targets, rest) => {
-                if let Some(encoded) = targets.take(new) {
-                    *rest = encoded.into();
-                    buf.set_filled(known);
-                    copy_part(rest, buf);
+        let unfinished = loop {
+            ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
+            let new = buf.filled().get(known..).unwrap_or_default();
+            let is_end = new.is_empty();
+            break match guard {
+                Guard::Http1(targets, rest) => {
+                    if let Some(encoded) = targets.take(new) {
+                        *rest = encoded.into();
+                        buf.set_filled(known);
+                        copy_part(rest, buf);
+                    }
+                    if targets.is_endless() {
+                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the target of a request is too long")));
+                    }
+                    // No bytes mean the end of the connection, so that the next ones are read if none of these are passed on.
+                    if buf.filled().len() == known && !is_end {
+                        continue;
+                    }
+                    targets.unfinished()
                 }
-                targets.unfinished()
-            }
-            Guard::Http2(heads) => {
-                if !heads.take(new) {
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the head of a request is too long")));
+                Guard::Http2(heads) => {
+                    if !heads.take(new) {
+                        return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the head of a request is too long")));
+                    }
+                    heads.unfinished()
                 }
-                heads.unfinished()
-            }
+            };
         };
         match head {
             _ if unfinished <= SMALL => *head = None,

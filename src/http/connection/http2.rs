@@ -31,6 +31,7 @@ use h2::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::Notify,
     time::{Instant, Sleep, sleep, timeout},
 };
 
@@ -293,20 +294,49 @@ where
     S::Response: Into<Response<BoxBody>>,
 {
     let is_head = request.method() == http::Method::HEAD;
+    let awaited = expects_continue(&request).then(Rc::<Notify>::default);
     let work = async {
         line.client.account.room().await;
-        let request = translated(request, &line.client.peer, hold.clone())?;
+        let request = translated(request, &line.client.peer, hold.clone(), awaited.clone())?;
         let _working = RequestInProgress::on(&line);
         Some(service.call(request).await.map_or_else(Into::into, Into::into))
     };
-    let reply: Option<Response<BoxBody>> = tokio::select! {
-        reply = work => reply,
-        _ = poll_fn(|cx| respond.poll_reset(cx)) => return,
+    let reply: Option<Response<BoxBody>> = {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                reply = &mut work => break reply,
+                () = notified(awaited.as_deref()) => send_continue(&mut respond),
+                _ = poll_fn(|cx| respond.poll_reset(cx)) => return,
+            }
+        }
     };
     let Some(reply) = reply else { return respond.send_reset(Reason::PROTOCOL_ERROR) };
     hold.keep(REQUEST);
     if let Err(error) = send(&line, respond, reply, is_head, hold).await {
         tracing::debug!(%error, "an answer could not be sent completely");
+    }
+}
+
+/// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
+fn expects_continue(request: &http::Request<RecvStream>) -> bool {
+    let expected = request.headers().get(http::header::EXPECT);
+    expected.is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// Resolves when the body is asked for, once.
+async fn notified(awaited: Option<&Notify>) {
+    match awaited {
+        Some(awaited) => awaited.notified().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn send_continue(respond: &mut SendResponse<Part>) {
+    let mut interim = http::Response::new(());
+    *interim.status_mut() = http::StatusCode::CONTINUE;
+    if let Err(error) = respond.send_informational(interim) {
+        tracing::debug!(%error, "100 Continue could not be sent");
     }
 }
 
@@ -317,10 +347,10 @@ fn bytes_of(request: &http::Request<RecvStream>) -> usize {
     request.headers().iter().fold(target + body, |sum, (name, value)| sum + name.as_str().len() + value.len() + 64)
 }
 
-/// Converts the request for the dispatcher.
-fn translated(request: http::Request<RecvStream>, peer: &Peer, hold: Arc<Hold>) -> Option<Request> {
+/// Converts the request for the dispatcher. `awaited` is notified when the body is first asked for.
+fn translated(request: http::Request<RecvStream>, peer: &Peer, hold: Arc<Hold>, awaited: Option<Rc<Notify>>) -> Option<Request> {
     let (parts, body) = request.into_parts();
-    let payload = if body.is_end_stream() { Payload::None } else { Payload::Stream { payload: incoming(body) } };
+    let payload = if body.is_end_stream() { Payload::None } else { Payload::Stream { payload: incoming(body, awaited) } };
     let mut request = Request::with_payload(payload);
     let head = request.head_mut();
     head.method = Method::from_bytes(parts.method.as_str().as_bytes()).ok()?;
@@ -335,10 +365,11 @@ fn translated(request: http::Request<RecvStream>, peer: &Peer, hold: Arc<Hold>) 
 }
 
 /// The body of a request as a stream.
-fn incoming(body: RecvStream) -> BoxedPayloadStream {
-    Box::pin(stream::unfold(body, async |mut body| {
+fn incoming(body: RecvStream, awaited: Option<Rc<Notify>>) -> BoxedPayloadStream {
+    Box::pin(stream::unfold((body, awaited), async |(mut body, mut awaited)| {
+        awaited.take().inspect(|awaited| awaited.notify_one());
         let part = poll_fn(|cx| body.poll_data(cx)).await?;
         let taken = part.and_then(|part| body.flow_control().release_capacity(part.len()).map(|()| part));
-        Some((taken.map_err(|error| PayloadError::Io(io::Error::other(error))), body))
+        Some((taken.map_err(|error| PayloadError::Io(io::Error::other(error))), (body, awaited)))
     }))
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod acceptor;
 pub(crate) mod answer_stream;
+pub(crate) mod chunked_body;
 pub(crate) mod connection_shared;
 pub(crate) mod guard;
 pub(crate) mod http2;

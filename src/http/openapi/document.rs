@@ -137,15 +137,19 @@ fn responses(row: &Row, error: &Json) -> Json {
         let schema = done.map_or_else(|| preview.clone(), |done| json!({ "anyOf": [done, preview] }));
         let text = if done.is_some() { "Success; for a preview, its result." } else { "The result of a preview." };
         let content = json!({ "application/json": { "schema": schema } });
-        let own = row.operation.answer.as_ref().filter(|answer| answer.status == 200).map_or(&[] as &[Header], |answer| answer.headers);
+        let own = row.operation.answer.as_ref().map_or(&[] as &[Header], |answer| answer.headers);
         responses.insert("200".into(), json!({ "description": text, "headers": headers(row, own), "content": content }));
+    }
+    if row.method == "GET" && row.operation.answer.as_ref().is_some_and(|answer| answer.headers.contains(&Header::Tag)) {
+        let text = "The record has the entity tag that `If-None-Match` names.";
+        responses.insert("304".into(), json!({ "description": text, "headers": headers(row, &[Header::Tag]) }));
     }
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
     let mut statuses = row.operation.errors.clone();
     statuses.extend((row.permission != Permission::Open).then_some(401));
     statuses.extend((!row.operation.any_accept).then_some(400));
     statuses.extend(row.operation.body.iter().flat_map(|_| [408, 413]));
-    statuses.extend([429, 431, 503]);
+    statuses.extend([414, 429, 431, 503]);
     for status in statuses {
         let mut response = refusal(meaning(status));
         if let (408 | 429 | 503, Some(response)) = (status, response.as_object_mut()) {
@@ -173,6 +177,7 @@ fn meaning(status: u16) -> &'static str {
         409 => "The state of the record does not allow it.",
         412 => "The record has changed since it was read; a GET answers its current entity tag.",
         413 => "The body is larger than the limit.",
+        414 => "The URL is longer than the limit.",
         429 => "Too many concurrent requests; try again after the seconds in `retry-after`.",
         431 => "The path and the headers are larger than the limit.",
         503 => "The request exceeded the time limit, or the data file cannot be read or written at the moment.",

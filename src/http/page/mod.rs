@@ -11,7 +11,7 @@ mod files;
 use actix_web::http::header::HeaderMap;
 
 use self::files::{FILES, File, INDEX};
-use super::{answer::Reply, api::overkeep::RETURN_PATH, body, header::Header, media_type, openapi::operation::JSON};
+use super::{answer::Reply, api::overkeep::RETURN_PATH, body, conditional, header::Header, media_type, openapi::operation::JSON};
 
 const HTML: &str = "text/html";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -35,8 +35,6 @@ fn is_preferred(accept: &str) -> bool {
 
 /// The file, or 304 where the caller has it already (RFC 9110, section 13.1.2).
 fn reply(file: &File, asked: &HeaderMap, vary: Option<&str>) -> Reply {
-    let known = body::list(asked, "if-none-match").unwrap_or_default();
-    let is_known = known.split(',').any(|tag| tag.trim() == file.tag);
     let mut headers = vec![
         ("content-security-policy", POLICY.to_owned()),
         ("cross-origin-opener-policy", "same-origin".into()),
@@ -46,8 +44,5 @@ fn reply(file: &File, asked: &HeaderMap, vary: Option<&str>) -> Reply {
         (Header::Tag.name(), file.tag.clone()),
     ];
     headers.extend(vary.map(|vary| ("vary", vary.to_owned())));
-    if is_known {
-        return Reply { status: 304, media: file.media, body: Vec::new().into(), headers };
-    }
-    Reply { status: 200, media: file.media, body: file.text.clone().into(), headers }
+    conditional::unless_known(Reply { status: 200, media: file.media, body: file.text.clone().into(), headers }, asked)
 }

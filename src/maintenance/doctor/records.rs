@@ -1,19 +1,22 @@
-//! Checks of records that are valid and yet dangerous: signers that may log in as anybody, and names that look like others.
+//! Checks of records that are valid and yet dangerous or useless: signers that may log in as anybody, names that look like others, checks
+//! and claims that nothing can match, and passwords that may be guessed.
 
 use super::DoctorFinding;
 use crate::{
-    authentication::administrators,
+    authentication::{administrators, guessable_policies},
     change::KINDS,
-    entity::{AuthPolicy, ExternalJwtSigner, Id, Identity},
+    entity::{AuthPolicy, Ca, Entity, ExternalJwtSigner, Id, Identity, PostureCheck, auth_policy::LONG_PASSWORD},
     error::Result,
     hidden_text::{is_in, shown},
     store::Read,
 };
 
 /// The checks of [`findings`].
-pub(crate) const CHECKS: [&str; 2] = [SIGNERS, NAMES];
+pub(crate) const CHECKS: [&str; 4] = [SIGNERS, NAMES, UNMATCHABLE, PASSWORDS];
 const SIGNERS: &str = "signers";
 const NAMES: &str = "names";
+const UNMATCHABLE: &str = "checks and claims";
+const PASSWORDS: &str = "passwords";
 /// Names in one finding.
 const SHOWN: usize = 5;
 
@@ -22,7 +25,7 @@ const SHOWN: usize = 5;
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn findings(read: &Read<'_>) -> Result<Vec<DoctorFinding>> {
-    Ok(vec![signers(read)?, names(read)?])
+    Ok(vec![signers(read)?, names(read)?, unmatchable(read)?, passwords(read)?])
 }
 
 /// Signers whose tokens log in as every identity of an auth policy, because the policy lists no signers.
@@ -77,4 +80,56 @@ fn names(read: &Read<'_>) -> Result<DoctorFinding> {
         first.join(", ")
     );
     Ok(DoctorFinding::bad(NAMES, detail, "such a name can look like another one: rename these records, or delete them"))
+}
+
+/// Posture checks, authorities and signers with members that no endpoint, certificate or token can match.
+fn unmatchable(read: &Read<'_>) -> Result<DoctorFinding> {
+    let mut found = Unmatched::default();
+    found.add::<PostureCheck>(read, |check| &check.name)?;
+    found.add::<Ca>(read, |ca| &ca.name)?;
+    found.add::<ExternalJwtSigner>(read, |signer| &signer.name)?;
+    if found.count == 0 {
+        return Ok(DoctorFinding::good(UNMATCHABLE, "each can be matched"));
+    }
+    let detail = format!("nothing can ever match {} members: {}", found.count, found.first.join("; "));
+    Ok(DoctorFinding::bad(UNMATCHABLE, detail, "correct these members: the records keep everybody out, or do less than they say"))
+}
+
+/// Members that nothing can match: how many there are, and the first of them.
+#[derive(Default)]
+struct Unmatched {
+    count: usize,
+    first: Vec<String>,
+}
+
+impl Unmatched {
+    fn add<E: Entity>(&mut self, read: &Read<'_>, name: fn(&E) -> &String) -> Result<()> {
+        read.each_readable::<E>(|record| {
+            for found in record.spec.unmatchable() {
+                self.count += 1;
+                let line = || format!("{} {}: {} {}", E::KIND.noun, shown(name(&record.spec)), found.member, found.reason);
+                self.first.extend((self.count <= SHOWN).then(line));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Auth policies in use whose passwords are short, or may be tried without end.
+fn passwords(read: &Read<'_>) -> Result<DoctorFinding> {
+    let weak = guessable_policies(read)?;
+    if weak.is_empty() {
+        return Ok(DoctorFinding::good(PASSWORDS, "every auth policy in use asks for long ones and limits wrong ones"));
+    }
+    let names: Vec<String> = weak.iter().take(SHOWN).map(|policy| shown(&policy.spec.name)).collect();
+    let detail = format!(
+        "auth policies in use allow passwords with less than {LONG_PASSWORD} characters, or any number of wrong ones: {}",
+        names.join(", ")
+    );
+    let first = names.first().map_or("NAME", String::as_str);
+    let mend = format!(
+        "overkeep update auth-policy '{first}' --primary.updb.min-password-length {LONG_PASSWORD} --primary.updb.max-attempts 10 \
+         --primary.updb.lockout-duration-minutes 1; passwords.max-lockout-minutes makes repeated lockouts longer"
+    );
+    Ok(DoctorFinding::bad(PASSWORDS, detail, mend))
 }

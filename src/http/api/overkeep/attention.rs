@@ -1,6 +1,6 @@
-//! Services that nobody hosts, or whose dials fail, identities that are disabled, and enrollments that nobody has used. Lists of records do not
-//! filter by these, so they are counted here. An API token sees names only if its scope has the kinds
-//! that are named.
+//! Services that nobody hosts, or whose dials fail, identities that are disabled, enrollments that nobody has used, and auth policies whose
+//! passwords can be guessed. Lists of records do not filter by these, so they are counted here. An API token sees names only if its scope has
+//! the kinds that are named.
 
 use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use super::{hosting::ServiceHosting, names::Named};
 use crate::{
+    authentication::guessable_policies,
     clock::Timestamp,
-    entity::{EdgeRouter, Enrollment, Entity, Id, Identity, Service, TransitRouter, tombstone},
+    entity::{AuthPolicy, EdgeRouter, Enrollment, Entity, Id, Identity, Service, TransitRouter, tombstone},
     error::Result,
     hosting::{Absence, Hosting, Standing},
     http::{answer::Data, call::Call},
@@ -38,6 +39,18 @@ pub(crate) struct Attention {
     outstanding_enrollments: Unused,
     /// Enrollments whose tokens have expired unused.
     expired_enrollments: Unused,
+    /// Auth policies in use that allow passwords with less than 12 characters, or any number of wrong ones.
+    guessable_passwords: GuessablePolicies,
+}
+
+/// Auth policies whose passwords can be guessed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "GuessablePasswords")]
+struct GuessablePolicies {
+    /// The number of all of them.
+    total: u64,
+    /// The first five by name; none for an API token whose scope lacks auth policies.
+    first: Vec<Named>,
 }
 
 /// Services that clients do not reach.
@@ -88,6 +101,7 @@ pub(crate) async fn show(call: Call) -> Result<Data<Attention>> {
     let may_name = |kinds: &[&str]| kinds.iter().all(|kind| caller.may_name(kind));
     let names_services = may_name(&[Service::KIND.path, Identity::KIND.path, EdgeRouter::KIND.path]);
     let names_identities = may_name(&[Identity::KIND.path]);
+    let names_policies = may_name(&[AuthPolicy::KIND.path]);
     let names_enrollments = may_name(&[Enrollment::KIND.path, Identity::KIND.path, EdgeRouter::KIND.path, TransitRouter::KIND.path]);
     let mut attention = call.store.scan(move |read| attention(read, &hosting, now)).await?;
     if !names_services {
@@ -96,6 +110,9 @@ pub(crate) async fn show(call: Call) -> Result<Data<Attention>> {
     }
     if !names_identities {
         attention.disabled_identities.first.clear();
+    }
+    if !names_policies {
+        attention.guessable_passwords.first.clear();
     }
     if !names_enrollments {
         attention.outstanding_enrollments.first.clear();
@@ -134,16 +151,22 @@ fn attention(read: &Read<'_>, hosting: &Hosting, now: Timestamp) -> Result<Atten
         group.add((enrollment.spec.expires_at, enrollment.id));
         Ok(())
     })?;
+    let mut guessable = First::new();
+    for policy in guessable_policies(read)? {
+        guessable.add((policy.spec.name, policy.id.to_string()));
+    }
     Ok(Attention {
         unhosted_services: services(read, hosting, unhosted)?,
         failing_services: services(read, hosting, failing)?,
-        disabled_identities: Disabled {
-            total: disabled.total,
-            first: disabled.first.into_iter().map(|(name, id)| Named { id, name }).collect(),
-        },
+        disabled_identities: Disabled { total: disabled.total, first: named(disabled.first) },
         outstanding_enrollments: unused(read, outstanding)?,
         expired_enrollments: unused(read, expired)?,
+        guessable_passwords: GuessablePolicies { total: guessable.total, first: named(guessable.first) },
     })
+}
+
+fn named(found: BTreeSet<(String, String)>) -> Vec<Named> {
+    found.into_iter().map(|(name, id)| Named { id, name }).collect()
 }
 
 fn services(read: &Read<'_>, hosting: &Hosting, found: First<(Reverse<Option<Timestamp>>, String)>) -> Result<Services> {

@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct Snapshot {
     /// Its file name.
     name: String,
-    /// The directory of the file.
+    /// The directory of the file, as an absolute path.
     directory: String,
     /// When it was written.
     written_at: Timestamp,
@@ -99,7 +99,9 @@ pub(crate) async fn state(call: Call) -> Result<Data<Option<SnapshotTrial>>> {
 
 impl Snapshot {
     fn of(file: SnapshotFile) -> Self {
-        let directory = file.path.parent().map(|path| path.display().to_string()).unwrap_or_default();
+        // The path may be relative to the working directory of the controller, which its callers do not know.
+        let path = std::path::absolute(&file.path).unwrap_or(file.path);
+        let directory = path.parent().map(|path| path.display().to_string()).unwrap_or_default();
         Self { name: file.name, directory, written_at: file.written_at, bytes: file.bytes }
     }
 }

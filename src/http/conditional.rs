@@ -1,0 +1,28 @@
+//! Conditional requests (RFC 9110 section 13): the entity tags that a client sends.
+
+use actix_web::http::header::HeaderMap;
+
+use super::{answer::Reply, body, header::Header};
+
+/// Whether a list of entity tags has this one, or is `*`. The comparison is weak.
+pub(crate) fn lists(known: &str, tag: &str) -> bool {
+    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    known.trim() == "*" || known.split(',').any(|one| opaque(one) == opaque(tag))
+}
+
+/// Whether a list of entity tags has a record's tag, which may be followed by that of a view. The comparison is strong.
+pub(crate) fn lists_record(known: &str, record: &str) -> bool {
+    let of_record = |tag: &str| {
+        let rest = tag.strip_prefix(record.trim_end_matches('"'));
+        rest.is_some_and(|rest| rest == "\"" || rest.starts_with('-') && rest.ends_with('"'))
+    };
+    known.trim() == "*" || known.split(',').any(|one| of_record(one.trim()))
+}
+
+/// A successful reply, or 304 where `If-None-Match` names its entity tag.
+pub(crate) fn unless_known(reply: Reply, asked: &HeaderMap) -> Reply {
+    let tag = reply.headers.iter().find(|(name, _)| *name == Header::Tag.name()).map(|(_, tag)| tag);
+    let known = body::list(asked, "if-none-match");
+    let is_known = reply.status == 200 && known.zip(tag).is_some_and(|(known, tag)| lists(&known, tag));
+    if is_known { Reply { status: 304, body: Vec::new().into(), ..reply } } else { reply }
+}
