@@ -141,6 +141,22 @@ fn readme_is_short() {
     assert!(bytes <= MOST_BYTES_OF_README as u64, "README.md has {bytes} bytes, {MOST_BYTES_OF_README} are allowed");
 }
 
+#[test]
+fn newcomers_find_words_and_program() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let (concepts, install, readme) = (read("docs/concepts.md"), read("docs/install.md"), read("README.md"));
+    assert_eq!(concepts.matches("```mermaid").count(), 1, "concepts.md has one picture");
+    for word in ["identity", "role", "service", "config", "service policy", "edge router", "terminator", "circuit", "posture check", "auth policy"] {
+        assert!(concepts.contains(&format!("\n| {word} |")), "concepts.md does not explain {word}");
+    }
+    for way in ["git clone", "rustup", "examples/packaging/build", "examples/packaging/Containerfile"] {
+        assert!(install.contains(way), "install.md does not say how to use {way}");
+    }
+    for page in ["docs/concepts.md", "docs/install.md"] {
+        assert!(readme.contains(&format!("({page})")), "the README does not link to {page}");
+    }
+}
+
 /// The source files that comments name, by the end of their path, such as `links/route.rs`.
 #[test]
 fn files_that_comments_name_exist() {

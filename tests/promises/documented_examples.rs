@@ -16,11 +16,16 @@ const DATA: [&str; 3] = ["json", "yaml", "mermaid"];
 
 const MOVE: &str = "it needs the controller that is replaced; the case moving of tests/interop moves a network in and out";
 
+const PACKAGES: &str = "it installs packages and builds the program, the package and the image; .ci/packaging builds them";
+
 /// The blocks that are shown and not run: page, first line, reason.
-const NOT_RUN: [(&str, &str, &str); 14] = [
+const NOT_RUN: [(&str, &str, &str); 17] = [
     ("README.md", "cargo install --locked --path .", "it builds the program that the other blocks run"),
     ("README.md", "cargo test --locked", "it is the command that runs this test"),
     ("contributing.md", ".ci/run                  all steps of the gate", "it is the gate, of which this test is a part"),
+    ("install.md", "apt install --yes git gcc make rustup", PACKAGES),
+    ("install.md", "apt install --yes musl-tools dpkg-dev python3", PACKAGES),
+    ("install.md", "podman build --file examples/packaging/Containerfile --tag overkeep dist", PACKAGES),
     ("moving.md", "overkeep export --openziti > network.yaml", MOVE),
     ("moving.md", "overkeep import --from https://old.example:1280 --user admin --password-file password --into overkeep.redb \\", MOVE),
     (
