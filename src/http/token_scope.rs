@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{permission::Permission, preview, row::Row};
 use crate::{
     change::KINDS,
-    entity::{ApiToken, api_token::READ},
+    entity::{ApiToken, Record, api_token::READ},
 };
 
 /// First path segments of operations that change the caller's session, credentials or evidence. API tokens have none of these.
@@ -47,8 +47,9 @@ const CODES: &str = "mfa";
 /// Path segments under which edge routers are shown and deleted, too.
 const AMONG_ROUTERS: [&str; 2] = ["transit-routers", "routers"];
 const ROUTERS: &str = "edge-routers";
-/// The operation that shows the caller.
+/// The operation that shows the caller, and the one that shows an API token with its scope.
 const OWN: &str = "/current-api-session";
+const ONE_TOKEN: &str = "/api-tokens/{id}";
 
 /// The words that scopes can have.
 pub(crate) struct ScopeNames {
@@ -82,6 +83,11 @@ fn action(row: &Row) -> &str {
         "POST" => literals(row).skip(1).last().unwrap_or(CREATE),
         _ => UPDATE,
     }
+}
+
+/// Whether an operation shows the token of its caller: every token may ask what its own scope is.
+pub(crate) fn is_own(row: &Row, ids: &[String], token: &Record<ApiToken>) -> bool {
+    row.method == "GET" && row.path == ONE_TOKEN && matches!(ids, [id] if id == token.id.as_str())
 }
 
 /// Whether a token may use an operation. A preview counts as the action `read`.

@@ -1,6 +1,7 @@
 // A client or a router that enrolls with a token, and a log-in with its certificate.
 
 import { execFileSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import fs from 'node:fs';
 import { request } from 'node:https';
 import os from 'node:os';
@@ -44,3 +45,13 @@ export const logInWith = (made, controller = origin) => new Promise((done, faile
   const sent = request(`${controller}/edge/client/v1/authenticate?method=cert`, { ...made, method: 'POST', rejectUnauthorized: false, headers: { 'content-type': 'application/json' } }, answer => { answer.resume(); done(answer.statusCode); });
   sent.on('error', failed).end('{}');
 });
+
+/** The one-time code of a secret, as an authenticator app shows it. */
+export const code = (secret, at = Date.now()) => {
+  const bits = [...secret.replace(/=/g, '')].map(letter => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('');
+  const key = Buffer.from(bits.match(/.{8}/g).map(byte => parseInt(byte, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(at / 30000)));
+  const digest = createHmac('sha1', key).update(counter).digest();
+  return String((digest.readUInt32BE(digest.at(-1) & 15) & 0x7fffffff) % 1000000).padStart(6, '0');
+};

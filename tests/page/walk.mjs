@@ -9,6 +9,7 @@
 
 import { chromium } from 'playwright-core';
 import * as access from './parts/access.mjs';
+import * as account from './parts/account.mjs';
 import * as budgets from './parts/budgets.mjs';
 import * as enrollment from './parts/enrollment.mjs';
 import * as hostile from './parts/hostile.mjs';
@@ -16,6 +17,7 @@ import * as keyboard from './parts/keyboard.mjs';
 import * as live from './parts/live.mjs';
 import * as logIn from './parts/log_in.mjs';
 import * as maintenance from './parts/maintenance.mjs';
+import * as newcomer from './parts/newcomer.mjs';
 import * as openZitiConsole from './parts/console.mjs';
 import * as pages from './parts/pages.mjs';
 import * as records from './parts/records.mjs';
@@ -26,7 +28,7 @@ import { pictures } from './pictures.mjs';
 import { administrator, seed } from './seed.mjs';
 
 // In this order: the last parts fill the controller with more than a person reads.
-const parts = Object.assign({}, ...[pages, keyboard, times, enrollment, records, maintenance, live, logIn, hostile, openZitiConsole, texts, budgets, access]);
+const parts = Object.assign({}, ...[pages, keyboard, times, enrollment, records, maintenance, live, logIn, account, newcomer, hostile, openZitiConsole, texts, budgets, access]);
 
 async function run(browser, wanted) {
   const ask = await administrator(origin, user, password);

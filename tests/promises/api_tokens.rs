@@ -135,6 +135,25 @@ fn scopes_limit_kinds_and_actions() {
 }
 
 #[test]
+fn every_token_reads_own_scope() {
+    let server = shared();
+    let (other, _) = made(server, json!({}));
+    for scope in
+        [json!({ "actions": ["create"] }), json!({ "kinds": ["services"] }), json!({ "kinds": ["services"], "actions": ["delete"] })]
+    {
+        let (id, token) = made(server, scope.clone());
+        let own = token.at(Base::Overkeep).get(&format!("/api-tokens/{id}")).expect(200);
+        for (member, words) in scope.as_object().unwrap() {
+            assert_eq!(&own.data()[member], words);
+        }
+        assert_eq!(token.at(Base::Overkeep).get(&format!("/api-tokens/{other}")).status, 401, "{scope}");
+        assert_eq!(token.at(Base::Overkeep).delete(&format!("/api-tokens/{id}")).status, 401, "{scope}");
+    }
+    let (id, token) = made(server, json!({ "selfService": true }));
+    assert_eq!(token.at(Base::Overkeep).get(&format!("/api-tokens/{id}")).status, 401, "it has no rights of administrators");
+}
+
+#[test]
 fn network_documents_need_every_action() {
     let server = TestServer::start();
     let document = server.admin.at(Base::Overkeep).get("/network").expect(200).data().clone();

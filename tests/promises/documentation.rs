@@ -146,7 +146,9 @@ fn newcomers_find_words_and_program() {
     let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
     let (concepts, install, readme) = (read("docs/concepts.md"), read("docs/install.md"), read("README.md"));
     assert_eq!(concepts.matches("```mermaid").count(), 1, "concepts.md has one picture");
-    for word in ["identity", "role", "service", "config", "service policy", "edge router", "terminator", "circuit", "posture check", "auth policy"] {
+    for word in
+        ["identity", "role", "service", "config", "service policy", "edge router", "terminator", "circuit", "posture check", "auth policy"]
+    {
         assert!(concepts.contains(&format!("\n| {word} |")), "concepts.md does not explain {word}");
     }
     for way in ["git clone", "rustup", "examples/packaging/build", "examples/packaging/Containerfile"] {

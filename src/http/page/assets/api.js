@@ -90,7 +90,8 @@ async function send(method, path, { body, headers = {}, signal, keepalive, media
   } catch {
     error = { message: text.slice(0, 300) };
   }
-  if (answer.status === 401 && session?.complete && session.token === sent && (await isOver(sent)) && session?.token === sent) setSession(null, true);
+  // A wrong password beside a valid session is refused with the name of its member.
+  if (answer.status === 401 && !error?.cause?.field && session?.complete && session.token === sent && (await isOver(sent)) && session?.token === sent) setSession(null, true);
   throw new Refused(answer.status, error);
 }
 
@@ -170,12 +171,33 @@ async function enter(path, body) {
   return data.authQueries || [];
 }
 
-/** Uses an API token in place of a session. It stays valid when the page forgets it. */
+/** Uses an API token in place of a session. It stays valid when the page forgets it. The id of its session is that of the token, whose record has the scope. */
 export async function useToken(token) {
   setSession(null);
-  const { data } = await ask('GET', '/current-identity', { headers: { 'zt-session': token } });
-  if (!data.isAdmin) throw new NotAdministrator();
-  setSession({ token, name: data.name, identityId: data.id, isToken: true, complete: true });
+  const headers = { 'zt-session': token };
+  const { data: own } = await ask('GET', '/current-api-session', { headers });
+  const { data } = await ask('GET', `${OVERKEEP}/api-tokens/${encodeURIComponent(own.id)}`, { headers }).catch(error => {
+    throw error.status === 401 ? new NotAdministrator() : error;
+  });
+  const scope = data.kinds.length || data.actions.length ? { kinds: data.kinds, actions: data.actions } : null;
+  setSession({ token, name: data.identity.name, identityId: data.identityId, isToken: true, scope, complete: true });
+}
+
+const claimsOf = jwt => JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(jwt.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')), letter => letter.charCodeAt(0))));
+
+/** What an enrollment token says, or `null` if it is none. Nobody but the controller can tell whether it is valid. */
+export function claims(jwt) {
+  try {
+    return claimsOf(jwt);
+  } catch {
+    return null;
+  }
+}
+
+/** Sets the password of an invited person, who then logs in with it. Returns the user name. */
+export async function acceptInvitation(token, password) {
+  const { data } = await ask('POST', `/edge/client/v1/enroll?${query({ method: 'updb', token })}`, { body: { password } });
+  return data.username;
 }
 
 /** Only administrators may use the page. The session of anybody else is ended. */
@@ -185,6 +207,9 @@ async function admit() {
   await logOut();
   throw new NotAdministrator();
 }
+
+/** Admits a person who has set up one-time codes in the log-in that needs them. */
+export const finishLogIn = () => admit();
 
 export async function giveCode(code) {
   await ask('POST', '/authenticate/mfa', { body: { code } });

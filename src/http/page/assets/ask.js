@@ -5,12 +5,13 @@ import { html } from './html.js';
 import { ask, get, list, literal, query } from './api.js';
 import { Enrollment, Steps, clientState } from './enrollment.js';
 import { Others } from './groups.js';
-import { kind } from './kinds.js';
+import { kind, nameLike, wordOf } from './kinds.js';
 import { texts } from './texts.js';
-import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useCalm, useLoad, useName, useOnce } from './parts.js';
+import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useCalm, useFirstFocus, useLoad, useName, useOnce } from './parts.js';
 import { Picker, named } from './picker.js';
 import { Preview, answerTo, hasNone, isShown } from './preview.js';
 import { useNews } from './news.js';
+import { may, mayCreate } from './scope.js';
 import { Dated } from './times.js';
 
 const t = texts.access;
@@ -24,7 +25,7 @@ const move = values => location.replace(addressOf(values));
 function Choice({ label, of, value, onChange }) {
   const id = useName('choice');
   return html`<div class="field"><label for=${id}>${label}</label>
-    <${Picker} id=${id} label=${label} single kind=${kind(of)} values=${value ? [value] : []} suggest=${(text, signal) => named(kind(of), text, signal)} onChange=${values => onChange(values[0] || '')} /></div>`;
+    <${Picker} id=${id} label=${label} single kind=${kind(of)} values=${value ? [value] : []} example=${texts.form.suchAs(nameLike(of))} suggest=${(text, signal) => named(kind(of), text, signal)} onChange=${values => onChange(values[0] || '')} /></div>`;
 }
 
 /** The request of an edit as a text. The end of a token that it would issue depends on when the explanation was made. */
@@ -82,10 +83,10 @@ function Obstacles({ found, onOpen, onToken }) {
   return html`<section class="card"><h2>${t.obstacles}</h2><ul class="obstacles">${obstacles.map(obstacle => html`<li>
       <p><${Icon} name="warning" /><span><${Dated} text=${`${capital(obstacle.text, names)}.`} /></span></p>
       ${obstacle.remedy && html`<p class="hint"><${Dated} text=${`${capital(obstacle.remedy)}.`} /></p>`}
-      ${obstacle.edits.length > 1 && html`<p class="hint">${t.edits}</p>`}
-      <div class="edits">${obstacle.edits.map(edit => html`<button type="button" class="button small" onClick=${() => onOpen(edit)}>${capital(edit.text)}</button>`)}
+      ${obstacle.edits.filter(edit => may(edit.method, edit.path)).length > 1 && html`<p class="hint">${t.edits}</p>`}
+      <div class="edits">${obstacle.edits.filter(edit => may(edit.method, edit.path)).map(edit => html`<button type="button" class="button small" onClick=${() => onOpen(edit)}>${capital(edit.text)}</button>`)}
         ${hasToken(obstacle) && html`<button type="button" class="button small" onClick=${onToken}>${t.showToken(identity.name)}</button>`}
-        ${obstacle.what === 'noTerminator' && html`<a class="button small" href=${`#/service-policies/_new?${query({ type: 'Bind', serviceRoles: `@${service.id}` })}`}>${t.letHost(service.name)}</a>`}</div>
+        ${obstacle.what === 'noTerminator' && mayCreate(kind('service-policies')) && html`<a class="button small" href=${`#/service-policies/_new?${query({ type: 'Bind', serviceRoles: `@${service.id}` })}`}>${t.letHost(service.name)}</a>`}</div>
     </li>`)}</ul></section>`;
 }
 
@@ -102,7 +103,7 @@ function Reasons({ found }) {
     ${policies.map(grant => html`<div><dt>${capital(kind('service-policies').one)}</dt><dd><${Reference} kind="service-policies" id=${grant.policy.id} name=${grant.policy.name} /> ${chips(grant.identityBy, found.identity)} <span aria-hidden="true">→</span><span class="hidden">${texts.preview.to}</span> ${chips(grant.serviceBy, found.service)}
       ${grant.postureChecks.length > 0 && html`<p class="hint">${t.checks(grant.postureChecks.map(({ name }) => name).join(', '), !grant.failedChecks.length)}</p>`}</dd></div>`)}
     ${!policies.length && nearPolicies.length > 0 && html`<div><dt>${t.near}</dt><dd><ul>${nearPolicies.map(near => html`<li><${Reference} kind="service-policies" id=${near.policy.id} name=${near.policy.name} /> <span class="faint">${lacks(found, near)}</span></li>`)}</ul></dd></div>`}
-    <div><dt>${t.credentials}</dt><dd>${t.states[authentication.state] || authentication.state}${authentication.credentials.length > 0 && html` <span class="faint">${authentication.credentials.map(({ method }) => method).join(', ')}</span>`}</dd></div>
+    <div><dt>${t.credentials}</dt><dd>${t.states[authentication.state] || authentication.state}${authentication.credentials.length > 0 && html` <span class="faint">${authentication.credentials.map(({ method }) => wordOf('method', method)).join(', ')}</span>`}</dd></div>
     ${authentication.secondFactors.length > 0 && html`<div><dt>${t.secondFactors}</dt><dd>${authentication.secondFactors.map(factor => html`<p>${factor.text}</p>`)}</dd></div>`}
     <div><dt>${t.routers}</dt><dd><ul>${routers.map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} />${router.isDisabled && html` <span class="faint">${t.disabled}</span>`}</li>`)}</ul>${!routers.length && texts.none}</dd></div>
     <div><dt>${t.hosts}</dt><dd>${hosts.map(host => html`<p><${Dot} on label=${host.identity ? html`<${Reference} kind="identities" id=${host.identity.id} name=${host.identity.name} />` : host.router.name} />${host.failures && html` <span class="faint">${texts.hosting.times(host.failures.times)}${host.failures.reasons[0] ? `: ${host.failures.reasons[0].text}` : ''}</span>`}</p>`)}${!hosts.length && t.noHosts}${hostCount > hosts.length && html`<p class="faint">${texts.preview.others(hostCount - hosts.length)}</p>`}</dd></div>
@@ -164,7 +165,9 @@ export function Ask({ values }) {
   const right = values.type || 'Dial';
   const side = values.identity ? 'identity' : values.service ? 'service' : null;
   const change = next => move({ ...values, ...next });
-  return html`<div class="card asks">
+  const place = useRef();
+  useFirstFocus(place, !side);
+  return html`<div class="card asks" ref=${place}>
       <${Choice} label=${t.identity} of="identities" value=${values.identity} onChange=${identity => change({ identity, who: '' })} />
       <div class="field"><label for="right">${t.right}</label><select id="right" value=${right} onChange=${event => change({ type: event.target.value })}>${RIGHTS.map(word => html`<option value=${word} selected=${word === right}>${t.rights[word]}</option>`)}</select></div>
       <${Choice} label=${t.service} of="services" value=${values.service} onChange=${service => change({ service, what: '' })} /></div>

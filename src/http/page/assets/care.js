@@ -7,6 +7,7 @@ import { texts } from './texts.js';
 import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, bytes, useLoad, useOnce } from './parts.js';
 import { ExpiringList } from './expiring.js';
 import { useNews } from './news.js';
+import { may } from './scope.js';
 import { Dated, Time } from './times.js';
 
 const t = texts.care;
@@ -52,11 +53,11 @@ function Snapshots() {
   const begin = (method, snapshot) => ask('POST', '/overkeep/v1/snapshot-trials', { body: { method, snapshot } }).then(() => { setResult({}); look(); }, reason => setResult({ error: reason }));
   return html`<section class="card"><h2>${t.snapshots} <span class="faint">${known?.length ?? ''}</span></h2><p class="hint">${t.snapshotNote}</p><${Problem} error=${result.error || error || unknown} />
     ${result.data && html`<p class="quiet" role="status"><${Icon} name="check" />${t.snapshotAt(result.data.path || '')}</p>`}
-    <button type="button" class="button" disabled=${isBusy} onClick=${() => once(make)}>${t.takeSnapshot}</button>
+    ${may('POST', '/database/snapshot') && html`<button type="button" class="button" disabled=${isBusy} onClick=${() => once(make)}>${t.takeSnapshot}</button>`}
     ${known && !known.length && html`<p class="faint">${t.noSnapshots}</p>`}
     ${known?.length > 0 && html`<p class="hint">${t.trialNote}</p><ul class="plain snapshots">${known.slice(0, LIMIT).map(({ name, directory, writtenAt, bytes: size }) => html`<li><span title=${directory}>${name} <span class="faint">${bytes(size)} · <${Time} at=${writtenAt} /></span></span>
-      <span class="edits"><button type="button" class="button small" disabled=${isBusy || trial?.inProgress} aria-label=${t.proofOf(name)} onClick=${() => once(() => begin('proof', name))}>${t.proof}</button>
-        <button type="button" class="button small" disabled=${isBusy || trial?.inProgress} aria-label=${t.drillOf(name)} onClick=${() => once(() => begin('drill', name))}>${t.drill}</button></span></li>`)}</ul>`}
+      ${may('POST', '/overkeep/v1/snapshot-trials') && html`<span class="edits"><button type="button" class="button small" disabled=${isBusy || trial?.inProgress} aria-label=${t.proofOf(name)} onClick=${() => once(() => begin('proof', name))}>${t.proof}</button>
+        <button type="button" class="button small" disabled=${isBusy || trial?.inProgress} aria-label=${t.drillOf(name)} onClick=${() => once(() => begin('drill', name))}>${t.drill}</button></span>`}</li>`)}</ul>`}
     ${trial && html`<${TrialState} trial=${trial} />`}</section>`;
 }
 
@@ -73,8 +74,8 @@ function Integrity() {
     ${state && html`<div role="status">${state.inProgress ? html`<p>${t.checked(state.rowsChecked, state.rowsTotal)}</p>` : !state.startTime ? html`<p class="faint">${t.never}</p>`
       : faults || state.error ? html`<p class="warning"><i aria-hidden="true"></i>${state.error || t.wrong(faults)}</p><ul>${(state.results || []).slice(0, LIMIT).map(result => html`<li>${result.description}${result.fixed ? ` (${t.repaired})` : ''}</li>`)}</ul>`
         : html`<p class="quiet"><${Icon} name="check" /><span>${t.clean} <${Time} at=${state.endTime} /></span></p>`}</div>`}
-    <div class="actions"><button type="button" class="button" disabled=${isBusy || state?.inProgress} onClick=${() => once(go)}>${t.check}</button>
-      ${faults > 0 && html`<button type="button" class="button danger" disabled=${state.inProgress} onClick=${() => setRepairing(true)}>${t.repair}</button>`}</div>
+    <div class="actions">${may('POST', '/database/check-data-integrity') && html`<button type="button" class="button" disabled=${isBusy || state?.inProgress} onClick=${() => once(go)}>${t.check}</button>`}
+      ${faults > 0 && may('POST', '/database/fix-data-integrity') && html`<button type="button" class="button danger" disabled=${state.inProgress} onClick=${() => setRepairing(true)}>${t.repair}</button>`}</div>
     ${repairing && html`<${Dialog} title=${t.repair} onClose=${() => setRepairing(false)}><p>${t.repairNote}</p><${Problem} error=${failed} />
       <div class="actions"><button type="button" class="button" onClick=${() => setRepairing(false)}>${texts.cancel}</button><button type="button" class="button danger" disabled=${isBusy} onClick=${() => once(repair)}>${t.repair}</button></div><//>`}</section>`;
 }
@@ -101,5 +102,5 @@ function Versions() {
 }
 
 export const Care = () => html`<${Heading} title=${t.title} note=${t.note} />
-  <div class="columns"><div><${Doctor} /><${ExpiringList} /></div><div><${Integrity} /><${Snapshots} /><${Versions} /></div><div><${Sessions} />
+  <div class="columns"><div><${Doctor} /><${ExpiringList} /></div><div><${Integrity} /><${Snapshots} /><${Versions} /></div><div>${may('GET', '/api-sessions') && html`<${Sessions} />`}
     <section class="card"><h2>${t.breakGlass}</h2><p class="hint">${t.breakGlassNote}</p><ul class="commands">${t.commands.map(([command, note]) => html`<li><code>${command}</code><${Copy} text=${command} /><p class="hint">${note}</p></li>`)}</ul></section></div></div>`;

@@ -5,7 +5,7 @@ import { kind, sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Reference, Value } from './parts.js';
 import { pathOf } from './news.js';
-import { Tallies } from './preview.js';
+import { MAX_NAMES, RELATIONS, Tallies } from './preview.js';
 import { Time } from './times.js';
 
 const t = texts.history;
@@ -18,8 +18,9 @@ export function Author({ by }) {
 export function Subject({ row }) {
   const path = pathOf(row.kind);
   const label = row.name || row.after?.serviceName || row.after?.name;
-  if (row.action === 'delete' || !kind(path) || !label) return html`<span>${sentence(row.kind).toLowerCase()}${label ? html` <strong>${label}</strong>` : ''}</span>`;
-  return html`<span>${sentence(row.kind).toLowerCase()} <${Reference} kind=${path} id=${row.id} name=${label} /></span>`;
+  const what = kind(path)?.one || sentence(row.kind).toLowerCase();
+  if (row.action === 'delete' || !kind(path) || !label) return html`<span>${what}${label ? html` <strong>${label}</strong>` : ''}</span>`;
+  return html`<span>${what} <${Reference} kind=${path} id=${row.id} name=${label} /></span>`;
 }
 
 export const Differences = ({ row }) => {
@@ -36,8 +37,17 @@ const hostsIn = ({ after }) => (after?.services ? t.hostsOfMany(after.services, 
 /** What was refused, and how often it or a log-in happened, in parentheses. */
 const counted = ({ what, times }) => [what, times > 1 && `× ${times}`].filter(Boolean).join(' ');
 
+const MAX_TOLD = 2; // relations in one line
+const names = ({ first, count }) => texts.preview.names(first.slice(0, MAX_NAMES).map(({ name, id }) => name || id), Math.max(0, count - MAX_NAMES));
+
+/** What changed: who may, or may no longer, use what. The details have the rest. */
+function accessIn({ gained = {}, lost = {}, changes }) {
+  const told = RELATIONS.flatMap(relation => [[gained, t.gained], [lost, t.lost]].flatMap(([pairs, say]) => (pairs[relation]?.pairs ? [say[relation](names(pairs[relation].who), names(pairs[relation].what))] : [])));
+  return [...told.slice(0, MAX_TOLD), ...(told.length > MAX_TOLD ? [texts.preview.others(told.length - MAX_TOLD)] : []), ...(changes > 1 ? [t.byChanges(changes)] : [])].join('; ');
+}
+
 const line = row => {
-  if (row.action === 'access') return html`<strong>${t.actions.access}</strong>`;
+  if (row.action === 'access') return html`<strong>${t.actions.access}</strong>: ${accessIn(row.access || {})} <span class="faint">${t.by} <${Author} by=${row.by} /></span>`;
   if (['login', 'logout', 'refusal', 'lockout'].includes(row.action)) return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action]}</strong>${counted(row.after || {}) ? ` (${counted(row.after)})` : ''}`;
   if (row.kind === 'service' && ['connect', 'disconnect'].includes(row.action)) return html`${row.id && html`<${Subject} row=${row} /> `}<strong>${hostsIn(row)}</strong>`;
   if (['connect', 'disconnect'].includes(row.action)) return html`<${Subject} row=${row} /> <strong>${t.actions[row.action]}</strong>`;

@@ -3,16 +3,17 @@
 import { useEffect, useState } from './vendor/htm-preact.js';
 import { html } from './html.js';
 import { ask, currentSession, get, list, literal } from './api.js';
-import { kind as kindBy, nameOf, referredByText, sentence } from './kinds.js';
+import { describe, kind as kindBy, meant, nameOf, referredByText, sentence } from './kinds.js';
 import { texts } from './texts.js';
 import { Dialog, Heading, Loading, Problem, Reference, Value, useCalm, useIsIn, useLoad, useOnce } from './parts.js';
-import { ServiceHosts } from './hosting.js';
+import { MissingPolicies, ServiceHosts } from './hosting.js';
 import { Member } from './member.js';
 import { Enrollment, RouterEnrollment, Steps, clientState, routerState } from './enrollment.js';
 import { Preview, answerTo, hasNone, isShown } from './preview.js';
 import { Rows } from './changes.js';
 import { ObjectFields, clean, useFaults } from './fields.js';
-import { forgetUnsaved, mayLeave, useUnsaved } from './unsaved.js';
+import { forgetUnsaved, useUnsaved } from './unsaved.js';
+import { may, mayReadAll } from './scope.js';
 import { useNews } from './news.js';
 import { Time } from './times.js';
 
@@ -58,8 +59,8 @@ function Action({ kind, record, action, onClose, onDone }) {
   const now = JSON.stringify({ body });
   const isIn = useIsIn();
   const [isInvalid, Within] = useFaults();
-  useUnsaved(isInvalid || Object.keys(draft).length ? texts.form.unsaved : '');
-  const close = () => mayLeave() && onClose();
+  const mayClose = useUnsaved(isInvalid || Object.keys(draft).length ? texts.form.unsaved : '');
+  const close = () => mayClose() && onClose();
   const calm = useCalm(now, 350);
   const [last,, again] = useLoad(async signal => (action.preview && !isWaiting && isIn
     ? answerTo(calm, ask(action.method, `${path}?preview=true`, { body: JSON.parse(calm).body, signal })) : null), [calm, isIn]);
@@ -83,7 +84,7 @@ function Action({ kind, record, action, onClose, onDone }) {
   if (!isIn) return null;
   return html`<${Dialog} title=${`${action.label}: ${nameOf(record)}`} onClose=${close}>
     <form onSubmit=${submit}><p>${action.summary}</p><${Problem} error=${error} />
-      ${isText ? html`<label>${texts.form.value}<textarea rows="8" onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
+      ${isText ? html`<label>${texts.form.value}<textarea rows="8" placeholder=${texts.form.suchAs(texts.examples.certPem)} onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
         : action.body?.properties && html`<${Within}><${ObjectFields} schema=${action.body} value=${draft} onChange=${next => { setDraft(next); setError(null); }} errors=${errors} /><//>`}
       ${action.preview && !hasNone(answer) && html`<${Preview} value=${answer?.value} error=${answer?.error} busy=${!answer} waiting=${isWaiting || isInvalid} again=${again} />`}
       ${isInvalid && html`<p class="error" role="alert">${texts.form.correctJson}</p>`}
@@ -110,10 +111,9 @@ function Related({ kind, id, name, members }) {
 }
 
 function Members({ kind, record }) {
-  const shown = Object.keys(record).filter(member => !HIDDEN.test(member) && !(member.endsWith('Id') && record[member.slice(0, -2)]?.id === record[member]));
-  const describe = member => kind.shown?.properties?.[member]?.description;
+  const shown = Object.keys(record).filter(member => !HIDDEN.test(member) && meant(member, record[member]) !== undefined && !(member.endsWith('Id') && record[member.slice(0, -2)]?.id === record[member]));
   const says = value => value !== null && value !== undefined && value !== '' && value !== false && !(typeof value === 'object' && !Object.keys(value).length);
-  const row = member => html`<div><dt title=${describe(member)}>${sentence(member)}</dt><dd><${Member} kind=${kind} member=${member} record=${record} /></dd></div>`;
+  const row = member => html`<div><dt title=${describe(kind, member, kind.shown?.properties?.[member])}>${sentence(member)}</dt><dd><${Member} kind=${kind} member=${member} record=${record} /></dd></div>`;
   const [told, silent] = [shown.filter(member => says(record[member])), shown.filter(member => !says(record[member]))];
   return html`<section class="card"><h2>${t.members}</h2>
     <dl class="members">${told.map(row)}</dl>
@@ -121,7 +121,7 @@ function Members({ kind, record }) {
 }
 
 function Changes({ id, members }) {
-  const [page] = useLoad(signal => list('/overkeep/v1/history', { filter: `id = ${literal(id)}`, limit: 10 }, { signal }), [id, members]);
+  const [page] = useLoad(async signal => (mayReadAll() ? list('/overkeep/v1/history', { filter: `id = ${literal(id)}`, limit: 10 }, { signal }) : null), [id, members]);
   if (!page?.rows.length) return null;
   return html`<section class="card"><h2>${t.history}</h2><${Rows} rows=${page.rows} /></section>`;
 }
@@ -139,22 +139,25 @@ export function Detail({ kind, id }) {
   const action = open && open !== 'delete' && html`<${Action} key="action" kind=${kind} record=${record} action=${open} onClose=${() => setOpen(null)} onDone=${again} />`;
   // What was typed keeps the page while nobody is logged in. The record is then not in the document, because it may contain a token.
   if (!isIn) return action || null;
-  const isAsked = kind.name === 'identities' ? 'identity' : kind.name === 'services' ? 'service' : null;
+  const isEdited = kind.replace && may('PUT', path);
+  const related = kind.related.filter(name => may('GET', `${path}/${name}`));
+  const isAsked = !mayReadAll() ? null : kind.name === 'identities' ? 'identity' : kind.name === 'services' ? 'service' : null;
   return html`
     <p class="crumbs"><a href=${`#/${kind.name}`}>${kind.label}</a></p>
     <${Heading} title=${nameOf(record)}>
       ${isAsked && html`<a class="button" href=${`#/access/ask?${isAsked}=${encodeURIComponent(id)}`}>${texts.access.ofRecord[isAsked]}</a>`}
-      ${kind.actions.filter(action => applies(action, record)).map(action => html`<button type="button" class="button" onClick=${() => setOpen(action)}>${action.label}</button>`)}
-      ${kind.replace && html`<a class="button" href=${`#/${kind.name}/${encodeURIComponent(id)}/edit`}>${texts.edit}</a>`}
-      ${kind.canDelete && html`<button type="button" class="button danger" onClick=${() => setOpen('delete')}>${texts.delete}</button>`}
+      ${kind.actions.filter(action => applies(action, record) && may(action.method, `${path}/${action.verb}`)).map(action => html`<button type="button" class="button" onClick=${() => setOpen(action)}>${action.label}</button>`)}
+      ${isEdited && html`<a class="button" href=${`#/${kind.name}/${encodeURIComponent(id)}/edit`}>${texts.edit}</a>`}
+      ${kind.canDelete && may('DELETE', path) && html`<button type="button" class="button danger" onClick=${() => setOpen('delete')}>${texts.delete}</button>`}
     <//>
     <p class="faint meta"><code>${record.id}</code> · ${t.made} <${Time} at=${record.createdAt} /> · ${t.changed} <${Time} at=${record.updatedAt} /></p>
     <${Problem} error=${error} />
     ${'enrollment' in record && kind.name === 'identities' && html`<${Steps} state=${clientState(record)} id=${id} onChange=${again} /><${Enrollment} identity=${record} onChange=${again} />`}
     ${'isVerified' in record && 'isOnline' in record && html`<${Steps} state=${routerState(record)} id=${id} /><${RouterEnrollment} kind=${kind} router=${record} />`}
-    ${kind.name === 'services' && html`<${ServiceHosts} key=${id} id=${id} />`}
+    ${kind.name === 'services' && may('GET', '/overkeep/v1/hosting') && html`<${ServiceHosts} key=${id} id=${id} />`}
+    ${kind.name === 'services' && html`<${MissingPolicies} id=${id} members=${answer} />`}
     <${Members} kind=${kind} record=${record} />
-    ${kind.related.length > 0 && html`<section class="card"><h2>${t.related}</h2><div class="columns">${kind.related.map(name => html`<${Related} key=${name} kind=${kind} id=${id} name=${name} members=${answer} />`)}</div></section>`}
+    ${related.length > 0 && html`<section class="card"><h2>${t.related}</h2><div class="columns">${related.map(name => html`<${Related} key=${name} kind=${kind} id=${id} name=${name} members=${answer} />`)}</div></section>`}
     <${Changes} id=${id} members=${answer} />
     ${open === 'delete' && html`<${Delete} kind=${kind} record=${record} onClose=${() => setOpen(null)} />`}
     ${action}`;

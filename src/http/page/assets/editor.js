@@ -1,13 +1,15 @@
 // Creates and changes a record in a form made from its schema, with a preview of the effects beside the save button.
 
-import { useMemo, useState } from './vendor/htm-preact.js';
+import { useMemo, useRef, useState } from './vendor/htm-preact.js';
 import { html } from './html.js';
 import { ask, currentSession, get } from './api.js';
 import { nameOf, resolve, typeOf } from './kinds.js';
 import { texts } from './texts.js';
-import { Heading, Loading, Problem, useCalm, useIsIn, useLoad } from './parts.js';
+import { Dialog, Empty, Heading, Loading, Problem, useCalm, useFirstFocus, useIsIn, useLoad } from './parts.js';
 import { ObjectFields, clean, initial, useFaults } from './fields.js';
+import { Creator } from './picker.js';
 import { Preview } from './preview.js';
+import { may, mayCreate } from './scope.js';
 import { Secret } from './secret.js';
 import { forgetUnsaved, useUnsaved } from './unsaved.js';
 
@@ -68,7 +70,8 @@ function begin(kind, values) {
   return draft;
 }
 
-function Form({ kind, id, record, etag, values, reload }) {
+/** A form for one record. In a dialog over another form, `onMade` takes the id of the new record. */
+function Form({ kind, id, record, etag, values, reload, onMade, onCancel, guard }) {
   const isNew = !record;
   const schema = isNew ? kind.create : kind.replace;
   const before = useMemo(() => (isNew ? begin(kind, values) : draftOf(kind, record)), []);
@@ -76,7 +79,12 @@ function Form({ kind, id, record, etag, values, reload }) {
   const [refused, setRefused] = useState(null);
   const [saving, setSaving] = useState(false);
   const [made, setMade] = useState(null);
+  const [creating, setCreating] = useState(null); // another record, which a field of this form has no choice of yet
+  const place = useRef();
+  const create = useMemo(() => (of, name, take) => setCreating({ of, name, take }), []);
+  useFirstFocus(place);
   const show = shown => {
+    if (onMade) return onMade(shown);
     forgetUnsaved();
     location.hash = `#/${kind.name}/${encodeURIComponent(shown)}`;
   };
@@ -93,10 +101,13 @@ function Form({ kind, id, record, etag, values, reload }) {
     return { of: calm, value: (await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal })).data };
   }, [calm, isIn]);
   const answered = preview?.of === JSON.stringify(request);
-  useUnsaved(made ? texts.secret.leave : touched ? t.unsaved : '');
+  const mayClose = useUnsaved(made ? texts.secret.leave : touched ? t.unsaved : '');
+  if (guard) guard.current = mayClose;
+  const isBlankMethod = Object.values(isNew && kind.name === 'identities' && draft.enrollment || {}).includes('');
   const submit = async event => {
     event.preventDefault();
-    if (!request || isInvalid) return;
+    event.stopPropagation();
+    if (!request || isInvalid || isBlankMethod) return;
     setSaving(true);
     setRefused(null);
     try {
@@ -110,30 +121,43 @@ function Form({ kind, id, record, etag, values, reload }) {
       if (error.fields) error.locate(placed(error.fields, schema));
       setRefused(error);
       const field = error.fields?.keys().next().value;
-      if (field) requestAnimationFrame(() => document.querySelector('.wrong input, .wrong textarea, .wrong select')?.focus());
+      if (field) requestAnimationFrame(() => place.current?.querySelector('.wrong input, .wrong textarea, .wrong select')?.focus());
     }
   };
   // An error of a member is shown at it once the form was changed. A member that is still blank is not an error yet.
   const early = touched && wrong?.fields ? new Map([...placed(wrong.fields, schema)].filter(([field]) => !isBlank(draft[field.split('.')[0]]))) : NOTHING;
   const errors = refused?.fields?.size ? refused.fields : early;
-  return html`<form class="editor" onSubmit=${submit} noValidate>
+  const back = isNew ? `#/${kind.name}` : `#/${kind.name}/${encodeURIComponent(id)}`;
+  return html`<${Creator.Provider} value=${create}><form class=${`editor ${onMade ? 'inside' : ''}`} ref=${place} onSubmit=${submit} noValidate>
     <div class="card"><${Within}><${ObjectFields} schema=${schema} value=${draft} onChange=${next => { setDraft(next); setRefused(null); }} errors=${errors} kind=${kind} folds
       fixed=${isNew ? [] : [...kind.fixed, ...(schema.oneOf ? ['typeId'] : [])]} /><//></div>
     <aside class="card">
-      ${hasPreview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered} waiting=${isInvalid || isMissing(draft, schema) || !request} />`}
+      ${hasPreview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered} waiting=${isInvalid || isBlankMethod || isMissing(draft, schema) || !request} />`}
       <${Problem} error=${refused} again=${refused?.status === 412 ? reload : null} />
       ${refused?.status === 412 && html`<p>${t.changedMeanwhile}</p>`}
       ${isInvalid && html`<p class="error" role="alert">${t.correctJson}</p>`}
-      <div class="actions"><a class="button" href=${isNew ? `#/${kind.name}` : `#/${kind.name}/${encodeURIComponent(id)}`}>${texts.cancel}</a>
-        <button class="button main" disabled=${saving || !request || isInvalid}>${isNew ? texts.create : texts.save}</button></div>
+      <div class="actions">${onCancel ? html`<button type="button" class="button" onClick=${onCancel}>${texts.cancel}</button>` : html`<a class="button" href=${back}>${texts.cancel}</a>`}
+        <button class="button main" disabled=${saving || !request || isInvalid || isBlankMethod}>${isNew ? texts.create : texts.save}</button></div>
     </aside>
     ${made && html`<${Secret} title=${draft.name || kind.one} secrets=${made.secrets} onStored=${() => show(made.id)} />`}
-  </form>`;
+  </form>
+  ${creating && html`<${Creation} kind=${creating.of} name=${creating.name} onClose=${() => setCreating(null)} onMade=${id => { creating.take(id); setCreating(null); }} />`}<//>`;
+}
+
+/** A new record in a dialog over the form that needs it. While nobody is logged in, it is not in the document. */
+function Creation({ kind, name, onClose, onMade }) {
+  const isIn = useIsIn();
+  const guard = useRef(() => true);
+  const close = () => guard.current() && onClose();
+  if (!isIn) return null;
+  return html`<${Dialog} title=${t.createTitle(kind.one)} wide onClose=${close}>
+    <${Form} kind=${kind} values=${name ? { name } : {}} onMade=${onMade} onCancel=${close} guard=${guard} /><//>`;
 }
 
 export function Editor({ kind, id, values }) {
   const [answer, error, again] = useLoad(signal => (id ? get(`${kind.path}/${encodeURIComponent(id)}`, { signal }) : Promise.resolve({})), [kind.name, id]);
   if (error) return html`<${Problem} error=${error} again=${again} />`;
+  if (!(id ? kind.replace && may('PUT', `${kind.path}/${id}`) : mayCreate(kind))) return html`<${Heading} title=${kind.label} /><${Empty} title=${t.notHere}><p>${texts.list.scope}</p><//>`;
   if (!answer) return html`<${Loading} />`;
   const record = id ? answer.data : null;
   return html`<p class="crumbs"><a href=${`#/${kind.name}`}>${kind.label}</a></p>

@@ -3,7 +3,8 @@
 import { useEffect, useState } from './vendor/htm-preact.js';
 import { html } from './html.js';
 import { generate } from './vendor/lean-qr.js';
-import { ask, currentSession, get, query } from './api.js';
+import { ask, claims, currentSession, get, query } from './api.js';
+import { may } from './scope.js';
 import { texts } from './texts.js';
 import { Copy, Icon, Problem, Prose, useName, useOnce } from './parts.js';
 import { Time } from './times.js';
@@ -15,7 +16,7 @@ const QUIET_ZONE = 4;
 const NARROW = 480; // pixels
 
 /** The code as one path of an SVG. A module has a whole number of pixels, because a camera cannot read some codes with modules of unequal sizes. */
-function Code({ text, name }) {
+export function Code({ text, label }) {
   const code = generate(text);
   let path = '';
   for (let y = 0; y < code.size; y++) {
@@ -23,11 +24,11 @@ function Code({ text, name }) {
   }
   const size = code.size + 2 * QUIET_ZONE;
   const width = size * (innerWidth < NARROW ? 2 : 3);
-  return html`<svg class="qr" width=${width} viewBox=${`${-QUIET_ZONE} ${-QUIET_ZONE} ${size} ${size}`} role="img" aria-label=${t.qr(name)} shape-rendering="crispEdges">
+  return html`<svg class="qr" width=${width} viewBox=${`${-QUIET_ZONE} ${-QUIET_ZONE} ${size} ${size}`} role="img" aria-label=${label} shape-rendering="crispEdges">
     <rect x=${-QUIET_ZONE} y=${-QUIET_ZONE} width=${size} height=${size} fill="#fff" /><path d=${path} fill="#000" /></svg>`;
 }
 
-function Download({ name, text, media }) {
+export function Download({ name, text, media }) {
   const [address, setAddress] = useState();
   useEffect(() => {
     const made = URL.createObjectURL(new Blob([text], { type: media }));
@@ -88,17 +89,45 @@ export function Steps({ state, id, onChange, children }) {
 /** A step that is done (`quiet`), awaited (`waiting`), failed (`warning`), or not there yet (`faint`). */
 export const Step = ({ look, label }) => html`<li aria-current=${look === 'waiting' ? 'step' : undefined}><p class=${look}>${look === 'quiet' ? html`<${Icon} name="check" />` : html`<i aria-hidden="true"></i>`}<span>${label}</span></p></li>`;
 
-/** A token that a client or a router (`who`) has not used yet: until when, to copy and to download, and for a client to scan. */
+const LOOPBACK = /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\])\.?$/;
+const SCHEME = /^[a-z][a-z\d+.-]*:\/\//i;
+/** The host of an address, which may lack its scheme, as browsers write it: `127.1` is `127.0.0.1`. */
+const hostOf = address => {
+  try {
+    return new URL(SCHEME.test(address) ? address : `//${address}`, location.origin).hostname;
+  } catch {
+    return null;
+  }
+};
+
+/** The address in a token that leads every device to itself, if the token has no other. */
+function loopbackIn(jwt) {
+  const { iss, ctrls } = claims(jwt) || {};
+  const addresses = [iss, ...(Array.isArray(ctrls) ? ctrls : [])].filter(address => typeof address === 'string' && hostOf(address));
+  return addresses.length && addresses.every(address => LOOPBACK.test(hostOf(address))) ? hostOf(addresses[0]) : null;
+}
+
+/** Says that other devices do not reach the controller with this token. */
+const Loopback = ({ jwt }) => {
+  const host = loopbackIn(jwt);
+  return host && html`<p class="warning loopback" role="alert"><i aria-hidden="true"></i><span><${Prose} text=${t.loopback(host)} /></span></p>`;
+};
+
+/** A token that a client, a person or a router (`who`) has not used yet: until when, to copy and to download, and for a client to scan. */
 function Token({ who, name, jwt, expiresAt, hint, children }) {
   const isOver = new Date(expiresAt) < new Date();
+  if (!jwt) return html`<section class="card"><h2>${t.title}</h2><p>${t.until} <${Time} at=${expiresAt} exact />.</p><p>${t.hidden}</p></section>`;
+  const { iss, jti } = (who === 'person' && claims(jwt)) || {};
+  const invitation = jti && `${iss}/#/invitation/${encodeURIComponent(jti)}`;
   return html`<section class="card enrollment"><div>
       <h2>${t.title}</h2>
       <p>${t.until} <${Time} at=${expiresAt} exact />.</p>
-      <p>${hint}</p>
+      <p>${hint}</p><${Loopback} jwt=${jwt} />
+      ${invitation && html`<div class="actions"><${Copy} text=${invitation} label=${t.copyInvitation} /></div>`}
       <div class="actions"><${Copy} text=${jwt} /><${Download} name=${t.file(name)} text=${jwt} media="application/jwt" />${children}</div>
       <details><summary>${t.token}</summary><pre class="long" tabindex="0">${jwt}</pre></details>
     </div>
-    ${who === 'client' && !isOver && html`<${Code} text=${jwt} name=${name} />`}
+    ${who !== 'router' && !isOver && html`<${Code} text=${invitation || jwt} label=${(invitation ? t.qrInvitation : t.qr)(name)} />`}
   </section>`;
 }
 
@@ -118,12 +147,14 @@ export function Enrollment({ identity, onChange }) {
     }
   });
   if (!waiting && (hasCredential || identity.externalId)) return null;
+  const mayRefresh = waiting && may('POST', `/enrollments/${waiting.id}/refresh`);
   if (!waiting) {
-    return html`<section class="card"><h2>${t.title}</h2><p>${t.none}</p><${Problem} error=${error} />
+    return may('POST', '/enrollments') && html`<section class="card"><h2>${t.title}</h2><p>${t.none}</p><${Problem} error=${error} />
       <button type="button" class="button main" disabled=${isBusy} onClick=${() => run('/enrollments', { identityId: identity.id, method: 'ott', expiresAt: expires() })}>${t.issue}</button></section>`;
   }
-  return html`<${Problem} error=${error} /><${Token} who="client" name=${identity.name} jwt=${waiting.jwt} expiresAt=${waiting.expiresAt} hint=${t.scan}>
-    <button type="button" class="button" disabled=${isBusy} onClick=${() => run(`/enrollments/${waiting.id}/refresh`, { expiresAt: expires() })}>${t.refresh}</button><//>`;
+  const isPerson = Boolean(identity.enrollment.updb) && waiting === identity.enrollment.updb;
+  return html`<${Problem} error=${error} /><${Token} who=${isPerson ? 'person' : 'client'} name=${identity.name} jwt=${waiting.jwt} expiresAt=${waiting.expiresAt} hint=${isPerson ? t.invite : t.scan}>
+    ${mayRefresh && html`<button type="button" class="button" disabled=${isBusy} onClick=${() => run(`/enrollments/${waiting.id}/refresh`, { expiresAt: expires() })}>${t.refresh}</button>`}<//>`;
 }
 
 /** The file that `ziti router run` reads, for an address of the router. */

@@ -6,6 +6,7 @@ import { list, literal } from './api.js';
 import { texts } from './texts.js';
 import { Dialog, useCalm, useLoad } from './parts.js';
 import { PAGES } from './pages.js';
+import { mayReadAll } from './scope.js';
 
 const EACH = 5;
 
@@ -22,7 +23,8 @@ export function Finder({ kinds, onClose }) {
     return pages.flat();
   }, [wanted]);
   const small = text.trim().toLowerCase();
-  const fixed = [{ label: texts.pages.overview, to: '#/overview' }, ...PAGES.map(({ name }) => ({ label: texts.pages[name], to: `#/${name}` })), ...kinds.map(kind => ({ label: kind.label, to: `#/${kind.name}` }))];
+  const pages = mayReadAll() ? [{ label: texts.pages.overview, to: '#/overview' }, ...PAGES.map(({ name }) => ({ label: texts.pages[name], to: `#/${name}` }))] : [];
+  const fixed = [...pages, { label: texts.account.title, to: '#/account' }, { label: texts.glossary.title, to: '#/words' }, ...kinds.map(kind => ({ label: kind.label, to: `#/${kind.name}` }))];
   const shown = [...fixed.filter(entry => entry.label.toLowerCase().includes(small)).slice(0, small ? 6 : 30), ...(small ? records || [] : [])];
   const chosen = Math.min(at, shown.length - 1);
   useEffect(() => field.current.focus(), []);

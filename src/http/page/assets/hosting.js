@@ -2,9 +2,11 @@
 
 import { useEffect } from './vendor/htm-preact.js';
 import { html } from './html.js';
-import { list, literal } from './api.js';
+import { list, literal, query } from './api.js';
+import { may, mayCreate } from './scope.js';
+import { kind } from './kinds.js';
 import { texts } from './texts.js';
-import { Dot, Reference, useLoad } from './parts.js';
+import { Dot, Icon, Reference, useLoad } from './parts.js';
 import { Dated, Time } from './times.js';
 
 const t = texts.hosting;
@@ -51,6 +53,18 @@ export function Hosts({ entry }) {
   return html`${wrong && html`<p class="warning"><i aria-hidden="true"></i><span>${wrong}</span></p>`}
     ${entry.hosts.map(host => html`<p><${Host} host=${host} /></p>`)}${entry.hostCount > entry.hosts.length && html`<p class="faint">${texts.preview.others(entry.hostCount - entry.hosts.length)}</p>`}
     ${!wrong && !entry.hosts.length && html`<span class="faint">${t.notYet}</span>`}`;
+}
+
+const POLICIES = 100;
+const NEEDED = { Dial: [t.nobodyUses, t.letUse], Bind: [t.nobodyHosts, t.letHost] };
+
+/** The policies without which a service is of no use, with the forms that make them. `members` changes with the service. */
+export function MissingPolicies({ id, members }) {
+  const path = `/services/${encodeURIComponent(id)}/service-policies`;
+  const [page] = useLoad(async signal => (may('GET', path) ? list(path, { limit: POLICIES }, { signal }) : null), [id, members]);
+  const missing = page && page.total <= page.rows.length ? Object.keys(NEEDED).filter(type => !page.rows.some(policy => policy.type === type)) : [];
+  if (!missing.length) return null;
+  return html`<section class="card"><h2>${t.missing}</h2><ul class="needs">${missing.map(type => html`<li><${Icon} name="warning" /><span>${NEEDED[type][0]} ${mayCreate(kind('service-policies')) && html`<a href=${`#/service-policies/_new?${query({ type, serviceRoles: `@${id}` })}`}>${NEEDED[type][1]}</a>`}</span></li>`)}</ul></section>`;
 }
 
 /** The hosts of one service, and their failed dials. */

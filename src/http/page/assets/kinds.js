@@ -1,11 +1,13 @@
 // Every kind of record, as the OpenAPI documents of the interfaces describe it. A new kind appears on the page because it is in the documents.
 
-import { get } from './api.js';
 import { texts } from './texts.js';
 
 let kinds = new Map();
 let schemas = {};
 
+const TYPES = 'identity-types'; // all identities but those of routers are of one type
+export const INVALID = /^Invalid$/; // a right that nobody has
+const NO_POLICY = /^dummy /; // the policy of a question that asks nothing
 const PATH = /^\/([a-z-]+)$/;
 const PATCHED = /^\/([a-z-]+)\/\{id\}$/;
 const RELATED = /^\/([a-z-]+)\/\{id\}\/([a-z-]+)$/;
@@ -25,6 +27,7 @@ export async function load() {
       if (name && !found.has(name) && item.get && paths[`${path}/{id}`]?.get && isList(item.get)) found.set(name, kindOf(name, item, paths, INTERFACES[index][1]));
     }
   });
+  found.delete(TYPES);
   for (const duplicate of texts.sameKind) if (found.has(duplicate[1])) found.delete(duplicate[0]);
   kinds = found;
 }
@@ -129,17 +132,34 @@ export const referredByText = member => (member === 'identity' ? null : referred
 /** The kind that a list of roles selects from: `identityRoles` selects identities. */
 export const selected = member => (member.endsWith('Roles') ? kinds.get(plural(words(member.slice(0, -5)).join('-'))) : null);
 
+/** The description of a member: the page's own where that of the interface speaks to programs. */
+export function describe(kind, member, schema) {
+  const own = [`${kind?.name}.${member}`, member].find(key => Object.hasOwn(texts.notes, key));
+  return own ? texts.notes[own] : schema?.description;
+}
+
+/** An example of a name of a kind. */
+export const nameLike = kindName => (Object.hasOwn(texts.examples, `${kindName}.name`) ? texts.examples[`${kindName}.name`] : texts.form.anything.string);
+
+/** A word of the interface as people say it: the name of a log-in method, what a right means. */
+export const wordOf = (member, value) => {
+  const words = Object.hasOwn(texts.words, member) ? texts.words[member] : {};
+  return Object.hasOwn(words, value) ? words[value] : value;
+};
+
+/**
+ * The value of a member, or `undefined` if it says nothing: an administrator whom no policy gives a right has the right `Invalid` for clients that expect one,
+ * policies without posture checks have a question that asks nothing, and every identity but that of a router has one type.
+ */
+export function meant(member, value) {
+  const left = { permissions: right => !INVALID.test(right), postureQueries: ({ policyId }) => !NO_POLICY.test(policyId) }[member];
+  if (left && Array.isArray(value)) {
+    const rest = value.filter(left);
+    return rest.length ? rest : undefined;
+  }
+  if (value?.entity === TYPES) return value.id === 'Default' ? undefined : value.name;
+  return value;
+}
+
 /** The display name of a record. */
 export const nameOf = record => record?.name || record?.username || record?.identity?.name || record?.id || '';
-
-const known = new Map();
-
-/** The name of a record by its id, cached. */
-export function nameById(kindName, id) {
-  const key = `${kindName}/${id}`;
-  if (!known.has(key)) {
-    known.set(key, get(`${kinds.get(kindName)?.path || `/${kindName}`}/${encodeURIComponent(id)}`).then(({ data }) => nameOf(data), () => id));
-    setTimeout(() => known.delete(key), 30000);
-  }
-  return known.get(key);
-}

@@ -8,6 +8,7 @@ import { FilterField, useFilterText } from './filter.js';
 import { Empty, Heading, Icon, Loading, Problem, useLoad } from './parts.js';
 import { Hosts, among, useHosting } from './hosting.js';
 import { Member } from './member.js';
+import { may, mayCreate } from './scope.js';
 import { pathOf, useNews } from './news.js';
 
 const PAGE = 25;
@@ -42,7 +43,7 @@ export function columnsOf(kind) {
   const members = kind.shown?.properties || {};
   if (known) return known.filter(member => members[member]);
   const plain = Object.entries(members).filter(([member, schema]) => {
-    if (/^(_links|id|createdAt|updatedAt|tags|.*Display|.*Pem|.*fingerprint.*)$/i.test(member)) return false;
+    if (/^(_links|id|createdAt|updatedAt|tags|.*Display|.*Pem|.*fingerprint.*|permissions)$/i.test(member)) return false;
     if (members[`${member}Id`]) return true;
     if (member.endsWith('Id') && members[member.slice(0, -2)]) return false;
     const type = typeOf(resolve(schema));
@@ -103,18 +104,21 @@ export function List({ kind, values }) {
   );
   useNews(row => pathOf(row.kind) === kind.name, again, [kind.name]);
   const columns = columnsOf(kind);
-  const hosting = useHosting(kind.name === 'services' ? among((page?.rows || []).map(({ id }) => id)) : null);
-  const more = kind.name === 'services' ? [texts.hosting.column, ({ id }) => html`<${Hosts} entry=${hosting.get(id)} />`] : null;
-  const create = kind.create && html`<a class="button main" data-create href=${`#/${kind.name}/_new`}><${Icon} name="plus" />${t.create(kind.one)}</a>`;
+  const isHosting = kind.name === 'services' && may('GET', '/overkeep/v1/hosting');
+  const hosting = useHosting(isHosting ? among((page?.rows || []).map(({ id }) => id)) : null);
+  const more = isHosting ? [texts.hosting.column, ({ id }) => html`<${Hosts} entry=${hosting.get(id)} />`] : null;
+  const create = mayCreate(kind) && html`<a class="button main" data-create href=${`#/${kind.name}/_new`}><${Icon} name="plus" />${t.create(kind.one)}</a>`;
+  // The short way to a device that is in: a name, a token, and what happens with it.
+  const start = kind.name === 'identities' && create && html`<a class="button" href="#/start">${texts.start.add}</a>`;
   return html`
-    <${Heading} title=${kind.label} note=${kind.note}>${create}<//>
+    <${Heading} title=${kind.label} note=${kind.note}>${start}${create}<//>
     <${Search} kind=${kind} values=${values} fields=${page?.fields || []} />
     <${Problem} error=${error} again=${again} />
     ${!page && !error && html`<${Loading} />`}
     ${page?.cut.map(([of, total]) => html`<p class="warning" role="status"><i aria-hidden="true"></i><span>${t.firstOnly(MAX_REFERRED, total, inText(of.label))}</span></p>`)}
     ${page && !page.rows.length && (values.filter
       ? html`<${Empty} title=${t.emptyFiltered}><button type="button" class="button" onClick=${() => move(kind, {})}>${t.clear}</button><//>`
-      : html`<${Empty} title=${t.empty(inText(kind.label))}><p>${kind.note}</p>${create || html`<p>${t.readOnly}</p>`}<//>`)}
+      : html`<${Empty} title=${t.empty(inText(kind.label))}><p>${kind.note}</p>${create || html`<p>${kind.create ? t.scope : t.readOnly}</p>`}<//>`)}
     ${page?.rows.length > 0 && html`
       <p class="faint count" role="status">${t.count(page.total, kind.one, inText(kind.label))}</p>
       <${Table} kind=${kind} rows=${page.rows} columns=${columns} more=${more} header=${member => html`<${Header} kind=${kind} member=${member} values=${values} fields=${page.fields} />`} />

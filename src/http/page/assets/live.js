@@ -8,6 +8,7 @@ import { Dialog, Dot, Heading, Loading, Problem, Reference, bytes, useOnce } fro
 import { Rows } from './changes.js';
 import { Hour } from './hour.js';
 import { useRows } from './news.js';
+import { may } from './scope.js';
 import { Time } from './times.js';
 
 const t = texts.live;
@@ -99,7 +100,7 @@ export function Live() {
           <td data-label=${t.from}>${who(circuit.client.identity)}</td><td data-label=${t.host}>${circuit.host && who(circuit.host.identity)}</td>
           <td data-label=${t.up} class="number">${sent(circuit.client)}</td>
           <td data-label=${t.down} class="number">${sent(circuit.host)}</td>
-          <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=${t.end}><button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button></td></tr>`)}</tbody></table></div><${Rest} page=${circuits} />` : html`<p class="faint">${t.noCircuits}</p>`}</section>
+          <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=${t.end}>${may('DELETE', `/overkeep/v1/circuits/${circuit.id}`) && html`<button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button>`}</td></tr>`)}</tbody></table></div><${Rest} page=${circuits} />` : html`<p class="faint">${t.noCircuits}</p>`}</section>
       <section class="block"><h2>${t.channels} <span class="faint">${channels.total.toLocaleString()}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since], [t.circuits, t.waiting])}
         <tbody>${channels.rows.map(channel => html`<tr key=${channel.id}><td data-label=${t.identity}>${who(channel.identity)}</td><td data-label=${t.client}>${channel.sdk || channel.hello} <span class="faint">${channel.sdkVersion}</span></td>
           <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div><${Rest} page=${channels} />` : html`<p class="faint">${t.noChannels}</p>`}</section>

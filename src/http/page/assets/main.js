@@ -5,7 +5,10 @@ import { html } from './html.js';
 import { currentSession, follow, forgetSession, logOut, onSession } from './api.js';
 import { allKinds, kind, load } from './kinds.js';
 import { texts } from './texts.js';
-import { Icon, Loading, Problem, useLoad } from './parts.js';
+import { Heading, Icon, Loading, Problem, useLoad } from './parts.js';
+import { Account } from './account.js';
+import { Words } from './words.js';
+import { isReader, mayList, mayReadAll } from './scope.js';
 import { Finder } from './finder.js';
 import { Login } from './login.js';
 import { Overview } from './overview.js';
@@ -80,7 +83,7 @@ function orderedKinds() {
     const at = texts.order.indexOf(entry.name);
     return at < 0 ? texts.order.length : at;
   };
-  return allKinds().sort((a, b) => rank(a) - rank(b) || a.label.localeCompare(b.label));
+  return allKinds().filter(mayList).sort((a, b) => rank(a) - rank(b) || a.label.localeCompare(b.label));
 }
 
 function Links({ now, onMove }) {
@@ -88,21 +91,27 @@ function Links({ now, onMove }) {
   const kinds = orderedKinds();
   const rest = kinds.slice(texts.frequent);
   return html`
-    <ul>${link('overview', texts.pages.overview, 'overview')}${PAGES.map(({ name }) => link(name, texts.pages[name], name))}</ul>
+    ${mayReadAll() && html`<ul>${link('overview', texts.pages.overview, 'overview')}${PAGES.map(({ name }) => link(name, texts.pages[name], name))}</ul>`}
     <h2>${texts.pages.records}</h2>
     <ul>${kinds.slice(0, texts.frequent).map(entry => link(entry.name, entry.label))}</ul>
     <details open=${rest.some(entry => entry.name === now)}><summary>${texts.pages.other}</summary>
       <ul>${rest.map(entry => link(entry.name, entry.label))}</ul></details>`;
 }
 
+/** What an API token with a list of kinds sees in place of the pages that tell of every kind. */
+const NotInScope = () => html`<${Heading} title=${texts.pages.records} note=${texts.list.scope} /><ul>${orderedKinds().map(({ name, label }) => html`<li><a href=${`#/${name}`}>${label}</a></li>`)}</ul>`;
+
 function Content({ now }) {
   const [name = 'overview', id, verb] = now.parts;
   const page = PAGES.find(entry => entry.name === name);
+  if (name === 'account') return html`<${Account} />`;
+  if (name === 'words') return html`<${Words} />`;
+  if ((page || name === 'overview') && !mayReadAll()) return html`<${NotInScope} />`;
   if (name === 'overview') return html`<${Overview} />`;
   if (name === 'start') return html`<${Start} id=${id} />`;
   if (page) return html`<${page.show} values=${now.values} rest=${now.parts.slice(1)} />`;
   const entry = kind(name);
-  if (!entry) return html`<${Problem} error=${{ message: texts.detail.gone }} />`;
+  if (!entry || !mayList(entry)) return html`<${Problem} error=${{ message: texts.detail.gone }} />`;
   if (id === '_new') return html`<${Editor} key=${name} kind=${entry} values=${now.values} />`;
   if (id && verb === 'edit') return html`<${Editor} key=${`${name}/${id}`} kind=${entry} id=${id} />`;
   if (id) return html`<${Detail} key=${`${name}/${id}`} kind=${entry} id=${id} />`;
@@ -120,7 +129,7 @@ function Shell({ session, isShown }) {
   const [ready, error, again] = useLoad(() => load().then(() => true), []);
   useEffect(() => {
     const abort = new AbortController();
-    follow(onHistoryRow, setLive, abort.signal);
+    if (mayReadAll()) follow(onHistoryRow, setLive, abort.signal);
     return () => abort.abort();
   }, [session]);
   useEffect(() => {
@@ -171,17 +180,19 @@ function Shell({ session, isShown }) {
         <button type="button" ref=${menu} class="plain-button menu" aria-expanded=${open} aria-controls="navigation" onClick=${() => setOpen(!open)}><${Icon} name="menu" /><span class="hidden">${texts.menu}</span></button>
         <a class="brand" href="#/overview"><img src="/page/icon.svg" alt="" width="24" height="24" />${texts.product}</a>
         <button type="button" class="find" onClick=${() => setFinding(true)}><${Icon} name="search" /><span>${texts.find}</span><kbd aria-hidden="true">${texts.findKeys}</kbd></button>
-        <span class=${`pulse ${isLive ? 'on' : 'off'}`} role="status"><i aria-hidden="true"></i><span>${isLive ? texts.isLive : texts.isNotLive}</span></span>
+        ${mayReadAll() && html`<span class=${`pulse ${isLive ? 'on' : 'off'}`} role="status"><i aria-hidden="true"></i><span>${isLive ? texts.isLive : texts.isNotLive}</span></span>`}
       </header>
-      <nav id="navigation" class=${open ? 'open' : ''} aria-label=${texts.menu}>
+      <nav id="navigation" class=${open ? 'open' : ''} aria-label=${texts.menu}><div class="rail">
         ${ready && html`<${Links} now=${now.parts[0] || 'overview'} onMove=${() => setOpen(false)} />`}
         <div class="foot">
-          <p class="who" title=${texts.shortcuts}>${session.name}</p>
+          <p class="who" title=${texts.shortcuts}>${session.isToken ? session.name : html`<a href="#/account" aria-current=${now.parts[0] === 'account' ? 'page' : undefined} onClick=${() => setOpen(false)}><${Icon} name="account" />${session.name}</a>`}</p>
+          ${isReader() && html`<p class="who reads faint">${texts.reads}</p>`}
           <${Settings} />
+          <a href="#/words" aria-current=${now.parts[0] === 'words' ? 'page' : undefined} onClick=${() => setOpen(false)}><${Icon} name="words" />${texts.glossary.title}</a>
           <a href="/docs"><${Icon} name="book" />${texts.documents}</a>
           <button type="button" class="plain-button" onClick=${leave}><${Icon} name="out" />${texts.logOut}</button>
         </div>
-      </nav>
+      </div></nav>
       <main id="content" ref=${main} tabindex="-1">
         ${error && html`<${Problem} error=${error} again=${again} />`}
         ${ready ? html`<${Content} now=${now} />` : !error && html`<${Loading} />`}
@@ -190,10 +201,12 @@ function Shell({ session, isShown }) {
     ${finding && ready && html`<${Finder} kinds=${orderedKinds()} onClose=${() => setFinding(false)} />`}`;
 }
 
-/** The secret of a one-time link: `#/link/SECRET`. It is removed at once from the address, and so from the history of the browser. */
-function takeLink() {
+const SECRET_LINKS = ['link', 'invitation'];
+
+/** The secret of a one-time link: `#/link/SECRET` or `#/invitation/SECRET`. It is removed at once from the address, and so from the history of the browser. */
+function takeSecret(wanted) {
   const { parts: [name, secret] } = address();
-  if (name !== 'link') return null;
+  if (name !== wanted || !secret) return null;
   history.replaceState(null, '', '#/overview');
   return secret;
 }
@@ -207,10 +220,10 @@ function takeReturn() {
 }
 
 const returned = takeReturn();
-const link = takeLink();
-if (link || returned) forgetSession();
+const [link, invitation] = SECRET_LINKS.map(takeSecret);
+if (link || invitation || returned) forgetSession();
 // A one-time link may be opened in this tab later.
-addEventListener('hashchange', () => address().parts[0] === 'link' && location.reload());
+addEventListener('hashchange', () => SECRET_LINKS.includes(address().parts[0]) && location.reload());
 
 const MAX_KEPT = 15 * 60 * 1000; // milliseconds that unsaved changes, or a secret that is shown once, outlive their session
 
@@ -257,7 +270,7 @@ function Page() {
   }, [isIn, end]);
   const shown = isIn ? session : end === 'kept' ? last : null;
   return html`
-    ${!isIn && html`<${Login} end=${end} link=${last ? null : link} returned=${last ? null : returned} />`}
+    ${!isIn && html`<${Login} end=${end} link=${last ? null : link} returned=${last ? null : returned} invitation=${last ? null : invitation} />`}
     ${shown && html`<div key=${`${shown.identityId} ${drops}`} hidden=${!isIn}><${Shell} session=${shown} isShown=${isIn} /></div>`}`;
 }
 

@@ -11,6 +11,7 @@ import { kind as kindBy } from './kinds.js';
 import { texts } from './texts.js';
 import { Empty, Icon, Loading, Problem, useCalm, useLoad } from './parts.js';
 import { useNews } from './news.js';
+import { mayCreate } from './scope.js';
 
 const t = texts.access;
 const MAX_POLICIES = 40;
@@ -230,7 +231,7 @@ export function AccessMap() {
     <${Problem} error=${error} again=${again} />
     <div onKeyDown=${pressed}>
     ${!found && !error && html`<${Loading} />`}
-    ${found && !found.policies.length && html`<${Empty} title=${calm ? texts.list.emptyFiltered : t.empty}>${!calm && html`<p>${t.emptyHint}</p><a class="button main" href="#/service-policies/_new">${texts.list.create(kindBy('service-policies').one)}</a>`}<//>`}
+    ${found && !found.policies.length && html`<${Empty} title=${calm ? texts.list.emptyFiltered : t.empty}>${!calm && html`<p>${t.emptyHint}</p>${mayCreate(kindBy('service-policies')) && html`<a class="button main" href="#/service-policies/_new">${texts.list.create(kindBy('service-policies').one)}</a>`}`}<//>`}
     ${drawn && found.policies.length > 0 && html`
       <${Selection} selected=${selected} note=${note} error=${failed} onMembers=${() => setOpen(selected)} onClear=${clear} />
       ${found.total > found.policies.length && html`<p class="faint">${t.showing(found.policies.length, found.total)}</p>`}

@@ -1,7 +1,7 @@
 // A member of a record for display: references and roles by name.
 
 import { html } from './html.js';
-import { nameOf, referredByText, selected } from './kinds.js';
+import { meant, nameOf, referredByText, selected } from './kinds.js';
 import { Chip, Reference, Value } from './parts.js';
 
 const MAX_CHIPS = 4;
@@ -15,7 +15,7 @@ function Role({ role, kind, name, plain }) {
 const cut = (items, short, draw) => html`<span class="chips">${(short ? items.slice(0, MAX_CHIPS) : items).map(draw)}${short && items.length > MAX_CHIPS && html`<span class="faint">+${items.length - MAX_CHIPS}</span>`}</span>`;
 
 export function Member({ kind, member, record, short, plain }) {
-  const value = record[member];
+  const value = meant(member, record[member]);
   if (member === 'name' && !value) return nameOf(record) || record.id;
   if (Array.isArray(value) && member.endsWith('Roles') && value.length) {
     const names = new Map((record[`${member}Display`] || []).map(({ role, name }) => [role, name]));

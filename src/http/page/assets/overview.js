@@ -10,6 +10,7 @@ import { useOften, wrongWith } from './hosting.js';
 import { useNews } from './news.js';
 import { Dated, Time } from './times.js';
 import { addressOf, expiring, wordFor } from './expiring.js';
+import { may } from './scope.js';
 
 const t = texts.overview;
 const ONE = { limit: 1 };
@@ -60,11 +61,12 @@ const names = ({ total, first }) => `${first.map(({ name }) => name).join(', ')}
 
 /** What needs attention: `[text, address]`. */
 function needs({ counts, routers, offline, dials, overs }) {
+  const creating = name => (may('POST', `/${name}`) ? `#/${name}/_new` : `#/${name}`);
   const found = offline.rows.map(({ id, name }) => [t.routerOffline(name), `#/edge-routers/${id}`]);
   found.push(...more(offline.total, `#/edge-routers?${query({ filter: OFFLINE })}`));
-  if (!routers.total) found.push([t.noRouter, '#/edge-routers/_new']);
-  if (!overs) found.push([t.noRouterPolicy, '#/edge-router-policies/_new']);
-  if (counts.get('services') && !dials) found.push([t.noPolicy, '#/service-policies/_new']);
+  if (!routers.total) found.push([t.noRouter, creating('edge-routers')]);
+  if (!overs) found.push([t.noRouterPolicy, creating('edge-router-policies')]);
+  if (counts.get('services') && !dials) found.push([t.noPolicy, creating('service-policies')]);
   return found;
 }
 
@@ -73,13 +75,16 @@ function unreached({ unhostedServices, failingServices }) {
   return [unhostedServices, failingServices].flatMap(({ total, first }) => [...first.map(entry => [wrongWith(entry), `#/services/${entry.id}`]), ...more(total, '#/services')]);
 }
 
+/** An API token that may not make enrollments does not see them either. */
+const addressOfEnrollments = (id = '') => (may('GET', '/enrollments') ? `#/enrollments${id && `/${id}`}` : '#/identities');
+
 /** Enrollments and identities that need attention: `[text, address]`. */
 function unused(attention) {
   const found = [];
   const { outstandingEnrollments: open, expiredEnrollments: over, disabledIdentities: disabled } = attention;
-  found.push(...over.first.map(({ id, identityId, name }) => [t.expired(name), identityId ? `#/identities/${identityId}` : `#/enrollments/${id}`]));
-  found.push(...more(over.total, '#/enrollments'));
-  if (open.total) found.push([t.notEnrolled(open.total, names(open)), '#/enrollments']);
+  found.push(...over.first.map(({ id, identityId, name }) => [t.expired(name), identityId ? `#/identities/${identityId}` : addressOfEnrollments(id)]));
+  found.push(...more(over.total, addressOfEnrollments()));
+  if (open.total) found.push([t.notEnrolled(open.total, names(open)), addressOfEnrollments()]);
   if (disabled.total) found.push([t.disabled(disabled.total, names(disabled)), `#/identities/${disabled.total === 1 ? disabled.first[0].id : ''}`]);
   return found;
 }
@@ -93,11 +98,11 @@ export function Overview() {
   useOften(count, [], ATTENTION_INTERVAL);
   if (!found) return html`<${Heading} title=${texts.pages.overview} />${error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`}`;
   const open = [...(attention ? unreached(attention) : []), ...needs(found), ...(attention ? unused(attention) : []), ...(later ? ahead(later) : [])];
-  const isNew = !found.counts.get('services') && (found.counts.get('identities') || 0) <= 1;
+  const isNew = may('POST', '/identities') && !found.counts.get('services') && (found.counts.get('identities') || 0) <= 1;
   return html`<${Heading} title=${texts.pages.overview} />
     <${Problem} error=${error || unknown || uncounted} />
-    ${isNew && html`<section class="card first"><h2>${t.first}</h2><p><a class="button main" href="#/start">${texts.start.title}</a></p><ol>
-      <li><a href="#/start">${t.firstIdentity}</a></li><li><a href="#/services/_new">${t.firstService}</a></li><li><a href="#/service-policies/_new">${t.firstPolicy}</a></li></ol></section>`}
+    ${isNew && html`<section class="card first"><h2>${t.first}</h2><p><a class="button main" href="#/start">${texts.start.title}</a> <a class="button" href="#/words">${texts.glossary.title}</a></p><ol>
+      <li><a href="#/start">${t.firstIdentity}</a></li><li><a href="#/services/_new">${t.firstService}</a></li><li><a href="#/service-policies/_new?type=Dial">${t.firstPolicy}</a></li><li><a href="#/service-policies/_new?type=Bind">${t.firstHost}</a></li></ol></section>`}
     <section aria-label=${t.there}><ul class="tiles">${[...found.counts].map(([name, count]) => html`<li><a href=${`#/${name}`}><strong>${count.toLocaleString()}</strong><span>${kind(name).label}</span></a></li>`)}</ul></section>
     <div class="columns">
       <section class="card"><h2>${t.needs}</h2>

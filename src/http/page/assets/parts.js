@@ -4,7 +4,8 @@ import { useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { html, visible } from './html.js';
 import { currentSession, onSession } from './api.js';
 import { texts } from './texts.js';
-import { nameById, sentence } from './kinds.js';
+import { meant, sentence, wordOf } from './kinds.js';
+import { nameById } from './names.js';
 import { Time } from './times.js';
 
 const PATHS = {
@@ -23,6 +24,8 @@ const PATHS = {
   book: 'M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3zM5 17a3 3 0 0 1 3-3h11',
   clock: 'M12 7v5l3 2M4 12a8 8 0 1 0 16 0 8 8 0 1 0-16 0',
   theme: 'M12 4a8 8 0 1 0 0 16zM12 4a8 8 0 0 1 0 16',
+  account: 'M8 8a4 4 0 1 0 8 0 4 4 0 1 0-8 0M4 20c1-4 4-6 8-6s7 2 8 6',
+  words: 'M9 9a3 3 0 1 1 4 2.8c-.7.3-1 .8-1 1.7M12 17v.5M4 12a8 8 0 1 0 16 0 8 8 0 1 0-16 0',
   check: 'M5 12l5 5 9-10',
   warning: 'M12 4l9 16H3zM12 10v4M12 17v.5',
 };
@@ -108,6 +111,29 @@ export function Problem({ error, again }) {
 
 export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 
+const FIELD = 'input, select, textarea';
+let isGiven = false;
+
+/** Whether a field gets the focus from the page and not from a person: then it opens nothing. */
+export const isFocusGiven = () => isGiven;
+
+/** Gives the focus to the first field in a part of the page that can be changed. Returns whether there is one. */
+export function focusFirst(within) {
+  const field = [...(within?.querySelectorAll(FIELD) || [])].find(one => !one.disabled && one.checkVisibility());
+  isGiven = true;
+  field?.focus({ preventScroll: true });
+  isGiven = false;
+  return Boolean(field);
+}
+
+/** Gives the focus to the first field in a part of the page once it is shown: after the page has given it to its content. */
+export function useFirstFocus(place, isWanted = true) {
+  useEffect(() => {
+    const timer = isWanted && setTimeout(() => focusFirst(place.current));
+    return () => clearTimeout(timer);
+  }, []);
+}
+
 let isHeadingWanted = false; // whether the next heading gets the focus
 
 const focusWhereNoneIs = heading => document.activeElement === document.body && heading.focus({ preventScroll: true });
@@ -141,6 +167,7 @@ export function Dialog({ title, onClose, children, wide }) {
   useEffect(() => {
     const dialog = place.current;
     dialog.showModal();
+    focusFirst(dialog);
     return () => dialog.close();
   }, []);
   // Chromium asks the page about the first Esc only, and in a search field the browser would clear the text.
@@ -197,18 +224,20 @@ export function bytes(count) {
 }
 
 const STATE = /online|connect|hasApiSession/i;
-const MAX_INLINE_JSON = 600;
+const MAX_INLINE_JSON = 1000;
 const SECRET = /^(token|jwt|password)$/i;
 const DATE = /^\d{4}-\d\d-\d\dT/;
 
 /** The value of any member of a record. */
-export function Value({ member, value, short }) {
+export function Value({ member, value: given, short }) {
+  const value = meant(member, given);
   if (value === null || value === undefined || value === '') return html`<span class="faint">–</span>`;
   if (value === true || value === false) return STATE.test(member) ? html`<${Dot} on=${value} />` : value ? texts.yes : html`<span class="faint">${texts.no}</span>`;
   if (typeof value === 'number') return value.toLocaleString();
   if (typeof value === 'string') {
     if (DATE.test(value)) return html`<${Time} at=${value} exact=${!short} />`;
     if (SECRET.test(member) && short) return '••••';
+    if (member && wordOf(member, value) !== value) return wordOf(member, value);
     if (value.length > 90 || value.includes('\n')) return short ? (value.length > 40 ? `${value.slice(0, 40)}…` : value) : html`<pre class="long" tabindex="0">${value}</pre>`;
     return value;
   }

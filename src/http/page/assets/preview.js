@@ -5,8 +5,9 @@ import { texts } from './texts.js';
 import { Icon, Problem } from './parts.js';
 
 const t = texts.preview;
-const RELATIONS = ['dial', 'bind', 'identityRouters', 'serviceRouters'];
-const MAX_NAMES = 6;
+/** What access consists of, in the order in which it is told. */
+export const RELATIONS = ['dial', 'bind', 'identityRouters', 'serviceRouters'];
+export const MAX_NAMES = 6;
 
 /** The answer to the preview of a request, with the request (`of`): `{ of, value }`, or `{ of, error }` if there is no preview of it. It does not reject, so that the error of another request does not stay. */
 export const answerTo = (of, asked) => asked.then(({ data }) => ({ of, value: data }), error => ({ of, error }));
