@@ -65,6 +65,9 @@ pub enum Error {
     /// Every policy that grants the right has a failing posture check. Maps a policy's id to its failing checks.
     #[error("every policy that grants this right has a failing posture check")]
     InvalidPosture(BTreeMap<String, Vec<FailedCheck>>),
+    /// The certificate that should prove the possession of an authority's key does not. The text is half a sentence.
+    #[error("{0}")]
+    ProofRefused(String),
     /// A rejection that has its own code on the wire.
     #[error("{0}")]
     Refused(Refusal),
@@ -147,8 +150,6 @@ pub enum Refusal {
     CouldNotParseDerBlock,
     #[error("the common name is not the verification token")]
     InvalidCommonName,
-    #[error("the certificate is not signed by the certificate authority")]
-    CertificateFailedValidation,
     #[error("an edge router can only be changed under /edge-routers")]
     CannotUpdateRouter,
     #[error("a database operation is running, or one was started less than a minute ago; try again later")]

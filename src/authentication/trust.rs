@@ -63,6 +63,22 @@ pub(crate) fn above(mut cas: Vec<Record<Ca>>, chain: &[Certificate], how: ChainP
     (of < cas.len()).then(|| cas.swap_remove(of))
 }
 
+/// Why no authority admits a certificate by itself: the reason of the first of those with the name of its issuer, this controller's own
+/// before third parties' verified ones. The text is half a sentence, for administrators.
+///
+/// # Errors
+/// A record cannot be read.
+pub(crate) fn refusal(tx: &Read<'_>, keystore: &Keystore, certificate: &Certificate, now: i64) -> Result<String> {
+    let mut named: Vec<Certificate> = keystore.authority().cas().iter().filter(|ca| ca.subject() == certificate.issuer()).cloned().collect();
+    tx.each::<Ca>(|ca| {
+        let own = ca.state.is_verified.then(|| ca.spec.certificates().unwrap_or_default()).unwrap_or_default();
+        named.extend(own.into_iter().filter(|ca| ca.subject() == certificate.issuer()));
+        Ok(())
+    })?;
+    let unknown = || "is not signed by a trusted certificate authority".to_owned();
+    Ok(named.first().map_or_else(unknown, |authority| certificate.refusal_below(authority, now)))
+}
+
 fn anchors_of(of: usize, ca: &Record<Ca>) -> impl Iterator<Item = AuthorityAnchor> + use<> {
     ca.spec.certificates().into_iter().flatten().map(move |certificate| AuthorityAnchor { of, certificate })
 }

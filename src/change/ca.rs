@@ -15,7 +15,7 @@ impl Lifecycle for Ca {
         let unreadable = |reason: pki::Error| Error::invalid("certPem", reason.to_string(), "");
         let certificates = record.spec.certificates().map_err(unreadable)?;
         let first = certificates.first().filter(|first| first.is_ca()).ok_or(Error::Refused(Refusal::CertificateIsNotCa))?;
-        certificates.iter().try_for_each(|certificate| certificate.public_key().usable().map(drop)).map_err(unreadable)?;
+        certificates.iter().try_for_each(Certificate::check_as_authority).map_err(unreadable)?;
         record.state.fingerprint = first.fingerprint();
         record.state.verification_token = Uuid::new_v4().to_string();
         if change.any::<Self>("fingerprint", &record.state.fingerprint)? {
@@ -45,9 +45,11 @@ pub(crate) fn verify(change: &Change<'_, '_>, id: &Id<Ca>, proof: &str) -> Resul
     }
     let authority = Certificate::first(&ca.spec.cert_pem).map_err(|e| Error::Internal(format!("the certificate of ca {id}: {e}")))?;
     let now = change.now().seconds();
-    let (anchors, intermediates) = (&[authority], &[]);
+    let (anchors, intermediates) = (std::slice::from_ref(&authority), &[]);
     let verification = Verification { anchors, intermediates, now, purpose: CertificatePurpose::Any, leaf_dates: LeafDates::Enforce };
-    verification.anchor_of(&[proof]).map_err(|_| Error::Refused(Refusal::CertificateFailedValidation))?;
+    if verification.anchor_of(std::slice::from_ref(&proof)).is_err() {
+        return Err(Error::ProofRefused(proof.refusal_below(&authority, now)));
+    }
     ca.state.is_verified = true;
     change.put(ca)
 }

@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{api::https::Patience, failure::CommandError};
-use crate::pki::text_of;
+use crate::pki::{Certificate, text_of};
 
 /// The maximum bytes of the answer with the authorities, and of a typed line.
 const MAX_LENGTH: u64 = 256 << 10;
@@ -40,9 +40,11 @@ impl Trust {
     pub(super) fn authority(&self, url: &str) -> Result<(String, String), CommandError> {
         if let Some(path) = &self.ca {
             let pem = text_of(path).map_err(|error| CommandError::of(format!("--ca: {}: {error}", path.display())))?;
-            let blocks = pem::parse_many(pem.as_bytes()).map_err(|error| CommandError::of(format!("--ca: {error}")))?;
-            let shown: Vec<String> = blocks.iter().map(|block| fingerprint(block.contents())).collect();
-            return Ok((pem.to_string(), shown.join(", ")));
+            let read = Certificate::in_file(&pem).map_err(|error| CommandError::of(format!("--ca: {}: {error}", path.display())))?;
+            // The file may also hold a private key, which is not to be copied.
+            let certificates: String = read.iter().map(Certificate::pem).collect();
+            let shown: Vec<String> = read.iter().map(|certificate| fingerprint(certificate.der())).collect();
+            return Ok((certificates, shown.join(", ")));
         }
         let roots = shown_by(url)?;
         let prints: Vec<String> = roots.iter().map(|der| fingerprint(der)).collect();

@@ -182,6 +182,9 @@ fn error_row(error: &Error) -> ErrorRow {
             ErrorRow { status: 409, code: "CERT_IN_USE", message: error.to_string(), cause: Some(cause) }
         }
         Error::InvalidPosture(failed) => ErrorRow::posture(failed, error),
+        Error::ProofRefused(_) => {
+            ErrorRow::with_cause(400, "CERTIFICATE_FAILED_VALIDATION", "the certificate is not accepted", error)
+        }
         Error::Refused(refusal) => refused(*refusal, error),
         Error::Busy { .. } => ErrorRow::plain(429, "SERVER_TOO_MANY_REQUESTS", error),
         Error::Storage(_) => ErrorRow::plain(503, "STORAGE_UNAVAILABLE", error),
@@ -242,9 +245,6 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
             return ErrorRow::with_cause(400, "COULD_NOT_PARSE_DER_BLOCK", "the certificate cannot be read", error);
         }
         Refusal::InvalidCommonName => (400, "INVALID_COMMON_NAME"),
-        Refusal::CertificateFailedValidation => {
-            return ErrorRow::with_cause(400, "CERTIFICATE_FAILED_VALIDATION", "the certificate is not accepted", error);
-        }
         Refusal::CannotUpdateRouter => (409, "CAN_NOT_UPDATE_ROUTER"),
         Refusal::RateLimited => (429, "RATE_LIMITED"),
         Refusal::TooLarge => (413, "REQUEST_ENTITY_TOO_LARGE"),

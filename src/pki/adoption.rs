@@ -23,11 +23,11 @@ impl Adoption {
     /// signing certificate is not valid now, or no authority of the bundle leads from it to a root.
     pub(crate) fn read(signing: &str, key: &str, bundle: &str, now: i64) -> std::result::Result<Self, String> {
         let of = |what: &'static str| move |error: Error| format!("{what}: {error}");
-        let mut chain = Certificate::bundle(signing).map_err(of("signing certificate"))?.into_iter();
+        let mut chain = Certificate::in_file(signing).map_err(of("signing certificate"))?.into_iter();
         let first = chain.next().ok_or("signing certificate: no PEM block")?;
-        let key = PrivateKey::from_pem(key).map_err(of("signing key"))?;
+        let key = PrivateKey::in_file(key).map_err(of("signing key"))?;
         let signing = KeyedCertificate::new(first, key).map_err(of("signing key"))?;
-        let mut authorities: Vec<Certificate> = Certificate::bundle(bundle).map_err(of("root bundle"))?;
+        let mut authorities: Vec<Certificate> = Certificate::in_file(bundle).map_err(of("root bundle"))?;
         authorities.extend(chain);
         let certificate = signing.certificate().clone();
         let may_sign = |what| move |ca: &Certificate| if ca.may_sign() { Ok(()) } else { Err(format!("{what}: {}", Error::NotACa)) };
@@ -45,8 +45,7 @@ impl Adoption {
         if others.len() > MAX_BUNDLE {
             return Err(format!("root bundle: more than {MAX_BUNDLE} certificates"));
         }
-        let root =
-            root_of(&certificate, &others).ok_or("root bundle: it has no certificates that lead from the signing certificate to a root")?;
+        let root = root_of(&certificate, &others).map_err(|reason| format!("root bundle: {reason}"))?;
         others.retain(|ca| *ca != root);
         Ok(Self { signing, root, others })
     }
@@ -58,14 +57,25 @@ impl Adoption {
 }
 
 /// The self-issued authority above a certificate, which may be itself.
-fn root_of(signing: &Certificate, others: &[Certificate]) -> Option<Certificate> {
+///
+/// # Errors
+/// There is none. The text names a kind of key or an algorithm that is not supported, if the search ended at such a signature.
+fn root_of(signing: &Certificate, others: &[Certificate]) -> std::result::Result<Certificate, String> {
     let above = |below: &&Certificate| {
         let found = others.iter().filter(|ca| !below.is_self_issued() && below.is_signed_by(ca));
         // Authorities may have signed each other: a root ends the search.
         let (roots, between): (Vec<_>, Vec<_>) = found.partition(|ca| ca.is_self_issued());
         roots.into_iter().chain(between).next()
     };
-    std::iter::successors(Some(signing), above).take(MAX_LENGTH).find(|ca| ca.is_self_issued()).cloned()
+    let path: Vec<&Certificate> = std::iter::successors(Some(signing), above).take(MAX_LENGTH).collect();
+    if let Some(root) = path.iter().find(|ca| ca.is_self_issued()) {
+        return Ok((*root).clone());
+    }
+    let unsupported = path.last().and_then(|last| {
+        others.iter().find_map(|ca| last.check_signature(ca).err().filter(|error| matches!(error, Error::Unsupported(_))))
+    });
+    let missing = || "it has no certificates that lead from the signing certificate to a root".to_owned();
+    Err(unsupported.map_or_else(missing, |error| error.to_string()))
 }
 
 impl Material {

@@ -119,7 +119,7 @@ impl Authority {
         params.extended_key_usages = usages.to_vec();
         params.use_authority_key_identifier_extension = true;
         params.distinguished_name = placeholder_subject(subject);
-        let spki = SubjectPublicKeyInfo::from_der(key.der()).map_err(|_| Error::Unsupported("kind of key"))?;
+        let spki = SubjectPublicKeyInfo::from_der(key.der()).map_err(|_| Error::Unsupported("kind of key".into()))?;
         let draft = params.signed_by(&spki, &self.issuer)?;
         self.with_names(draft.der(), subject)
     }

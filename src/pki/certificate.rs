@@ -92,6 +92,17 @@ impl Certificate {
         pem::all(text)?.iter().map(Self::from_block).collect()
     }
 
+    /// Reads the certificates in the text of an operator's file, at least one. A private key and any text may be around them (RFC 7468
+    /// section 2).
+    ///
+    /// # Errors
+    /// [`Error::NoPem`], [`Error::WrongBlock`] if no block is a certificate, [`Error::BadDer`].
+    pub fn in_file(text: &str) -> Result<Vec<Self>> {
+        let mut blocks = pem::in_file(text)?;
+        blocks.retain(|block| block.tag() == LABEL);
+        if blocks.is_empty() { Err(Error::WrongBlock) } else { blocks.iter().map(Self::from_block).collect() }
+    }
+
     /// Reads the first PEM block and ignores the text around it.
     ///
     /// # Errors
@@ -194,7 +205,18 @@ impl Certificate {
     /// Whether the issuer's name matches and the signature verifies with its key. Dates, flags and trust are not
     /// checked.
     pub fn is_signed_by(&self, issuer: &Self) -> bool {
-        self.issuer == issuer.subject && Signed::read(&self.der).and_then(|signed| signed.verify(&issuer.public_key)).is_ok()
+        self.check_signature(issuer).is_ok()
+    }
+
+    /// As [`is_signed_by`](Self::is_signed_by), with the reason.
+    ///
+    /// # Errors
+    /// [`Error::OtherIssuer`], [`Error::BadSignature`]; [`Error::Unsupported`] names a kind of key or an algorithm; [`Error::BadDer`].
+    pub(super) fn check_signature(&self, issuer: &Self) -> Result<()> {
+        if self.issuer != issuer.subject {
+            return Err(Error::OtherIssuer);
+        }
+        Signed::read(&self.der)?.verify(&issuer.public_key)
     }
 
     /// Whether its key may sign certificates. It needs `cA` in its basic constraints, and `keyCertSign` if it has a key
@@ -233,6 +255,11 @@ impl Certificate {
     pub(super) fn may_anchor(&self, below: u32) -> bool {
         let understood = !matches!(self.judged, Judged::Old | Judged::Strictly);
         understood && self.may_sign() && self.authority.is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
+    }
+
+    /// Whether it has name constraints and is otherwise understood.
+    pub(super) fn is_constrained(&self) -> bool {
+        self.judged == Judged::Constrained
     }
 
     /// Whether only webpki can verify it.

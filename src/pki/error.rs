@@ -1,5 +1,7 @@
 //! Errors about keys, requests and certificates.
 
+use std::borrow::Cow;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// One variant per error that callers may answer differently. The texts contain no secrets and no input.
@@ -8,6 +10,9 @@ pub enum Error {
     /// The text has no complete PEM block.
     #[error("no PEM block")]
     NoPem,
+    /// A file without a private key.
+    #[error("no private key")]
+    NoKey,
     /// A PEM block with another label than required.
     #[error("the PEM block must be a CERTIFICATE")]
     WrongBlock,
@@ -20,9 +25,12 @@ pub enum Error {
     /// A certificate request that can be read but is rejected.
     #[error("certificate request rejected: {0}")]
     Csr(&'static str),
-    /// An unsupported kind of key or signature algorithm.
+    /// An unsupported kind of key, signature algorithm or other part, by name.
     #[error("unsupported: {0}")]
-    Unsupported(&'static str),
+    Unsupported(Cow<'static, str>),
+    /// The issuer of a certificate is not the subject of the other one.
+    #[error("issued by another authority")]
+    OtherIssuer,
     /// A signature that does not verify.
     #[error("the signature does not verify")]
     BadSignature,

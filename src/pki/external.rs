@@ -17,15 +17,15 @@ pub struct ExternalCertificate {
 }
 
 impl ExternalCertificate {
-    /// Reads a chain, leaf first, and the leaf's key. A root at the end is not sent in handshakes; it is given to
+    /// Reads a chain, leaf first, and the leaf's key. Both may be in one file, whose text is then given twice. A root at the end is not sent in handshakes; it is given to
     /// clients that ask which authorities to trust.
     ///
     /// # Errors
-    /// The errors of [`Certificate::bundle`] and [`PrivateKey::from_pem`]; [`Error::KeyMismatch`]; [`Error::NotACa`] if
+    /// The errors of [`Certificate::in_file`] and [`PrivateKey::in_file`]; [`Error::KeyMismatch`]; [`Error::NotACa`] if
     /// a certificate after the leaf is not an authority.
     pub fn read(chain: &str, key: &str) -> Result<Self> {
-        let mut chain = Certificate::bundle(chain)?.into_iter();
-        let leaf = KeyedCertificate::new(chain.next().ok_or(Error::NoPem)?, PrivateKey::from_pem(key)?)?;
+        let mut chain = Certificate::in_file(chain)?.into_iter();
+        let leaf = KeyedCertificate::new(chain.next().ok_or(Error::NoPem)?, PrivateKey::in_file(key)?)?;
         let above: Vec<Certificate> = chain.collect();
         if above.iter().any(|ca| !ca.may_sign()) {
             return Err(Error::NotACa);
@@ -57,7 +57,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// A chain in one file, the key in the other; both PEM. The files are not read yet.
+    /// The files of the chain and of the key; both PEM, and possibly the same file. The files are not read yet.
     pub fn new(certificate: &Path, key: &Path) -> Self {
         Self { certificate: certificate.to_owned(), key: key.to_owned(), seen: None }
     }

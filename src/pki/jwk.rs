@@ -72,7 +72,7 @@ impl PublicJwk {
             }
             KeyKind::P256 => known.with_point("P-256", bytes),
             KeyKind::P384 => known.with_point("P-384", bytes),
-            KeyKind::Ed25519 => Err(Error::Unsupported("a key set with Ed25519")),
+            KeyKind::Ed25519 => Err(Error::Unsupported("a key set with Ed25519".into())),
         }
     }
 

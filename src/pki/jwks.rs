@@ -90,13 +90,13 @@ impl Verifiers {
 fn verifier(mut key: Map<String, Value>) -> Result<Verifier> {
     let declared = match key.remove("alg") {
         None | Some(Value::Null) => None,
-        Some(alg) => Some(alg.as_str().and_then(|alg| alg.parse::<Algorithm>().ok()).ok_or(Error::Unsupported("its alg"))?),
+        Some(alg) => Some(alg.as_str().and_then(|alg| alg.parse::<Algorithm>().ok()).ok_or(Error::Unsupported("its alg".into()))?),
     };
     let of_certificate = key.remove("x5c").and_then(|chain| certified(&chain));
     let verifier = match of_certificate {
         Some(verifier) => verifier,
         None => {
-            let key = serde_json::from_value(Value::Object(key)).map_err(|_| Error::Unsupported("this kind of key"))?;
+            let key = serde_json::from_value(Value::Object(key)).map_err(|_| Error::Unsupported("this kind of key".into()))?;
             Verifier::of_jwk(&key)?
         }
     };

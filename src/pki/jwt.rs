@@ -41,7 +41,7 @@ impl Signer {
             KeyKind::Rsa => (Algorithm::RS256, EncodingKey::from_rsa_der(pkcs8)),
             KeyKind::P256 => (Algorithm::ES256, EncodingKey::from_ec_der(pkcs8)),
             KeyKind::P384 => (Algorithm::ES384, EncodingKey::from_ec_der(pkcs8)),
-            KeyKind::Ed25519 => return Err(Error::Unsupported("tokens signed with Ed25519")),
+            KeyKind::Ed25519 => return Err(Error::Unsupported("tokens signed with Ed25519".into())),
         };
         let mut header = Header::new(algorithm);
         header.kid = Some(signing.certificate().fingerprint());
@@ -127,7 +127,7 @@ impl Verifier {
     /// # Errors
     /// [`Error::Unsupported`].
     pub(crate) fn of_jwk(key: &Jwk) -> Result<Self> {
-        let unsupported = || Error::Unsupported("this kind of key");
+        let unsupported = || Error::Unsupported("this kind of key".into());
         let algorithms: &'static [Algorithm] = match &key.algorithm {
             AlgorithmParameters::RSA(_) => jwt_provider::RSA,
             AlgorithmParameters::EllipticCurve(of) if of.curve == EllipticCurve::P256 => &[Algorithm::ES256],
@@ -144,7 +144,7 @@ impl Verifier {
     /// [`Error::Unsupported`] if the algorithm does not fit the kind of key.
     pub(crate) fn only(self, algorithm: Algorithm) -> Result<Self> {
         let fits = self.algorithms.contains(&algorithm);
-        if fits { Ok(Self { algorithms: vec![algorithm], ..self }) } else { Err(Error::Unsupported("its alg with this kind of key")) }
+        if fits { Ok(Self { algorithms: vec![algorithm], ..self }) } else { Err(Error::Unsupported("its alg with this kind of key".into())) }
     }
 
     /// Verifies the signature and reads the claims, **nothing else**: the caller must check expiry, issuer and audience

@@ -1,7 +1,7 @@
 //! Private and public keys.
 
 use super::der::{self, OBJECT_IDENTIFIER, SEQUENCE};
-use super::{Error, Result, pem, pkcs8::wrapped, rsa};
+use super::{Error, Result, pem, pkcs8::{algorithm_of, wrapped}, rsa, unsupported};
 use rcgen::{KeyPair, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, alg_id};
 use std::fmt;
@@ -56,17 +56,38 @@ impl PrivateKey {
     /// `RSA PRIVATE KEY` (RFC 8017). An `EC PARAMETERS` block, which older tools add, is skipped.
     ///
     /// # Errors
-    /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::BadKey`] for everything else.
+    /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::Unsupported`] for another kind of key; [`Error::BadKey`] for everything else.
     pub fn from_pem(text: &str) -> Result<Self> {
         let mut blocks = pem::all(text)?;
         blocks.retain(|block| block.tag() != "EC PARAMETERS");
         let [block] = blocks.as_slice() else { return Err(Error::Trailing) };
+        Self::from_block(block)
+    }
+
+    /// Reads the only key in the text of an operator's file, which may also hold certificates and any text (RFC 7468 section 2).
+    ///
+    /// # Errors
+    /// As for [`from_pem`](Self::from_pem); [`Error::Trailing`] for several keys, [`Error::NoKey`] for none.
+    pub fn in_file(text: &str) -> Result<Self> {
+        let mut blocks = pem::in_file(text)?;
+        blocks.retain(|block| block.tag().ends_with("PRIVATE KEY"));
+        match blocks.as_slice() {
+            [] => Err(Error::NoKey),
+            [block] => Self::from_block(block),
+            _ => Err(Error::Trailing),
+        }
+    }
+
+    fn from_block(block: &::pem::Pem) -> Result<Self> {
         let pkcs8 = Zeroizing::new(match block.tag() {
             "EC PRIVATE KEY" => wrapped(&ec_algorithm(block.contents())?, block.contents()),
             "RSA PRIVATE KEY" => wrapped(rsa::ALGORITHM, block.contents()),
             _ => block.contents().to_vec(),
         });
-        let pair = KeyPair::try_from(pkcs8.as_slice()).map_err(|_| Error::BadKey)?;
+        let pair = KeyPair::try_from(pkcs8.as_slice()).map_err(|_| match algorithm_of(&pkcs8) {
+            Ok(algorithm) if kind_of(algorithm).is_none() => unsupported::key(algorithm),
+            _ => Error::BadKey,
+        })?;
         Ok(Self(Arc::new(pair)))
     }
 
@@ -147,14 +168,8 @@ impl PublicKey {
     /// # Errors
     /// [`Error::Unsupported`] for any other kind (P-521, P-224, secp256k1, DSA, RSA-PSS keys), [`Error::BadDer`].
     pub fn kind(&self) -> Result<KeyKind> {
-        let known = [
-            (alg_id::RSA_ENCRYPTION, KeyKind::Rsa),
-            (alg_id::ECDSA_P256, KeyKind::P256),
-            (alg_id::ECDSA_P384, KeyKind::P384),
-            (alg_id::ED25519, KeyKind::Ed25519),
-        ];
         let (algorithm, _) = self.parts()?;
-        known.iter().find(|(id, _)| id.as_ref() == algorithm).map(|(_, kind)| *kind).ok_or(Error::Unsupported("kind of key"))
+        kind_of(algorithm).ok_or_else(|| unsupported::key(algorithm))
     }
 
     /// The kind of key, if its signatures can be verified here: an RSA key needs 2048 bits.
@@ -165,7 +180,7 @@ impl PublicKey {
         let kind = self.kind()?;
         let (_, key) = SubjectPublicKeyInfo::from_der(&self.0).map_err(|_| Error::BadDer)?;
         let is_long = || matches!(key.parsed(), Ok(Parsed::RSA(key)) if key.key_size() >= MIN_RSA_BITS);
-        if kind != KeyKind::Rsa || is_long() { Ok(kind) } else { Err(Error::Unsupported("RSA key of less than 2048 bits")) }
+        if kind != KeyKind::Rsa || is_long() { Ok(kind) } else { Err(Error::Unsupported("RSA key of less than 2048 bits".into())) }
     }
 
     /// The content of the algorithm identifier, and the key itself: the uncompressed point, or a PKCS#1 `RSAPublicKey`.
@@ -175,6 +190,17 @@ impl PublicKey {
             _ => Err(Error::BadDer),
         }
     }
+}
+
+/// The kind of key with this content of its algorithm identifier.
+fn kind_of(algorithm: &[u8]) -> Option<KeyKind> {
+    let known = [
+        (alg_id::RSA_ENCRYPTION, KeyKind::Rsa),
+        (alg_id::ECDSA_P256, KeyKind::P256),
+        (alg_id::ECDSA_P384, KeyKind::P384),
+        (alg_id::ED25519, KeyKind::Ed25519),
+    ];
+    known.iter().find(|(id, _)| id.as_ref() == algorithm).map(|(_, kind)| *kind)
 }
 
 impl fmt::Debug for PublicKey {

@@ -72,10 +72,13 @@ impl ChainLink {
     /// certificates.
     fn check(&self, is_adopted: bool, faults: &mut Vec<String>) {
         let Self { name, certificate, signer: (above, signer), signs } = self;
-        if !certificate.is_signed_by(signer) {
-            faults.push(format!("{name} is not signed by {above}"));
-        } else if certificate.not_after() > signer.not_after() && !(is_adopted && *signs) {
-            faults.push(format!("{name} expires later than {above}"));
+        match certificate.check_signature(signer) {
+            Err(Error::OtherIssuer | Error::BadSignature) => faults.push(format!("{name} is not signed by {above}")),
+            Err(error) => faults.push(format!("the signature of {name} cannot be verified: {error}")),
+            Ok(()) if certificate.not_after() > signer.not_after() && !(is_adopted && *signs) => {
+                faults.push(format!("{name} expires later than {above}"));
+            }
+            Ok(()) => {}
         }
         if certificate.not_before() > certificate.not_after() {
             faults.push(format!("{name} ends before it begins"));

@@ -14,6 +14,7 @@
 mod adoption;
 mod alternative_names;
 mod authority;
+mod authority_check;
 mod certificate;
 mod chain;
 mod csr;
@@ -42,6 +43,7 @@ mod server_verifier;
 mod session_signer;
 mod signature;
 pub mod tls;
+mod unsupported;
 mod validity;
 mod verification;
 

@@ -75,7 +75,7 @@ impl Derivation {
 }
 
 fn key(passphrase: &Passphrase, cost: u8, salt: &[u8]) -> Result<Seal> {
-    let unsupported = Error::Unsupported("cost of a passphrase");
+    let unsupported = Error::Unsupported("cost of a passphrase".into());
     let params = Some(cost).filter(|cost| *cost <= HIGHEST_COST).and_then(|cost| Params::new(cost, BLOCKS, LANES).ok());
     let mut key = Zeroizing::new([0; Seal::KEY_BYTES]);
     scrypt(passphrase.0.as_bytes(), salt, &params.ok_or(unsupported)?, key.as_mut()).map_err(|_| Error::BadKey)?;

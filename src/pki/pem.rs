@@ -28,6 +28,18 @@ pub(super) fn all(text: &str) -> Result<Vec<Pem>> {
     Ok(blocks)
 }
 
+/// All blocks, at least one, in the text of a file that an operator named: any text may be around them (RFC 7468 section 2).
+pub(super) fn in_file(text: &str) -> Result<Vec<Pem>> {
+    let (block, mut rest) = first(text)?;
+    let mut blocks = vec![block];
+    while rest.contains(BEGIN) {
+        let (block, behind) = first(rest)?;
+        blocks.push(block);
+        rest = behind;
+    }
+    Ok(blocks)
+}
+
 /// The only block: as [`all`], but a second one is [`Error::Trailing`].
 pub(super) fn only(text: &str) -> Result<Pem> {
     match first(text)? {

@@ -5,7 +5,7 @@
 //! not used, because it accepts RSA of 1024 bits with SHA-1.
 
 use super::der::{self, SEQUENCE};
-use super::{Error, PublicKey, Result, ecdsa};
+use super::{Error, PublicKey, Result, ecdsa, unsupported};
 use rustls::pki_types::SignatureVerificationAlgorithm;
 use std::sync::LazyLock;
 
@@ -27,7 +27,8 @@ impl PublicKey {
     ) -> Result<()> {
         let (kind, key) = self.parts()?;
         let fitting = candidates.into_iter().find(|known| known.public_key_alg_id().as_ref() == kind);
-        let algorithm = fitting.ok_or(Error::Unsupported("signature algorithm"))?;
+        let unfit = || self.kind().err().unwrap_or(Error::Unsupported("this signature algorithm with this kind of key".into()));
+        let algorithm = fitting.ok_or_else(unfit)?;
         algorithm.verify_signature(key, message, signature).map_err(|_| Error::BadSignature)
     }
 }
@@ -59,12 +60,25 @@ impl<'a> Signed<'a> {
     /// Verifies the signature.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for an unsupported pair of key and algorithm, [`Error::BadSignature`],
+    /// [`Error::Unsupported`] names an unsupported kind of key or algorithm; [`Error::BadSignature`],
     /// [`Error::BadDer`].
     pub(super) fn verify(&self, key: &PublicKey) -> Result<()> {
+        key.verify_with(self.candidates()?, self.message, self.signature)
+    }
+
+    /// Checks that the algorithm is one that verifies here, or one with which old roots have signed themselves.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], which names it; [`Error::BadDer`].
+    pub(super) fn check_algorithm(&self) -> Result<()> {
+        if unsupported::is_old_signature(self.algorithm()?) { Ok(()) } else { self.candidates().map(drop) }
+    }
+
+    /// The algorithms with the identifier of the signature, at least one.
+    fn candidates(&self) -> Result<Vec<&'static dyn SignatureVerificationAlgorithm>> {
         let wanted = self.algorithm()?;
-        let candidates = ALGORITHMS.iter().filter(|known| known.signature_alg_id().as_ref() == wanted);
-        key.verify_with(candidates.copied(), self.message, self.signature)
+        let found: Vec<_> = ALGORITHMS.iter().copied().filter(|known| known.signature_alg_id().as_ref() == wanted).collect();
+        if found.is_empty() { Err(unsupported::signature(wanted)) } else { Ok(found) }
     }
 
     /// The content of the algorithm identifier.

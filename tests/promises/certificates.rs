@@ -6,6 +6,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -401,6 +402,23 @@ impl Elsewhere {
         fs::write(chain, [leaf.pem(), self.between.pem(), self.root.pem()].concat()).unwrap();
         fs::write(secret, key.serialize_pem()).unwrap();
     }
+}
+
+/// One file for both settings, with words around the blocks.
+#[test]
+fn foreign_certificate_and_key_share_a_file() {
+    let directory = TempDir::new().unwrap();
+    let files = ["chain.pem", "chain.key", "both.pem"].map(|name| directory.path().join(name));
+    let [chain, secret, both] = &files;
+    Elsewhere::new().issue(&KeyPair::generate().unwrap(), &[chain.clone(), secret.clone()]);
+    let texts = [chain, secret].map(|path| fs::read_to_string(path).unwrap());
+    fs::write(both, format!("Made by hand.\n{}\nIts key:\n{}", texts[0], texts[1])).unwrap();
+    fs::set_permissions(both, fs::Permissions::from_mode(0o600)).unwrap();
+    let server = TestServer::with(Clock::system(), |config| {
+        (config.tls.certificate, config.tls.key) = (Some(both.clone()), Some(both.clone()));
+    });
+    let shown = Device::enrolled(&server).connect().shown();
+    assert_eq!(shown[0].pem(), Certificate::first(&texts[0]).unwrap().pem());
 }
 
 #[test]

@@ -100,6 +100,7 @@ mod signer_logins;
 mod simulated_disk;
 mod start;
 mod store;
+mod third_party_authorities;
 mod time;
 mod token_chains;
 mod traffic;

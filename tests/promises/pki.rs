@@ -7,17 +7,13 @@ use overkeep::testing::pki::{
     Passphrase, PrivateKey, Validity, Verification, bundle_pem, certificates_only, certificates_only_base64, chain_pem,
 };
 use proptest::prelude::*;
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::harness::{ED25519, OpensslDirectory, P256, P384, RSA};
+
 const DAY: i64 = 24 * 60 * 60;
 const YEAR: i64 = 365 * DAY;
-const P256: &[&str] = &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
-const P384: &[&str] = &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"];
-const RSA: &[&str] = &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
-const ED25519: &[&str] = &["-algorithm", "ED25519"];
 
 fn now() -> i64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
@@ -29,70 +25,6 @@ fn hosts() -> AlternativeNames {
 
 fn material() -> Material {
     Material::generate(&hosts(), now()).unwrap()
-}
-
-/// A directory in which `openssl` runs.
-struct OpensslDirectory(tempfile::TempDir);
-
-impl OpensslDirectory {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn put(&self, name: &str, text: impl AsRef<[u8]>) -> String {
-        let path = self.0.path().join(name).display().to_string();
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn try_openssl(&self, args: &[&str], input: &[u8]) -> Result<String, String> {
-        let mut command = Command::new("openssl");
-        command.args(args).current_dir(self.0.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input).ok();
-        let done = child.wait_with_output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
-    }
-
-    fn openssl(&self, args: &[&str], input: impl AsRef<[u8]>) -> String {
-        self.try_openssl(args, input.as_ref()).unwrap_or_else(|error| panic!("openssl {args:?}: {error}"))
-    }
-
-    /// Generates a key. Returns the path of its PEM file.
-    fn key(&self, name: &str, kind: &[&str]) -> String {
-        self.put(name, self.openssl(&[&["genpkey"], kind].concat(), ""))
-    }
-
-    fn csr(&self, key: &str, subject: &str, more: &[&str]) -> String {
-        self.openssl(&[&["req", "-new", "-utf8", "-key", key, "-subj", subject], more].concat(), "")
-    }
-
-    /// A certificate without extensions, which openssl issues as version 1.
-    fn version_1(&self, csr: &str, ca: &Material) -> Certificate {
-        let (cert, key) = (self.put("v1-ca.pem", &ca.intermediate.certificate), self.put("v1-ca.key", &ca.intermediate.key));
-        let made = self.openssl(&["x509", "-req", "-days", "2", "-CA", &cert, "-CAkey", &key, "-set_serial", "7"], csr);
-        assert!(self.openssl(&["x509", "-noout", "-text"], &made).contains("Version: 1"));
-        Certificate::only(&made).unwrap()
-    }
-
-    fn verifies(&self, leaf: &Certificate, material: &Material, purpose: &str) -> bool {
-        let (root, between) =
-            (self.put("root.pem", &material.root.certificate), self.put("between.pem", &material.intermediate.certificate));
-        let leaf = self.put("leaf.pem", leaf.pem());
-        let args = ["verify", "-x509_strict", "-CAfile", &root, "-untrusted", &between, "-purpose", purpose, &leaf];
-        self.try_openssl(&args, b"").is_ok()
-    }
-
-    fn shows(&self, certificate: &Certificate, args: &[&str]) -> String {
-        self.openssl(&[&["x509", "-noout"], args].concat(), certificate.pem()).trim().to_owned()
-    }
-
-    /// The text of one extension; empty if it is absent.
-    fn extension(&self, certificate: &Certificate, name: &str) -> String {
-        let text = self.try_openssl(&["x509", "-noout", "-ext", name], certificate.pem().as_bytes()).unwrap_or_default();
-        text.lines().skip(1).map(str::trim).collect::<Vec<_>>().join(" ")
-    }
 }
 
 fn client(authority: &Authority, csr: &str, validity: Validity) -> Certificate {
@@ -132,15 +64,20 @@ fn weak_requests_are_refused() {
         context.csr(&key, "/CN=x", &["-sha256"])
     };
     for name in ["P-224", "P-521", "secp256k1", "brainpoolP256r1"] {
-        assert_eq!(Csr::parse(&curve(name)).unwrap_err(), Error::Unsupported("kind of key"), "{name}");
+        assert_eq!(Csr::parse(&curve(name)).unwrap_err(), Error::Unsupported(format!("a key on the curve {name}").into()));
     }
+    let other = Csr::parse(&curve("sect283k1")).unwrap_err();
+    assert_eq!(other, Error::Unsupported("a key of the algorithm 1.3.132.0.16".into()));
     let short = context.key("short", &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
     for digest in ["-sha1", "-sha256"] {
         assert!(matches!(Csr::parse(&context.csr(&short, "/CN=x", &[digest])), Err(Error::Csr(_))), "RSA 1024 {digest}");
     }
-    for (name, kind) in [("ec", P256), ("rsa", RSA)] {
-        let csr = context.csr(&context.key(name, kind), "/CN=x", &["-sha1"]);
-        assert_eq!(Csr::parse(&csr).unwrap_err(), Error::Unsupported("signature algorithm"), "SHA-1 with {name}");
+    for (name, kind) in [("ECDSA", P256), ("RSA", RSA)] {
+        for hash in ["SHA-1", "SHA-224", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512"] {
+            let digest = format!("-{}", hash.to_lowercase().replace("sha-", "sha"));
+            let csr = context.csr(&context.key(name, kind), "/CN=x", &[&digest]);
+            assert_eq!(Csr::parse(&csr).unwrap_err(), Error::Unsupported(format!("a signature with {name} and {hash}").into()));
+        }
     }
     let pss = context.csr(&context.key("pss", &["-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"]), "/CN=x", &[]);
     assert!(matches!(Csr::parse(&pss), Err(Error::Unsupported(_))));
@@ -521,7 +458,29 @@ fn keys_of_all_tools_are_read() {
     assert!(PrivateKey::from_pem(&with_parameters).is_ok());
     assert_eq!(PrivateKey::from_pem(&with_parameters.repeat(2)).unwrap_err(), Error::Trailing);
     let large = context.openssl(&["ecparam", "-name", "secp521r1", "-genkey", "-noout"], "");
-    assert_eq!(PrivateKey::from_pem(&large).unwrap_err(), Error::BadKey);
+    assert_eq!(PrivateKey::from_pem(&large).unwrap_err(), Error::Unsupported("a key on the curve P-521".into()));
+}
+
+/// Files as other tools write them: with explanations, with the key and the certificates together, in any order.
+#[test]
+fn files_of_operators_hold_text() {
+    let (context, material) = (OpensslDirectory::new(), material());
+    let (leaf, between, key) = (&material.server.certificate, &material.intermediate.certificate, material.server.key.as_str());
+    let explained = context.openssl(&["x509", "-text"], leaf);
+    assert!(explained.starts_with("Certificate:"), "{explained}");
+    let file = format!("Bag Attributes\n    friendlyName: overlay\n{key}subject=CN=x\n{explained}\n \n# above it\n{between}end\n");
+    for file in [file.clone(), file.replace('\n', "\r\n")] {
+        assert_eq!(Certificate::in_file(&file).unwrap().iter().map(Certificate::pem).collect::<Vec<_>>(), [leaf.as_str(), between.as_str()]);
+        assert_eq!(PrivateKey::in_file(&file).unwrap().public(), PrivateKey::from_pem(key).unwrap().public());
+    }
+    assert_eq!(PrivateKey::in_file(&format!("{file}{key}")).unwrap_err(), Error::Trailing, "two keys");
+    assert_eq!(PrivateKey::in_file(&format!("{leaf}{between}")).unwrap_err(), Error::NoKey);
+    assert_eq!(Certificate::in_file(key).unwrap_err(), Error::WrongBlock);
+    assert_eq!(Certificate::in_file("only words").unwrap_err(), Error::NoPem);
+    let (cut, _) = between.rsplit_once("-----END").unwrap();
+    assert_eq!(Certificate::in_file(&format!("{leaf}{cut}")).unwrap_err(), Error::NoPem, "a block without its end is not passed over");
+    // Members of the interface stay as strict as recorded.
+    assert_eq!(Certificate::bundle(&file).unwrap_err(), Error::WrongBlock);
 }
 
 #[test]

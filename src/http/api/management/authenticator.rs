@@ -74,12 +74,18 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
     let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
     let (credential, how) = (Credential::certificate(&certificate), ChainPolicy::of_login(certificate.not_before()));
     let chain = [certificate];
+    let [leaf] = &chain;
     if trust::is_ours(&call.keystore, &chain, how) {
         return Ok((credential, None));
     }
     let ca = call.store.read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
-    let ca = ca.ok_or_else(|| Error::invalid("certPem", "is not signed by a trusted certificate authority", ""))?;
-    Ok((credential, Some(ca.id)))
+    match ca {
+        Some(ca) => Ok((credential, Some(ca.id))),
+        None => {
+            let reason = call.store.read(|tx| trust::refusal(tx, &call.keystore, leaf, how.now))?;
+            Err(Error::invalid("certPem", reason, ""))
+        }
+    }
 }
 
 fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<CreatedLocation> {
