@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use crate::{
     api_tokens::{path, rows},
     command_line::on_host,
+    events::watch,
     harness::{Authority, Base, Caller, check_log, fresh, interface},
     history::{Secrets, story},
     metrics,
@@ -160,6 +161,17 @@ fn outputs_hold_no_secret() {
     for path in ["/", "/page/main.js", "/health", "/ready", "/health-checks", "/version", "/docs"] {
         search(path, &server.anonymous().get(&format!("/{path}")).expect(200).text);
     }
+    let mut events = watch(&server.admin, "0");
+    let last = server.service(&fresh("last"), json!({}));
+    let mut watched = 0;
+    while let Some(event) = events.next() {
+        search("an event", &event.data.to_string());
+        watched += 1;
+        if event.data["id"] == last.as_str() {
+            break;
+        }
+    }
+    assert!(watched > 30, "{watched}");
     check_log(planted.all());
 }
 
