@@ -43,6 +43,8 @@ struct Inner {
     left: RwLock<HashMap<String, Timestamp>>,
     /// Whether each router that has introduced itself reads only signed tokens of sessions, also while it is not connected.
     reads_signed: RwLock<HashMap<String, bool>>,
+    /// The edge routers that have enrolled, without the built-in one.
+    enrolled: RwLock<HashSet<String>>,
     links: RwLock<Links>,
     /// Number of open channels by identity id. An identity without a channel has no entry.
     channels: RwLock<HashMap<String, usize>>,
@@ -89,9 +91,30 @@ impl Online {
         reads_signed && before != Some(true)
     }
 
-    /// Whether a router reads only signed tokens of sessions; `None` if it has not introduced itself.
-    pub(crate) fn reads_signed(&self, router: &str) -> Option<bool> {
-        self.0.reads_signed.read().unwrap_or_else(PoisonError::into_inner).get(router).copied()
+    /// Records whether an edge router has enrolled.
+    pub(crate) fn set_enrolled(&self, router: &str, is_enrolled: bool) {
+        let mut enrolled = self.0.enrolled.write().unwrap_or_else(PoisonError::into_inner);
+        if is_enrolled {
+            enrolled.insert(router.to_owned());
+        } else {
+            enrolled.remove(router);
+        }
+    }
+
+    /// Whether a router for which `is_used` holds reads only signed tokens of sessions.
+    pub(crate) fn reads_signed(&self, mut is_used: impl FnMut(&str) -> bool) -> bool {
+        let known = self.0.reads_signed.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().any(|(router, reads_signed)| *reads_signed && is_used(router))
+    }
+
+    /// As [`reads_signed`](Self::reads_signed), also for edge routers that have enrolled and not introduced themselves since the start.
+    pub(crate) fn may_read_signed(&self, mut is_used: impl FnMut(&str) -> bool) -> bool {
+        if self.reads_signed(&mut is_used) {
+            return true;
+        }
+        let known = self.0.reads_signed.read().unwrap_or_else(PoisonError::into_inner);
+        let enrolled = self.0.enrolled.read().unwrap_or_else(PoisonError::into_inner);
+        enrolled.iter().any(|router| !known.contains_key(router) && is_used(router))
     }
 
     /// Whether any router reads only signed tokens.

@@ -116,9 +116,10 @@ impl Engine {
     /// a service that may use the built-in router, these are the built-in router and those `linked` to it, so that every client reaches every
     /// host. `linked` is `None` while the built-in router is not connected.
     pub(crate) fn session_edge_routers(&mut self, identity: &str, service: &str, linked: Option<&HashSet<String>>) -> NamedRows<'_> {
-        let mut common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
+        let [near, far] = self.reaches(identity, service).unwrap_or_default();
+        let mut common = &*near & &*far;
         if let Some(linked) = linked
-            && self.edge_routers_of_service(service).contains(EdgeRouterRecord::BUILT_IN)
+            && self.row(EdgeRouter, EdgeRouterRecord::BUILT_IN).is_some_and(|row| far.contains(row))
         {
             let usable = linked.iter().map(String::as_str).chain([EdgeRouterRecord::BUILT_IN]);
             common &= usable.filter_map(|id| self.row(EdgeRouter, id)).collect::<RoaringBitmap>();

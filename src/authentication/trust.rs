@@ -69,10 +69,12 @@ pub(crate) fn above(mut cas: Vec<Record<Ca>>, chain: &[Certificate], how: ChainP
 /// # Errors
 /// A record cannot be read.
 pub(crate) fn refusal(tx: &Read<'_>, keystore: &Keystore, certificate: &Certificate, now: i64) -> Result<String> {
-    let mut named: Vec<Certificate> = keystore.authority().cas().iter().filter(|ca| ca.subject() == certificate.issuer()).cloned().collect();
+    let mut named: Vec<Certificate> =
+        keystore.authority().cas().iter().filter(|ca| ca.subject() == certificate.issuer()).cloned().collect();
     tx.each::<Ca>(|ca| {
-        let own = ca.state.is_verified.then(|| ca.spec.certificates().unwrap_or_default()).unwrap_or_default();
-        named.extend(own.into_iter().filter(|ca| ca.subject() == certificate.issuer()));
+        if ca.state.is_verified {
+            named.extend(ca.spec.certificates().into_iter().flatten().filter(|ca| ca.subject() == certificate.issuer()));
+        }
         Ok(())
     })?;
     let unknown = || "is not signed by a trusted certificate authority".to_owned();

@@ -37,6 +37,7 @@ impl Followers {
     /// The store cannot be read.
     pub(crate) fn of(store: &OpenStore, config: &Config, clock: &Clock, router: Option<&Address>, trigger: &JobTrigger) -> Result<Self> {
         router.map_or(Ok(()), |address| routers::follow(store, address))?;
+        routers::follow_enrolled(store)?;
         trigger.follow(store);
         let access = Access::following(store, clock.clone())?;
         let reviews = trigger.clone();

@@ -38,6 +38,29 @@ pub(crate) fn follow(store: &OpenStore, address: &Address) -> Result<()> {
     Ok(())
 }
 
+/// Notes which edge routers have enrolled, now and later.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn follow_enrolled(store: &OpenStore) -> Result<()> {
+    let online = store.online().clone();
+    store.subscribe(Phase::Update, move |events| {
+        for event in events.iter().filter(|event| event.id != EdgeRouter::BUILT_IN) {
+            if let Some((_, new)) = event.of::<EdgeRouter>() {
+                online.set_enrolled(&event.id, new.is_some_and(|router| router.state.is_verified));
+            }
+        }
+    });
+    store.read(|tx| {
+        tx.each_readable::<EdgeRouter>(|router| {
+            if router.state.is_verified && !router.is_built_in() {
+                store.online().set_enrolled(router.id.as_str(), true);
+            }
+            Ok(())
+        })
+    })
+}
+
 /// Starts the router, if it is enabled.
 ///
 /// # Errors

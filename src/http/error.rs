@@ -182,9 +182,7 @@ fn error_row(error: &Error) -> ErrorRow {
             ErrorRow { status: 409, code: "CERT_IN_USE", message: error.to_string(), cause: Some(cause) }
         }
         Error::InvalidPosture(failed) => ErrorRow::posture(failed, error),
-        Error::ProofRefused(_) => {
-            ErrorRow::with_cause(400, "CERTIFICATE_FAILED_VALIDATION", "the certificate is not accepted", error)
-        }
+        Error::ProofRefused(_) => ErrorRow::with_cause(400, "CERTIFICATE_FAILED_VALIDATION", "the certificate is not accepted", error),
         Error::Refused(refusal) => refused(*refusal, error),
         Error::Busy { .. } => ErrorRow::plain(429, "SERVER_TOO_MANY_REQUESTS", error),
         Error::Storage(_) => ErrorRow::plain(503, "STORAGE_UNAVAILABLE", error),

@@ -18,6 +18,8 @@ pub struct Part<'i> {
     pub at: usize,
     pub text: Vec<u8>,
     limit: usize,
+    /// The entries of this part.
+    written: usize,
     /// Whether an entry was written in this part or before.
     pub(crate) has_entries: bool,
 }
@@ -25,12 +27,12 @@ pub struct Part<'i> {
 impl<'i> Part<'i> {
     /// The first part of an answer, which may be its only one.
     pub fn first(ids: &'i Ids) -> Self {
-        Self { ids, at: 0, text: Vec::new(), limit: WHOLE, has_entries: false }
+        Self { ids, at: 0, text: Vec::new(), limit: WHOLE, written: 0, has_entries: false }
     }
 
     /// A later part with the entries from `at` on.
     pub fn later(ids: &'i Ids, at: usize, has_entries: bool) -> Self {
-        Self { ids, at, text: Vec::new(), limit: PART, has_entries }
+        Self { ids, at, text: Vec::new(), limit: PART, written: 0, has_entries }
     }
 
     /// The id of the next record to write; `None` if there is none or the part is full.
@@ -43,6 +45,12 @@ impl<'i> Part<'i> {
     /// The ids of the next records, for a lookup of several at once.
     pub fn ahead(&self, count: usize) -> Vec<&'i str> {
         if self.text.len() < self.limit { (self.at..).take(count).map_while(|at| self.ids.get(at)).collect() } else { Vec::new() }
+    }
+
+    /// How many more entries as long as those of this part fit into it, between 1 and `most`; 1 for an empty part.
+    pub fn room(&self, most: usize) -> usize {
+        let (written, left) = (self.written.max(1), self.limit.saturating_sub(self.text.len()));
+        (left * written).checked_div(self.text.len()).unwrap_or(1).clamp(1, most)
     }
 
     /// Adds a value as an entry.
@@ -60,6 +68,7 @@ impl<'i> Part<'i> {
         if std::mem::replace(&mut self.has_entries, true) {
             self.text.push(b',');
         }
+        self.written += 1;
         parts.iter().for_each(|part| self.text.extend_from_slice(part));
     }
 }

@@ -144,7 +144,11 @@ impl Verifier {
     /// [`Error::Unsupported`] if the algorithm does not fit the kind of key.
     pub(crate) fn only(self, algorithm: Algorithm) -> Result<Self> {
         let fits = self.algorithms.contains(&algorithm);
-        if fits { Ok(Self { algorithms: vec![algorithm], ..self }) } else { Err(Error::Unsupported("its alg with this kind of key".into())) }
+        if fits {
+            Ok(Self { algorithms: vec![algorithm], ..self })
+        } else {
+            Err(Error::Unsupported("its alg with this kind of key".into()))
+        }
     }
 
     /// Verifies the signature and reads the claims, **nothing else**: the caller must check expiry, issuer and audience

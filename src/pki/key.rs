@@ -1,7 +1,11 @@
 //! Private and public keys.
 
 use super::der::{self, OBJECT_IDENTIFIER, SEQUENCE};
-use super::{Error, Result, pem, pkcs8::{algorithm_of, wrapped}, rsa, unsupported};
+use super::{
+    Error, Result, pem,
+    pkcs8::{algorithm_of, wrapped},
+    rsa, unsupported,
+};
 use rcgen::{KeyPair, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, alg_id};
 use std::fmt;

@@ -1,7 +1,9 @@
 //! Certificates of third-party authorities: what is refused by name when they are created, and the reasons when a certificate below them is
 //! not accepted.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, GeneralSubtree, IsCa, KeyPair, KeyUsagePurpose, NameConstraints};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, GeneralSubtree, IsCa, KeyPair, KeyUsagePurpose, NameConstraints,
+};
 use serde_json::{Value as Json, json};
 use time::{Duration, OffsetDateTime};
 
@@ -116,7 +118,10 @@ fn refused_proofs_name_the_reason() {
     let host = |leaf: &mut CertificateParams| leaf.subject_alt_names = vec![rcgen::SanType::DnsName("other.test".try_into().unwrap())];
     let changes: [(&dyn Fn(&mut CertificateParams), &str); 3] = [
         (&|ca| ca.not_after = past, "the certificate of the authority has expired"),
-        (&|ca| ca.key_usages = vec![KeyUsagePurpose::CrlSign], "the key usage of the authority does not include the signing of certificates"),
+        (
+            &|ca| ca.key_usages = vec![KeyUsagePurpose::CrlSign],
+            "the key usage of the authority does not include the signing of certificates",
+        ),
         (
             &|ca| ca.name_constraints = Some(NameConstraints { permitted_subtrees: dns("example.com"), excluded_subtrees: vec![] }),
             "the name constraints of the authority do not admit it",

@@ -13,7 +13,7 @@ pub const RSA: &[&str] = &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:204
 pub const ED25519: &[&str] = &["-algorithm", "ED25519"];
 
 /// A directory in which `openssl` runs.
-pub struct OpensslDirectory(tempfile::TempDir);
+pub struct OpensslDirectory(pub tempfile::TempDir);
 
 impl OpensslDirectory {
     pub fn new() -> Self {

@@ -62,7 +62,7 @@ pub(crate) async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<C
         policy_type: wanted,
         service_policies,
     };
-    let is_signed = session_tokens::needs_signed(&call.store, &call.access, &session)?;
+    let is_signed = session_tokens::needs_signed(&call.store, &call.access, &session);
     session.token = call.changes.session_token(&id, &session, is_signed, call.now)?;
     let place = call.sessions.admit_service(&caller.identity.id)?;
     // The slot is held until the session is stored and is itself counted.
@@ -85,7 +85,7 @@ fn open(change: &Change<'_, '_>, id: Id<Session>, session: Session, tags: Tags) 
 /// An open session with a token that routers accept: another one if the key of the listener has changed, the token is old, or a router needs a
 /// signed one now.
 async fn with_current_token(call: &Call, open: Record<Session>) -> Result<Record<Session>> {
-    let is_signed = session_tokens::needs_signed(&call.store, &call.access, &open.spec)?;
+    let is_signed = session_tokens::needs_signed(&call.store, &call.access, &open.spec);
     if call.changes.is_session_token_current(&open, is_signed, call.now) {
         return Ok(open);
     }

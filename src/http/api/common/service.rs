@@ -4,7 +4,7 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap, hash_map::Entry},
     rc::Rc,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use schemars::JsonSchema;
@@ -52,7 +52,7 @@ pub(crate) struct Usage {
 
 /// The members of [`Usage`] in lists that show none, as clients expect them.
 const NO_USAGE: &[u8] = br#","config":null,"permissions":null,"postureQueries":[]}"#;
-/// The number of services looked up at a time if posture checks exist: the policies of each are read under the lock of the engine.
+/// The maximum number of services looked up at a time if posture checks exist: the policies of each are read under the lock of the engine.
 const CHECKED: usize = 16;
 
 /// The rights that an identity has to a service.
@@ -92,6 +92,8 @@ pub(crate) struct ViewPlan {
     has_checks: bool,
     /// Whether the members that depend on the viewer are left out.
     hides_usage: bool,
+    /// Posture queries by policy id, as they were when the answer first needed them. One policy may apply to many services.
+    asked: Mutex<HashMap<Arc<str>, CachedJson<PostureQueries>>>,
 }
 
 /// Shows services to an identity within one transaction.
@@ -106,8 +108,6 @@ pub(crate) struct Viewer<'v> {
     settings: RefCell<HashMap<String, Setting>>,
     /// The end of an entry, for services where it depends only on the held rights.
     alike: RefCell<HashMap<HeldRights, Vec<u8>>>,
-    /// Posture queries by policy id. One policy may apply to many services.
-    asked: RefCell<HashMap<Arc<str>, CachedJson<PostureQueries>>>,
 }
 
 /// A config's type name and data; `None` if its type is not wanted.
@@ -133,7 +133,7 @@ impl ViewPlan {
             }
         }
         let has_checks = access.ask(|engine| engine.count(PolicyEntityKind::PostureCheck) > 0);
-        Ok(Self { identity, evidence, wanted, has_checks, hides_usage: false })
+        Ok(Self { identity, evidence, wanted, has_checks, hides_usage: false, asked: Mutex::default() })
     }
 
     /// The same plan. If `hides_usage` is set, the members that depend on the viewer are left out.
@@ -175,8 +175,8 @@ impl<'v> Viewer<'v> {
         for own in &plan.identity.state.service_configs {
             overrides.entry(own.service.as_str()).or_default().push(&own.config);
         }
-        let (settings, alike, asked) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Self { tx, access, plan, evaluator: PostureEvaluator::new(tx, plan.evidence.clone()), overrides, settings, alike, asked }
+        let (settings, alike) = (RefCell::default(), RefCell::default());
+        Self { tx, access, plan, evaluator: PostureEvaluator::new(tx, plan.evidence.clone()), overrides, settings, alike }
     }
 
     /// A service as shown to this viewer.
@@ -194,14 +194,12 @@ impl<'v> Viewer<'v> {
     /// # Errors
     /// A record cannot be read.
     pub(crate) fn write(&self, json_cache: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
-        let most = if self.plan.has_checks {
+        if self.plan.has_checks {
             self.tx.leave()?;
-            CHECKED
-        } else {
-            SOME
-        };
+        }
         loop {
-            let ids = part.ahead(most);
+            // With checks, an entry may fill a part by itself.
+            let ids = part.ahead(if self.plan.has_checks { part.room(CHECKED) } else { SOME });
             if ids.is_empty() {
                 return Ok(());
             }
@@ -285,11 +283,12 @@ impl<'v> Viewer<'v> {
 
     /// The posture queries of a policy.
     fn asked(&self, grant: &PolicyGrant, right: PolicyType) -> Result<CachedJson<PostureQueries>> {
-        if let Some(known) = self.asked.borrow().get(&grant.policy) {
+        let mut asked = self.plan.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = asked.get(&grant.policy) {
             return Ok(known.clone());
         }
         let queries = CachedJson::of(&self.evaluator.queries(grant, right)?)?;
-        self.asked.borrow_mut().insert(grant.policy.clone(), queries.clone());
+        asked.insert(grant.policy.clone(), queries.clone());
         Ok(queries)
     }
 
