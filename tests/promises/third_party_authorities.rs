@@ -59,6 +59,8 @@ fn unusable_authorities_are_refused_by_name() {
     }
 }
 
+/// A change to the parameters of a certificate.
+type Change<'c> = &'c dyn Fn(&mut CertificateParams);
 type Signer = CertifiedIssuer<'static, KeyPair>;
 
 fn signer(name: &str, change: impl Fn(&mut CertificateParams)) -> Signer {
@@ -116,7 +118,7 @@ fn refused_proofs_name_the_reason() {
 
     let dns = |name: &str| vec![GeneralSubtree::DnsName(name.to_owned())];
     let host = |leaf: &mut CertificateParams| leaf.subject_alt_names = vec![rcgen::SanType::DnsName("other.test".try_into().unwrap())];
-    let changes: [(&dyn Fn(&mut CertificateParams), &str); 3] = [
+    let changes: [(Change<'_>, &str); 3] = [
         (&|ca| ca.not_after = past, "the certificate of the authority has expired"),
         (
             &|ca| ca.key_usages = vec![KeyUsagePurpose::CrlSign],
