@@ -47,7 +47,9 @@ fn groups(command: &Command, grammar: &Grammar) -> String {
         let own = command.get_subcommands().map(Command::get_name);
         let reserved: Vec<&str> = own.filter(|name| told.contains(name)).collect();
         let verbs: Vec<&str> = verbs.into_iter().filter(|verb| !reserved.contains(verb)).collect();
-        if !verbs.is_empty() {
+        // A single verb says no more than the command of the same name in a group above.
+        let is_told = told.contains(&noun.as_str()) && verbs.len() == 1;
+        if !verbs.is_empty() && !is_told {
             text += &wrapped(&noun, &verbs.join(", "));
         }
     }
