@@ -176,9 +176,10 @@ export async function plainWords(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light');
   const pages = [...await everyPage(page, ask, ids), `#/services/${ids.wiki}`, `#/identities/${person}`, `#/identities/${device}`, `#/identities/${person}/edit`, `#/auth-policies/${policy}`, `#/auth-policies/${policy}/edit`,
     `#/enrollments/${enrollment.id}`, `#/authenticators/${authenticator.id}`, `#/access/ask?identity=${device}&service=${ids.wiki}`, '#/cas/_new', `#/service-policies/${ids['hosts serve']}/edit`];
+  const isCommand = text => /^\s*overkeep [a-z]/.test(text); // it is to be copied, and has the names of flags
   for (const hash of pages) {
     await open(page, hash);
-    for (const text of await page.evaluate(READ)) expect(!JARGON.test(text), `${hash} shows ${JSON.stringify(text.trim().slice(0, 120))}`);
+    for (const text of await page.evaluate(READ)) expect(isCommand(text) || !JARGON.test(text), `${hash} shows ${JSON.stringify(text.trim().slice(0, 120))}`);
   }
   // One identity is like another: nobody has to choose among words that mean nothing.
   await open(page, '#/identities/_new');
