@@ -406,7 +406,7 @@ impl Elsewhere {
 
 /// One file for both settings, with words around the blocks.
 #[test]
-fn foreign_certificate_and_key_share_a_file() {
+fn certificate_and_key_share_a_file() {
     let directory = TempDir::new().unwrap();
     let files = ["chain.pem", "chain.key", "both.pem"].map(|name| directory.path().join(name));
     let [chain, secret, both] = &files;
