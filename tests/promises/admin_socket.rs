@@ -27,6 +27,12 @@ pub fn ask(path: &Path, command: &Command) -> Option<Result<Vec<String>, String>
     }))
 }
 
+/// The lines of a command that may find problems.
+pub fn asked(path: &Path, command: &Command) -> Vec<String> {
+    let (Outcome::Done(lines) | Outcome::Problems(lines)) = socket::ask(path, command, &mut |_, _| ()).unwrap().unwrap();
+    lines
+}
+
 fn reset(password: &str) -> Command {
     Command::ResetPassword { username: "admin".into(), password: password.into(), allow_passwords: false }
 }
@@ -205,8 +211,7 @@ fn names_are_escaped_for_terminals() {
     let (identity, service) = (name.to_owned(), name.to_owned());
     let explain = Command::Explain { right: overkeep::testing::access::Right::Dial, identity, service, json: false };
     for command in [Command::ListAdministrators, explain] {
-        let outcome = socket::ask(&socket::beside(&config.data), &command, &mut |_, _| ()).unwrap().unwrap();
-        let (Outcome::Done(lines) | Outcome::Problems(lines)) = outcome;
+        let lines = asked(&socket::beside(&config.data), &command);
         assert!(lines.iter().any(|line| line.contains("eve\\nyes: eve")), "{lines:?}");
         assert!(lines.iter().all(|line| !line.starts_with("yes") && !line.contains(char::is_control)), "{lines:?}");
     }

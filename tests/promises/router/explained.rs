@@ -11,7 +11,7 @@ use super::{
     sdk::Options,
 };
 use crate::{
-    admin_socket::ask,
+    admin_socket::asked,
     harness::{Base, fresh},
 };
 
@@ -22,7 +22,7 @@ fn why(scene: &Scene, right: &str) -> Json {
 
 fn text(scene: &Scene) -> String {
     let command = Command::Explain { right: Right::Dial, identity: scene.client.id.clone(), service: scene.service.clone(), json: false };
-    ask(&socket::beside(&scene.server.data()), &command).unwrap().unwrap().join("\n")
+    asked(&socket::beside(&scene.server.data()), &command).join("\n")
 }
 
 fn obstacle_names(why: &Json) -> Vec<&str> {

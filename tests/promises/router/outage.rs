@@ -14,7 +14,7 @@ use super::{
     sdk::{Options, Sdk},
 };
 use crate::{
-    admin_socket::ask,
+    admin_socket::asked,
     harness::{Base, TestServer, encoded, fresh},
     metrics,
 };
@@ -41,7 +41,7 @@ pub fn needing(server: &TestServer, group: &str) -> Vec<String> {
 /// The explanation of a dial, as text and as JSON.
 pub fn explained(server: &TestServer, identity: &str, service: &str) -> (String, Json) {
     let command = Command::Explain { right: Right::Dial, identity: identity.into(), service: service.into(), json: false };
-    let text = ask(&socket::beside(&server.data()), &command).unwrap().unwrap().join("\n");
+    let text = asked(&socket::beside(&server.data()), &command).join("\n");
     let path = format!("/explain?identity={identity}&service={service}&type=Dial");
     (text, server.admin.at(Base::Overkeep).get(&path).expect(200).data().clone())
 }
