@@ -19,7 +19,7 @@ use super::{
     progress::watched,
 };
 use crate::{
-    admin_socket::{Outcome, socket},
+    admin_socket::Outcome,
     clock::Clock,
     config::Config,
     controller,
@@ -64,7 +64,7 @@ fn newest(config: &Config) -> Result<PathBuf, CommandError> {
 /// The newest snapshot that the running controller of the data file knows.
 fn newest_known(config: &Config) -> Result<PathBuf, CommandError> {
     let request = ApiRequest { method: "GET".into(), path: "/overkeep/v1/snapshots".into(), ..ApiRequest::default() };
-    let answer = Transport::Host(socket::beside(&config.data)).ask(request, None).and_then(ApiAnswer::good);
+    let answer = Transport::Host(config.data.clone()).ask(request, None).and_then(ApiAnswer::good);
     let unset = |error: CommandError| CommandError::of(format!("snapshots.directory is not set: name a snapshot; {}", error.message()));
     let known = answer.map_err(unset)?.data();
     let text = |name: &str| known.pointer(&format!("/0/{name}")).and_then(Json::as_str);
