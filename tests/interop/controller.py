@@ -3,6 +3,7 @@ import base64
 import contextlib
 import json
 import os
+import random
 import socket
 import ssl
 import subprocess
@@ -110,11 +111,15 @@ GIVEN = set()               # ports
 
 
 def free_port():
-    """A port that nobody listens on, and that was not returned before: several tests may start programs at the same time."""
+    """A port that nobody listens on, and that was not returned before: several tests may start programs at the same time. It is below the ports of
+    outgoing connections, one of which could otherwise have it when the program starts."""
     while True:
+        port = random.randrange(20_000, 32_000)
         with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port = listener.getsockname()[1]
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
         if port not in GIVEN:
             GIVEN.add(port)
             return port
