@@ -64,8 +64,10 @@ impl Change<'_, '_> {
         let matching = unmatchable::refuse(draft.spec.unmatchable(), || old.spec.unmatchable());
         let mut new = Record { tags: draft.tags, spec: draft.spec, ..old.clone() };
         new.spec.tidy();
-        self.check(Some(&old), &new, matching)?;
+        self.check(Some(&old), &new, Ok(()))?;
         E::edited(&old, &mut new, self)?;
+        // After the rules about members that cannot be changed, such as the type of a check.
+        matching?;
         self.replace(old, new)
     }
 
