@@ -115,6 +115,9 @@ def watch(host):
     expect(len(ending) == 1 and ending[0].split()[1:3] == ["alice", "enrollment"], f"what ends soon: {ending}")
     host.run("overkeep online && overkeep list online && overkeep sessions && overkeep list api-sessions && overkeep list hosting")
     host.run("overkeep pki status && overkeep pki renew-key && overkeep check && { overkeep explain dial alice wiki || test $? = 3; }")
+    host.run("overkeep history list && overkeep update identity alice --add-role sales && overkeep update identity alice --remove-role sales")
+    host.run("overkeep create service-policy p --type Dial --semantic AnyOf --service-roles @wiki && "
+             "overkeep update service-policy p --add-role identity:@alice --remove-role service:@wiki && overkeep delete service-policy p")
     enroll(host)
     host.run("overkeep request-extend certificates && overkeep list authenticators --filter 'method = \"cert\"' -o name > certificates")
     host.run("overkeep request-extend authenticator $(cat certificates) --roll-keys && overkeep delete identity mover")

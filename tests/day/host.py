@@ -80,8 +80,10 @@ class Host:
             path.write_text(f"#!/usr/bin/env bash\nset -eu\n{script}\n")
             path.chmod(0o755)
         shutil.copy(package, self.work / "dist")
+        # What an operator edits in the packaged file, whose passwords it keeps.
         (place / "controller.toml").write_text(
-            f'listen = "127.0.0.1:{self.port}"\n[http]\nmax-connections = 1000\n[passwords]\ncost = 10\n[metrics]\nlisten = "127.0.0.1:{self.metrics}"\n'
+            f'listen = "127.0.0.1:{self.port}"\n[http]\nmax-connections = 1000\n[passwords]\ncost = 10\nmin-length = 12\nmax-attempts = 10\nlockout-minutes = 1\n'
+            f'[metrics]\nlisten = "127.0.0.1:{self.metrics}"\n'
             f'[snapshots]\ndirectory = "{place}/snapshots"\n')
         self.environment = {"PATH": f"{place}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(place / "home"), "HOST": str(place), "ROOT": str(self.root),
                             "OVERKEEP_DATA": str(self.data), "LC_ALL": "C.UTF-8"}
