@@ -11,6 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::{
     AccessShare, Assertion, AssertionViolation, Delta, Difference, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
     preview::{Preview, Step, in_order},
+    shares::{AT_A_TIME, asked},
 };
 use crate::{
     clock::{Clock, Timestamp},
@@ -94,8 +95,9 @@ impl Access {
     /// Who gains and who loses each of the services and routers that a preview of these events lists, with at most `limit` ids in each list.
     /// Nothing for events that only enable identities, whose preview is that of the opposite change.
     pub(crate) fn shares(&self, events: &[Event], difference: &Difference, limit: usize) -> Vec<AccessShare> {
-        let delta = in_order(&self.taken(events));
-        self.ask_fairly(|engine| engine.shares(&delta, difference, limit))
+        let (delta, asked) = (in_order(&self.taken(events)), asked(difference));
+        // Others are let in between: each service costs the union of all that its policies name.
+        asked.chunks(AT_A_TIME).flat_map(|some| self.ask_fairly(|engine| engine.shares(&delta, some, limit))).collect()
     }
 
     /// The updates that events make. An identity that they disable counts as deleted.

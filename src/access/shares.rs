@@ -83,18 +83,23 @@ fn order<E>(counted: &mut Counted<Arc<str>>, limit: usize, name: &impl Fn(&str) 
 static RELATIONS: [(&str, &Relation); 4] =
     [("dial", &DIAL), ("bind", &BIND), ("identityRouters", &IDENTITY_ROUTERS), ("serviceRouters", &SERVICE_ROUTERS)];
 
+/// A service or router of a relation, and the relation's name.
+pub(super) type Asked = (&'static str, &'static Relation, Arc<str>);
+
+/// How many of them are asked for while the engine is locked.
+pub(super) const AT_A_TIME: usize = 8;
+
+/// The services and routers that a difference lists.
+pub(super) fn asked(difference: &Difference) -> Vec<Asked> {
+    let changed = [&difference.dial, &difference.bind, &difference.identity_routers, &difference.service_routers];
+    let each = RELATIONS.iter().zip(changed);
+    each.flat_map(|((name, relation), changed)| listed(changed).into_iter().map(|what| (*name, *relation, what))).collect()
+}
+
 impl Engine {
-    /// The shares of the services and routers that a difference lists, with at most `limit` ids in each list. The changes are those that make the difference, [`in_order`](super::preview::in_order).
-    pub(super) fn shares(&mut self, delta: &[Delta], difference: &Difference, limit: usize) -> Vec<AccessShare> {
-        let changed = [&difference.dial, &difference.bind, &difference.identity_routers, &difference.service_routers];
-        let asked: Vec<(&'static str, &'static Relation, Arc<str>)> = RELATIONS
-            .iter()
-            .zip(changed)
-            .flat_map(|((name, relation), changed)| listed(changed).into_iter().map(|what| (*name, *relation, what)))
-            .collect();
-        if asked.is_empty() {
-            return Vec::new();
-        }
+    /// The shares of some services and routers, with at most `limit` ids in each list. `delta` are the changes,
+    /// [`in_order`](super::preview::in_order).
+    pub(super) fn shares(&mut self, delta: &[Delta], asked: &[Asked], limit: usize) -> Vec<AccessShare> {
         let reach = |engine: &Engine| -> Vec<RoaringBitmap> {
             asked.iter().map(|(_, of, what)| of.reach(engine, of.what, engine.row(of.what, what))).collect()
         };

@@ -279,7 +279,9 @@ async fn answer(
 /// The request does not match the row, the caller lacks the permission, or the row's function fails.
 pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: &HeaderMap, body: web::Bytes, call: Call) -> Result<Reply> {
     check_content_type(headers, row, &body)?;
-    let (caller, time, ids) = (call.caller.clone(), call.state.limits.load().time, segments.clone());
+    let (caller, time) = (call.caller.clone(), call.state.limits.load().time);
+    let token = caller.as_ref().and_then(|caller| caller.token.as_ref());
+    let is_own = token.is_some_and(|token| token_scope::is_own(row, &segments, token));
     let parameters = &row.operation.parameters;
     let mut incoming = Incoming {
         segments,
@@ -292,7 +294,7 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
         hidden: Vec::new(),
     };
     let pending = (row.start)(call, &mut incoming)?;
-    check_permission(row, &ids, query, caller.as_deref())?;
+    check_permission(row, is_own, query, caller.as_deref())?;
     let (mut unknown, hidden) = (incoming.unknown, incoming.hidden);
     unknown.extend(unknown_members::of_query(query, parameters)?);
     let mut reply = if row.has_no_time_limit { pending.await? } else { within(time, Refusal::Timeout, pending).await? };

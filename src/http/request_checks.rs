@@ -20,9 +20,9 @@ pub(super) fn required_caller(row: &Row, caller: Result<Option<Arc<Caller>>>) ->
     caller?.ok_or(Error::Unauthorized { anonymous: true }).map(Some)
 }
 
-/// Checks the row's permission and the scope of an API token; `segments` are the ids in the path. This is the last check, because clients expect a caller with a session to get
-/// the error about an invalid request first.
-pub(super) fn check_permission(row: &Row, segments: &[String], query: &str, caller: Option<&Caller>) -> Result<()> {
+/// Checks the row's permission and the scope of an API token. `is_own`: the operation shows this token. This is the last check, because clients
+/// expect a caller with a session to get the error about an invalid request first.
+pub(super) fn check_permission(row: &Row, is_own: bool, query: &str, caller: Option<&Caller>) -> Result<()> {
     let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
         None => Permission::Open,
         Some((false, _)) => Permission::Partial,
@@ -30,7 +30,7 @@ pub(super) fn check_permission(row: &Row, segments: &[String], query: &str, call
         Some((true, true)) => Permission::Admin,
     };
     let token = caller.and_then(|caller| caller.token.as_ref());
-    let is_in_scope = token.is_none_or(|token| token_scope::is_own(row, segments, token) || token_scope::permits(row, query, &token.spec));
+    let is_in_scope = is_own || token.is_none_or(|token| token_scope::permits(row, query, &token.spec));
     if held >= row.permission && is_in_scope { Ok(()) } else { Err(Error::Unauthorized { anonymous: false }) }
 }
 
