@@ -93,6 +93,13 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool, escape: impl Fn(&mut String
     shown
 }
 
+/// A text of others as one word of a command that a person may paste into a shell of POSIX: in single quotes if it holds anything but characters
+/// without a meaning.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "@%+=:,./_-".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

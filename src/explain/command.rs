@@ -11,7 +11,7 @@ use crate::{
         kebab, singular,
     },
     error::Result,
-    hidden_text::{is_in, shown},
+    hidden_text::{is_in, quoted, shown},
     store::Read,
 };
 
@@ -155,10 +155,4 @@ fn usable<E: Entity>(tx: &Read<'_>, id: &str, name: fn(&E) -> &String) -> Result
 /// An item of a list: in double quotes if it holds a comma or begins with a double quote (RFC 4180 section 2).
 fn listed(item: &str) -> String {
     if item.contains(',') || item.starts_with('"') { format!("\"{}\"", item.replace('"', "\"\"")) } else { item.to_owned() }
-}
-
-/// A word for a shell of POSIX: in single quotes if it holds anything but characters without a meaning.
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "@%+=:,./_-".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

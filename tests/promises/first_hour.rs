@@ -57,6 +57,9 @@ fn guessable_passwords_are_found() {
     assert!(passwords(&server).0);
     server.identity(&fresh("member"), json!({ "authPolicyId": other }));
     assert_eq!(attention(&server)["first"][0]["id"], other.as_str());
+    // A person pastes the command into a shell.
+    server.admin.patch(&format!("/auth-policies/{other}"), json!({ "name": "it's; true" })).expect(200);
+    assert!(passwords(&server).1.contains(r"auth-policy 'it'\\''s; true' --primary"), "{}", passwords(&server).1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
     change::KINDS,
     entity::{AuthPolicy, Ca, Entity, ExternalJwtSigner, Id, Identity, PostureCheck, auth_policy::LONG_PASSWORD},
     error::Result,
-    hidden_text::{is_in, shown},
+    hidden_text::{is_in, quoted, shown},
     store::Read,
 };
 
@@ -122,13 +122,15 @@ fn passwords(read: &Read<'_>) -> Result<DoctorFinding> {
         return Ok(DoctorFinding::good(PASSWORDS, "every auth policy in use asks for long ones and limits wrong ones"));
     }
     let names: Vec<String> = weak.iter().take(SHOWN).map(|policy| shown(&policy.spec.name)).collect();
+    // A name with characters that are shown in another way does not lead to its policy.
+    let named = weak.first().map(|policy| if is_in(&policy.spec.name) { policy.id.to_string() } else { policy.spec.name.clone() });
+    let first = quoted(&named.unwrap_or_default());
     let detail = format!(
         "auth policies in use allow passwords with less than {LONG_PASSWORD} characters, or any number of wrong ones: {}",
         names.join(", ")
     );
-    let first = names.first().map_or("NAME", String::as_str);
     let mend = format!(
-        "overkeep update auth-policy '{first}' --primary.updb.min-password-length {LONG_PASSWORD} --primary.updb.max-attempts 10 \
+        "overkeep update auth-policy {first} --primary.updb.min-password-length {LONG_PASSWORD} --primary.updb.max-attempts 10 \
          --primary.updb.lockout-duration-minutes 1; passwords.max-lockout-minutes makes repeated lockouts longer"
     );
     Ok(DoctorFinding::bad(PASSWORDS, detail, mend))
