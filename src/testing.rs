@@ -70,7 +70,7 @@ pub mod frame {
     pub use crate::frame::{Builder, Frame, FrameLimits, HEAD, Head, content, key, value};
 }
 pub mod http {
-    pub use crate::http::{Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, RouteMatch, Row};
+    pub use crate::http::{Header, Interface, Interfaces, LocalPart, LocalRequest, Permission, RouteMatch, Row, normal_path};
 }
 pub mod logging {
     pub use crate::logging::{changeable, subscriber};

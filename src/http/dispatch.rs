@@ -91,9 +91,8 @@ impl Dispatcher {
         self.admission.end_with(stopping);
     }
 
-    /// The interface of a path, and the path below its base.
+    /// The interface of a path, and the path below its base. The path is one of [`normal_path`].
     fn locate(&self, path: &str) -> Option<(&Interface, String)> {
-        let path = normal_path(path);
         let Interfaces { management, client, overkeep, fabric } = &self.interfaces;
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
         let below = |parts: &mut dyn Iterator<Item = &str>| parts.fold(String::new(), |path, part| path + "/" + part);
@@ -120,7 +119,7 @@ impl Dispatcher {
         }
     }
 
-    /// The row of a request, and the values of its path parameters.
+    /// The row of a request, and the values of its path parameters. The path is one of [`normal_path`].
     ///
     /// # Errors
     /// [`Refusal::UnknownPath`] or [`Refusal::MethodNotAllowed`].
@@ -163,7 +162,7 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
         let resolved = resolve(&request, bearer.as_deref(), state, shows_session);
         let caller = within(state.limits.load().time, Refusal::Timeout, resolved).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
-        answer(&request, payload, &dispatcher, place, caller, bearer, hold.as_deref()).await
+        answer(&request, &path, payload, &dispatcher, place, (caller, bearer), hold.as_deref()).await
     };
     let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
     let result = guarded
@@ -178,16 +177,15 @@ pub(crate) async fn serve(request: HttpRequest, payload: web::Payload, dispatche
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
     span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
     if reply.status != CONTINUE {
-        measure(&dispatcher, &request, reply.status, begun);
+        measure(&dispatcher, request.method(), &path, reply.status, begun);
     }
     send(&request, state, reply, known.as_deref(), hold)
 }
 
 /// Adds a request to the metrics of its row: its number, and the time until its answer begins.
-fn measure(dispatcher: &Dispatcher, request: &HttpRequest, status: u16, begun: Instant) {
-    let path = request.uri().path();
+fn measure(dispatcher: &Dispatcher, method: &Method, path: &str, status: u16, begun: Instant) {
     let interface = dispatcher.locate(path).map(|(interface, _)| interface.name).unwrap_or_default();
-    let of = match dispatcher.find(request.method().as_str(), path) {
+    let of = match dispatcher.find(method.as_str(), path) {
         Ok((row, _)) => OperationLabels { interface, method: row.method, path: row.path.clone() },
         Err(_) => OperationLabels::default(),
     };
@@ -247,16 +245,16 @@ async fn resolve(request: &HttpRequest, bearer: Option<&str>, state: &AppState, 
 
 async fn answer(
     request: &HttpRequest,
+    path: &str,
     payload: web::Payload,
     dispatcher: &Dispatcher,
     place: RequestSlot,
-    caller: Result<Option<Arc<Caller>>>,
-    bearer: Option<Arc<str>>,
+    (caller, bearer): (Result<Option<Arc<Caller>>>, Option<Arc<str>>),
     hold: Option<&Hold>,
 ) -> Result<Reply> {
     // Like OpenZiti controllers, only the root answers HEAD. It has a row for GET only.
-    let method = if request.method() == Method::HEAD && request.path() == "/" { "GET" } else { request.method().as_str() };
-    let (row, segments) = dispatcher.find(method, request.uri().path())?;
+    let method = if request.method() == Method::HEAD && path == "/" { "GET" } else { request.method().as_str() };
+    let (row, segments) = dispatcher.find(method, path)?;
     let caller = required_caller(row, caller)?;
     check_accept(request, row)?;
     let query = request.uri().query().unwrap_or_default();

@@ -19,6 +19,7 @@ use super::{
     error,
     header::Header,
     preview,
+    route::normal_path,
 };
 use crate::{
     authentication::{Caller, administrators},
@@ -90,7 +91,7 @@ async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -
 
 async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
     let state = &dispatcher.state;
-    let (row, segments) = dispatcher.find(&request.method, &request.path)?;
+    let (row, segments) = dispatcher.find(&request.method, &normal_path(&request.path))?;
     preview::refuse_unsupported(row, &request.query)?;
     if request.body.len() > state.limits.load().body_of(row.permission) {
         return Err(Error::Refused(Refusal::TooLarge));

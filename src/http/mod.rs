@@ -66,7 +66,7 @@ pub(crate) use metrics_listener::MetricsFormat;
 pub(crate) use network_document::{defaults::default_of, kind::DeclaredKind, kinds::DeclaredKinds, names::with_references};
 pub(crate) use openapi::descriptions::Descriptions;
 pub use permission::Permission;
-pub use route::{Interface, RouteMatch};
+pub use route::{Interface, RouteMatch, normal_path};
 pub use row::Row;
 pub(crate) use state::AppState;
 

@@ -253,18 +253,25 @@ pub struct Interface {
     tree: matchit::Router<usize>,
 }
 
-/// A path whose characters are percent-encoded only where they have to be (RFC 3986 section 6.2.2.2): `%65` is `e`.
-pub(super) fn normal_path(path: &str) -> Cow<'_, str> {
+/// A path whose characters are percent-encoded only where they have to be (RFC 3986 section 6.2.2.2): `%65` is `e`. A percent sign that
+/// encodes nothing becomes `%25`, so that it encodes nothing afterwards either.
+pub fn normal_path(path: &str) -> Cow<'_, str> {
     let is_unreserved = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    if !path.contains('%') {
+        return Cow::Borrowed(path);
+    }
     let (mut normal, mut rest) = (String::new(), path);
     while let Some((plain, encoded)) = rest.split_once('%') {
-        let digits = encoded.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(is_unreserved);
         normal.push_str(plain);
-        normal.push(byte.map_or('%', char::from));
-        rest = if byte.is_some() { encoded.get(2..).unwrap_or_default() } else { encoded };
+        let digits = encoded.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        rest = encoded.get(digits.map_or(0, str::len)..).unwrap_or_default();
+        match byte.filter(is_unreserved) {
+            Some(byte) => normal.push(char::from(byte)),
+            None => normal.extend(["%", digits.unwrap_or("25")]),
+        }
     }
-    if normal.is_empty() { Cow::Borrowed(path) } else { Cow::Owned(normal + rest) }
+    Cow::Owned(normal + rest)
 }
 
 /// The result of a route lookup.
@@ -275,10 +282,9 @@ pub enum RouteMatch<'i> {
 }
 
 impl Interface {
-    /// The row for a method and a path below the base.
+    /// The row for a method and a path below the base, as [`normal_path`] has it.
     pub fn find(&self, method: &str, path: &str) -> RouteMatch<'_> {
-        let path = normal_path(path);
-        let Ok(matched) = self.tree.at(&path) else { return RouteMatch::Nothing };
+        let Ok(matched) = self.tree.at(path) else { return RouteMatch::Nothing };
         let Some(rows) = self.paths.get(*matched.value) else { return RouteMatch::Nothing };
         match rows.iter().find(|row| row.method == method) {
             Some(row) => {

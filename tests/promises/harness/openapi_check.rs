@@ -6,7 +6,7 @@ use std::{
 };
 
 use jsonschema::Validator;
-use overkeep::testing::http::{Interface, Interfaces, RouteMatch};
+use overkeep::testing::http::{Interface, Interfaces, RouteMatch, normal_path};
 use serde_json::{Value as Json, json};
 
 use super::{answer::Answer, caller::Base};
@@ -98,7 +98,7 @@ fn headers(base: Base, response: &Json, answer: &Answer) {
 
 /// The interface of a path and the rest of the path below its base. Doubled and trailing slashes are ignored.
 fn located(path: &str) -> Option<(Base, String)> {
-    let path = path.split('?').next()?;
+    let path = normal_path(path.split('?').next()?);
     let normalized = path.split('/').filter(|part| !part.is_empty()).fold(String::new(), |path, part| path + "/" + part);
     let below =
         |base: Base| normalized.strip_prefix(base.path()).map(|below| (base, if below.is_empty() { "/".into() } else { below.to_owned() }));
