@@ -10,10 +10,14 @@ use crate::harness::{Base, Caller, TestServer, Wire, asking_for, frame, fresh, s
 
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What a connection receives until nothing comes for a second, or the other end closes.
+/// What a connection receives until nothing more comes for a second, or the other end closes. A busy machine may take longer to the first
+/// answer, such as one about a password.
 fn told(wire: &mut Wire) -> (String, bool) {
+    wire.socket().set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let first = wire.first();
     wire.socket().set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    wire.read()
+    let (rest, is_closed) = wire.read();
+    (first + &rest, is_closed)
 }
 
 /// A head that waits for `100 Continue`.

@@ -94,6 +94,13 @@ impl Wire {
         (String::from_utf8_lossy(&read).into_owned(), closed)
     }
 
+    /// The first part of what is received; nothing if the other end closes before.
+    pub fn first(&mut self) -> String {
+        let mut part = [0; 16384];
+        let count = self.0.read(&mut part).unwrap_or_default();
+        String::from_utf8_lossy(&part[..count]).into_owned()
+    }
+
     fn bytes(&mut self) -> (Vec<u8>, bool) {
         let (mut read, mut part) = (Vec::new(), [0; 16384]);
         let closed = loop {
