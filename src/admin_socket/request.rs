@@ -40,6 +40,8 @@ enum AnswerLine {
         media: String,
         #[serde(default)]
         tag: Option<String>,
+        #[serde(default)]
+        warnings: Vec<String>,
     },
     /// Base64.
     Piece(String),
@@ -80,7 +82,9 @@ pub fn answer(dispatcher: &Dispatcher, request: LocalRequest, stream: &mut UnixS
 fn write_answer(parts: Receiver<Result<LocalPart, String>>, stream: &mut UnixStream, stopped: &AtomicBool) -> io::Result<()> {
     loop {
         match parts.recv_timeout(PROGRESS_INTERVAL) {
-            Ok(Ok(LocalPart::Head { status, media, tag })) => write_line(stream, &AnswerLine::Head { status, media, tag })?,
+            Ok(Ok(LocalPart::Head { status, media, tag, warnings })) => {
+                write_line(stream, &AnswerLine::Head { status, media, tag, warnings })?;
+            }
             Ok(Ok(LocalPart::Piece(piece))) => {
                 piece.chunks(MAX_PIECE).try_for_each(|part| write_line(stream, &AnswerLine::Piece(STANDARD.encode(part))))?;
             }
@@ -111,7 +115,7 @@ pub fn ask(path: &Path, request: LocalRequest, take: &mut dyn FnMut(LocalPart) -
         loop {
             match serde_json::from_str(&read_line(&mut answer)?)? {
                 AnswerLine::Working => (),
-                AnswerLine::Head { status, media, tag } => take(LocalPart::Head { status, media, tag })?,
+                AnswerLine::Head { status, media, tag, warnings } => take(LocalPart::Head { status, media, tag, warnings })?,
                 AnswerLine::Piece(text) => take(LocalPart::Piece(STANDARD.decode(text).map_err(io::Error::other)?))?,
                 AnswerLine::End => return Ok(()),
                 AnswerLine::Broken(reason) => return Err(io::Error::other(reason)),

@@ -2,6 +2,8 @@
 
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode};
 
+use super::header::Header;
+
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const HEADERS: [&str; 8] =
     ["content-type", "accept", "authorization", "if-match", "if-none-match", "last-event-id", "mfa-validation-code", "zt-session"];
@@ -59,10 +61,6 @@ pub(crate) fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpR
     if let Some(origin) = allowed(request, origins) {
         answer.insert_header(("access-control-allow-origin", origin));
         answer.insert_header(("access-control-allow-credentials", "true"));
-        answer.insert_header((
-            "access-control-expose-headers",
-            "zt-session, ziti-instance-id, expiration-seconds, expires-at, etag, retry-after, overkeep-unknown-members, overkeep-ignored-members, \
-             overkeep-hidden-characters, overkeep-unmatchable-members",
-        ));
+        answer.insert_header(("access-control-expose-headers", Header::exposed()));
     }
 }

@@ -1,5 +1,6 @@
 //! The headers of answers, with their descriptions for the OpenAPI documents.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value as Json, json};
 
 /// Headers of every answer: answers hold data of callers, and none is to be taken for another type than it names. An answer may replace the
@@ -88,14 +89,37 @@ impl Header {
         }
     }
 
+    /// What is told to people about the members that a warning names; `None` for a header that is no warning.
+    fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::UnknownMembers => Some("unknown, and ignored"),
+            Self::IgnoredMembers => Some("set only by creation, and ignored"),
+            Self::HiddenCharacters => Some("with characters that are not seen"),
+            Self::UnmatchableMembers => Some("nothing can ever match"),
+            _ => None,
+        }
+    }
+
+    /// The warnings in the headers of an answer, a line for each. `value` gives the value of a header.
+    pub(crate) fn warnings<V: AsRef<str>>(value: impl Fn(&str) -> Option<V>) -> Vec<String> {
+        let line = |header: Self| {
+            let (said, members) = (header.warning()?, value(header.name())?);
+            Some(format!("{said}: {}", percent_decode_str(members.as_ref()).decode_utf8_lossy()))
+        };
+        Self::ALL.into_iter().filter_map(line).collect()
+    }
+
+    /// The names of the headers that pages of other origins may read.
+    pub(crate) fn exposed() -> String {
+        let is_exposed = |header: &Self| !matches!(header, Self::TransferEncoding | Self::CacheControl);
+        Self::ALL.into_iter().filter(is_exposed).map(Self::name).collect::<Vec<_>>().join(", ")
+    }
+
     /// All headers, for the components of a document.
     pub(crate) fn components() -> Json {
         let described = |header: Self| {
             let (description, schema) = header.described();
-            let is_optional = matches!(
-                header,
-                Self::RetryAfter | Self::UnknownMembers | Self::IgnoredMembers | Self::HiddenCharacters | Self::UnmatchableMembers
-            );
+            let is_optional = header == Self::RetryAfter || header.warning().is_some();
             json!({ "description": description, "required": !is_optional, "schema": schema })
         };
         Self::ALL.into_iter().map(|header| (header.name().to_owned(), described(header))).collect::<Map<_, _>>().into()
@@ -105,5 +129,25 @@ impl Header {
     pub(crate) fn references(headers: impl IntoIterator<Item = Self>) -> Json {
         let reference = |header: Self| json!({ "$ref": format!("#/components/headers/{}", header.name()) });
         headers.into_iter().map(|header| (header.name().to_owned(), reference(header))).collect::<Map<_, _>>().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_name_members() {
+        let told = Header::warnings(|name| match name {
+            "overkeep-unknown-members" => Some("query.a%2Cb, name"),
+            "overkeep-ignored-members" => Some("certPem"),
+            "overkeep-hidden-characters" => Some("tags.%E2%80%AEx"),
+            "overkeep-unmatchable-members" => Some("process.hashes, issuer"),
+            "etag" => Some("\"1\""),
+            _ => None,
+        });
+        let members: Vec<&str> = told.iter().map(|line| line.split_once(": ").unwrap().1).collect();
+        assert_eq!(members, ["query.a,b, name", "certPem", "tags.\u{202e}x", "process.hashes, issuer"]);
+        assert!(Header::warnings(|_| None::<&str>).is_empty());
     }
 }

@@ -51,6 +51,8 @@ pub enum LocalPart {
         media: String,
         /// The entity tag, for `If-Match` of a later write.
         tag: Option<String>,
+        /// The warnings in the headers, a line for each.
+        warnings: Vec<String>,
     },
     Piece(Vec<u8>),
 }
@@ -71,8 +73,9 @@ pub(crate) fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, on_
 }
 
 async fn write_reply(reply: Reply, on_part: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
-    let tag = reply.headers.iter().find(|(name, _)| *name == Header::Tag.name()).map(|(_, tag)| tag.clone());
-    if !on_part(LocalPart::Head { status: reply.status, media: reply.media.into(), tag }) {
+    let header = |wanted: &str| reply.headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone());
+    let (tag, warnings) = (header(Header::Tag.name()), Header::warnings(header));
+    if !on_part(LocalPart::Head { status: reply.status, media: reply.media.into(), tag, warnings }) {
         return Ok(());
     }
     match reply.body {

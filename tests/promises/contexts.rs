@@ -10,12 +10,13 @@ use crate::{
 };
 
 /// Runs a command elsewhere, with variables.
-fn run(home: &Path, variables: &[(&str, &str)], words: &[&str]) -> Ran {
+pub fn run(home: &Path, variables: &[(&str, &str)], words: &[&str]) -> Ran {
     let output = program(home).envs(variables.iter().copied()).args(words).stdin(Stdio::null()).output().unwrap();
     Ran::of(words.join(" "), output)
 }
 
-fn url(server: &TestServer) -> String {
+/// The address of a server for `overkeep login`.
+pub fn url(server: &TestServer) -> String {
     format!("https://{}", server.bound())
 }
 

@@ -294,3 +294,36 @@ fn doctor_finds_unmatchable_members() {
     server.admin.delete(&format!("/posture-checks/{id}")).expect(200);
     assert!(found().1.contains("match 1 members"), "{}", found().1);
 }
+
+#[test]
+fn commands_warn_of_unmatchable_members() {
+    let (server, home) = (TestServer::start(), tempfile::TempDir::new().unwrap());
+    std::fs::write(home.path().join("password"), &server.password).unwrap();
+    let remote = |words: &[&str]| crate::contexts::run(home.path(), &[], words);
+    remote(&["login", &crate::contexts::url(&server), "--password-file", "password", "--yes"]).good();
+    let file = |name: &str, json: &Json| {
+        let path = home.path().join(name);
+        std::fs::write(&path, json.to_string()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let short = process(&[("hashes", json!(["ab"])), ("signerFingerprint", json!("cd"))]);
+    let sound = process(&[("hashes", json!([sha512()])), ("signerFingerprint", json!(SHA1))]);
+    let (short, sound) = (file("short", &short), file("sound", &sound));
+    let tags = file("tags", &json!({ "typeId": "PROCESS", "tags": { "a": "b" } }));
+    let warning = "overkeep: warning: nothing can ever match: process.hashes, process.signerFingerprint\n";
+    for is_remote in [false, true] {
+        let name = fresh("check");
+        for (words, told) in [
+            (vec!["create", "posture-check", &name, "--json", &short, "--preview"], warning),
+            (vec!["create", "posture-check", &name, "--json", &short], warning),
+            (vec!["update", "posture-check", &name, "--json", &tags], warning),
+            (vec!["update", "posture-check", &name, "--type-id", "PROCESS", "--add-role", "strict"], warning),
+            (vec!["show", "posture-check", &name], ""),
+            (vec!["update", "posture-check", &name, "--json", &tags, "--quiet"], ""),
+            (vec!["update", "posture-check", &name, "--json", &sound], ""),
+        ] {
+            let ran = if is_remote { remote(&words) } else { on_host(&server, &words) };
+            assert_eq!((ran.status, ran.err.as_str()), (0, told), "{words:?}: {}", ran.out);
+        }
+    }
+}

@@ -9,7 +9,10 @@ use ureq::{
 };
 
 use super::request::ApiRequest;
-use crate::{cli::failure::CommandError, http::LocalPart};
+use crate::{
+    cli::failure::CommandError,
+    http::{Header, LocalPart},
+};
 
 const CONNECTING: Duration = Duration::from_secs(15);
 /// How long an answer may be awaited. Some operations, such as checks of the data file, answer when they are done.
@@ -105,7 +108,8 @@ pub fn ask(
     let answer = agent.run(asked).map_err(|error| error.to_string())?;
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (media, tag) = (header("content-type").unwrap_or_default(), header("etag"));
-    take(LocalPart::Head { status: answer.status().as_u16(), media, tag }).map_err(|error| error.to_string())?;
+    let warnings = Header::warnings(header);
+    take(LocalPart::Head { status: answer.status().as_u16(), media, tag, warnings }).map_err(|error| error.to_string())?;
     let mut reader = answer.into_body().into_reader();
     let mut piece = vec![0; PIECE];
     loop {

@@ -23,7 +23,10 @@ use std::{ffi::OsString, io::Write, path::PathBuf};
 use clap::{ArgMatches, Command};
 use serde_json::Value as Json;
 
-use super::{admin::ControllerFlags, failure::CommandError};
+use super::{
+    admin::ControllerFlags,
+    failure::{CommandError, warn},
+};
 use crate::{hidden_text::shown_lines, http::Interfaces};
 
 use grammar::{Grammar, Operation};
@@ -97,6 +100,9 @@ pub fn act(
         } else {
             transport.ask(request, Some(&mut RawOutput::stdout()))?.good()?
         };
+        if !matches.get_flag("quiet") {
+            answer.warnings.iter().for_each(|warning| warn(warning));
+        }
         if is_preview && format.is_none() {
             output::preview(&answer.data()).iter().try_for_each(|line| print(line))?;
         } else if !columns.is_empty() {

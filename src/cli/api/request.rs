@@ -25,6 +25,8 @@ pub struct ApiAnswer {
     pub media: String,
     /// The entity tag, for `If-Match` of a later write.
     pub tag: Option<String>,
+    /// The warnings in the headers, a line for each.
+    pub warnings: Vec<String>,
     pub body: Vec<u8>,
 }
 

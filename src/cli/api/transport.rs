@@ -67,11 +67,11 @@ impl Transport {
     /// # Errors
     /// One line: the controller does not answer, or the answer is interrupted.
     pub fn ask(&self, request: ApiRequest, mut out: Option<&mut dyn Write>) -> Result<ApiAnswer, CommandError> {
-        let mut answer = ApiAnswer { status: 0, media: String::new(), tag: None, body: Vec::new() };
+        let mut answer = ApiAnswer { status: 0, media: String::new(), tag: None, warnings: Vec::new(), body: Vec::new() };
         let max_length = self.max_length();
         let mut take = |part: LocalPart| match part {
-            LocalPart::Head { status, media, tag } => {
-                (answer.status, answer.media, answer.tag) = (status, media, tag);
+            LocalPart::Head { status, media, tag, warnings } => {
+                (answer.status, answer.media, answer.tag, answer.warnings) = (status, media, tag, warnings);
                 Ok(())
             }
             LocalPart::Piece(piece) => match &mut out {
