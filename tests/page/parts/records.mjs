@@ -35,6 +35,31 @@ export async function refusals(browser, ask, ids) {
   await page.context().close();
 }
 
+/** What nothing can match is told beside the button before it is saved. */
+export async function unmatchable(browser, ask) {
+  const demand = hash => ({ typeId: 'PROCESS', process: { osType: 'Linux', path: '/bin/guard', hashes: [hash] } });
+  const { id } = await ask('POST', '/posture-checks', { name: 'guard runs', ...demand('ab') });
+  const page = await signedIn(browser, 1280, 'light');
+  const told = page.locator('.preview .warning');
+  const edit = async name => {
+    await open(page, `#/posture-checks/${id}/edit`);
+    await page.getByLabel('Name').fill(name);
+    await page.locator('.preview').getByText('Nobody gains or loses access.').waitFor();
+  };
+  await edit('a guard runs');
+  await told.filter({ hasText: 'process.hashes' }).waitFor();
+  await check(page, 'a check that nothing matches', true);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { level: 1, name: 'a guard runs' }).waitFor();
+  await ask('PATCH', `/posture-checks/${id}`, demand('ab'.repeat(64)));
+  await edit('the guard runs');
+  expect(!await told.count(), 'what can be matched has a warning');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { level: 1, name: 'the guard runs' }).waitFor();
+  await page.context().close();
+  await ask('DELETE', `/posture-checks/${id}`);
+}
+
 /** A service is encrypted unless somebody turns that off. What only creation sets cannot be changed in a form. */
 export async function encryption(browser, ask, ids) {
   const page = await signedIn(browser, 1280, 'light');

@@ -95,13 +95,13 @@ async function send(method, path, { body, headers = {}, signal, keepalive, media
   throw new Refused(answer.status, error);
 }
 
-/** The envelope of an answer: `{ data, meta }`, with the entity tag as `etag`. */
+/** The envelope of an answer: `{ data, meta }`, with the entity tag as `etag`, and the members that nothing can ever match as `unmatchable`. */
 export async function ask(method, path, options) {
   const answer = await send(method, path, options);
   const text = await answer.text();
   const media = answer.headers.get('content-type') || '';
   const envelope = media.includes('json') && text ? JSON.parse(text) : { data: text };
-  return { ...envelope, etag: answer.headers.get('etag') };
+  return { ...envelope, etag: answer.headers.get('etag'), unmatchable: answer.headers.get('overkeep-unmatchable-members') };
 }
 
 export const get = (path, options) => ask('GET', path, options);

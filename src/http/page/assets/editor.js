@@ -98,7 +98,8 @@ function Form({ kind, id, record, etag, values, reload, onMade, onCancel, guard 
   const [preview, wrong] = useLoad(async signal => {
     const asked = JSON.parse(calm);
     if (!isIn || !asked || !hasPreview || isMissing(draft, schema)) return null;
-    return { of: calm, value: (await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal })).data };
+    const { data, unmatchable } = await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal });
+    return { of: calm, value: data, unmatchable };
   }, [calm, isIn]);
   const answered = preview?.of === JSON.stringify(request);
   const mayClose = useUnsaved(made ? texts.secret.leave : touched ? t.unsaved : '');
@@ -132,7 +133,7 @@ function Form({ kind, id, record, etag, values, reload, onMade, onCancel, guard 
     <div class="card"><${Within}><${ObjectFields} schema=${schema} value=${draft} onChange=${next => { setDraft(next); setRefused(null); }} errors=${errors} kind=${kind} folds
       fixed=${isNew ? [] : [...kind.fixed, ...(schema.oneOf ? ['typeId'] : [])]} /><//></div>
     <aside class="card">
-      ${hasPreview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered} waiting=${isInvalid || isBlankMethod || isMissing(draft, schema) || !request} />`}
+      ${hasPreview && html`<${Preview} value=${answered ? preview.value : null} unmatchable=${answered && preview.unmatchable} error=${answered ? null : wrong} busy=${!answered} waiting=${isInvalid || isBlankMethod || isMissing(draft, schema) || !request} />`}
       <${Problem} error=${refused} again=${refused?.status === 412 ? reload : null} />
       ${refused?.status === 412 && html`<p>${t.changedMeanwhile}</p>`}
       ${isInvalid && html`<p class="error" role="alert">${t.correctJson}</p>`}

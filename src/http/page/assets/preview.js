@@ -44,10 +44,11 @@ export function Tallies({ value }) {
 }
 
 /** The panel beside a save button. */
-export const Preview = ({ value, error, busy, waiting, again }) => html`<section class="preview" aria-live="polite" aria-busy=${Boolean(busy && !waiting && !error)}>
+export const Preview = ({ value, unmatchable, error, busy, waiting, again }) => html`<section class="preview" aria-live="polite" aria-busy=${Boolean(busy && !waiting && !error)}>
   <h2>${t.title}</h2>
   ${waiting ? html`<p class="faint">${t.waiting}</p>` : error ? (error.status === 400 || error.status === 409
     ? html`<p class="faint">${t.invalid(error.message)}</p>` : html`<${Problem} error=${error} again=${again} />`)
     : value ? html`<${Tallies} value=${value} />` : html`<p class="faint">${t.checking}…</p>`}
+  ${unmatchable && !waiting && html`<p class="warning"><i aria-hidden="true"></i><span>${t.unmatchable(unmatchable)}</span></p>`}
   <p class="hint">${t.checks}</p>
 </section>`;

@@ -321,6 +321,7 @@ export const texts = {
     identityRouters: 'Routers of identities',
     serviceRouters: 'Routers of services',
     others: count => `and ${count.toLocaleString()} more`,
+    unmatchable: members => `Nothing can ever match: ${members}`,
     checks: 'Posture checks are not considered.',
     to: 'to',
   },
