@@ -90,7 +90,7 @@ enum Command {
 /// A row of the tables is invalid, which is a defect.
 fn whole() -> Result<clap::Command, CommandError> {
     let grammar = api::grammar()?;
-    Ok(help::grouped(api::command(CommandLine::command(), &grammar), &grammar))
+    Ok(help::grouped(api::command(CommandLine::command(), &grammar, None), &grammar))
 }
 
 /// Runs the command of this process. `start` runs a controller until it is stopped; the log is started before.
@@ -135,8 +135,9 @@ pub fn act<E: Display>(
         CommandLine::try_parse_from(arguments).map_err(CommandError::Usage)?
     } else {
         let grammar = api::grammar()?;
-        let whole = help::grouped(api::command(CommandLine::command(), &grammar), &grammar);
-        let matches = whole.try_get_matches_from(arguments).map_err(CommandError::Usage)?;
+        let first = arguments.get(1).and_then(|word| word.to_str());
+        let command = help::grouped(api::command(CommandLine::command(), &grammar, first), &grammar);
+        let matches = command.try_get_matches_from(arguments).map_err(CommandError::Usage)?;
         if let Some((operation, matches)) = api::chosen_operation(&grammar, &matches) {
             return api::act(&grammar, operation, matches, environment);
         }

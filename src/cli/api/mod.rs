@@ -51,10 +51,11 @@ pub fn grammar() -> Result<Grammar, CommandError> {
     Interfaces::new().map(|interfaces| Grammar::of(&interfaces)).map_err(CommandError::of)
 }
 
-/// The whole command line: the commands of the program and those of the operations.
-pub fn command(program: Command, grammar: &Grammar) -> Command {
+/// The command line: the commands of the program and those of the operations. If `first` begins commands of operations, the others are left
+/// out, because most of the time of a short command would be spent on them.
+pub fn command(program: Command, grammar: &Grammar, first: Option<&str>) -> Command {
     let reserved: Vec<String> = program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    program.subcommands(tree::commands(grammar, &reserved))
+    program.subcommands(tree::commands(grammar, &reserved, first))
 }
 
 /// The operation of a parsed command line, and its flags.

@@ -29,20 +29,25 @@ struct Word<'g> {
     next: BTreeMap<String, Word<'g>>,
 }
 
-/// The commands of all operations. `reserved` are the program's own commands, which a verb does not replace.
-pub(crate) fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
+/// The commands of the operations whose command line begins with `first`; of all operations if none does. `reserved` are the program's own
+/// commands, which a verb does not replace.
+pub(crate) fn commands(grammar: &Grammar, reserved: &[String], first: Option<&str>) -> Vec<Command> {
     let mut top = Word::default();
     for operation in &grammar.operations {
         if !reserved.contains(&operation.verb) {
             top.insert_command(operation);
         }
     }
-    let mut commands: Vec<Command> = top.next.iter().map(|(verb, word)| word.command(grammar, verb, verb, true)).collect();
-    for (word, full) in SHORTCUTS {
+    let is_shortcut = |word: &str| SHORTCUTS.iter().any(|(shortcut, _)| *shortcut == word);
+    let first = first.filter(|first| top.next.contains_key(*first) || is_shortcut(first) || INTERFACES.contains(first));
+    let is_begun = |word: &str| first.is_none_or(|first| first == word);
+    let begun = top.next.iter().filter(|(verb, _)| is_begun(verb));
+    let mut commands: Vec<Command> = begun.map(|(verb, word)| word.command(grammar, verb, verb, true)).collect();
+    for (word, full) in SHORTCUTS.into_iter().filter(|(word, _)| is_begun(word)) {
         let only = Word { operation: chosen(grammar, &full), next: BTreeMap::new() };
         commands.push(only.command(grammar, word, word, true));
     }
-    for interface in INTERFACES {
+    for interface in INTERFACES.into_iter().filter(|interface| is_begun(interface)) {
         let mut words = Word::default();
         for operation in grammar.operations.iter().filter(|operation| operation.interface == interface) {
             words.insert_command(operation);

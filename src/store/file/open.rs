@@ -19,7 +19,7 @@ use super::{
     backend::{Backend, BackendHandle},
     open_error::OpenError,
     overlay::Overlay,
-    private_file::{clear, create_private, is_named, is_one},
+    private_file::{clear, create_private, is_named, is_one, lock_open},
 };
 
 /// The file format that this release writes: the layout of tables and keys. A release opens files up to its own format.
@@ -117,6 +117,8 @@ fn existing(path: &Path, cache: usize, pages: Pages) -> Result<OpenedFile, OpenE
     // The file holds keys, and a copy restored by hand often has default permissions.
     file.set_permissions(Permissions::from_mode(0o600)).map_err(|reason| io_error(path, reason))?;
     let found = file.metadata().map_err(|reason| io_error(path, reason))?;
+    // redb locks the same open file again.
+    lock_open(&file, path)?;
     let opened = on(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache, pages)?;
     still(path, &found)?;
     Ok(opened)
@@ -125,7 +127,7 @@ fn existing(path: &Path, cache: usize, pages: Pages) -> Result<OpenedFile, OpenE
 /// Locks the file exclusively as long as the result lives; for a caller that replaces the file.
 pub(crate) fn hold(path: &Path) -> Result<File, OpenError> {
     let held = regular(path, OpenOptions::new().read(true).write(true))?;
-    held.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
+    lock_open(&held, path)?;
     still(path, &held.metadata().map_err(|reason| io_error(path, reason))?)?;
     Ok(held)
 }
@@ -208,7 +210,7 @@ fn reserve(path: &Path) -> Result<File, OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     clear(&unnamed(path)).map_err(|error| if let OpenError::Locked(_) = error { OpenError::Locked(path.into()) } else { error })?;
     let file = create_private(&unnamed(path)).map_err(refused)?;
-    file.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
+    lock_open(&file, path)?;
     if !is_named(&unnamed(path), &file.metadata().map_err(refused)?) {
         return Err(OpenError::Locked(path.into()));
     }

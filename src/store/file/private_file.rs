@@ -2,10 +2,12 @@
 //! file or a link may already have the name: it is never opened for writing, followed or taken over, even by root.
 
 use std::{
-    fs::{File, Metadata, OpenOptions, remove_file, symlink_metadata},
+    fs::{File, Metadata, OpenOptions, TryLockError, remove_file, symlink_metadata},
     io::{self, ErrorKind},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
+    thread,
+    time::Duration,
 };
 
 use rustix::fs::OFlags;
@@ -43,8 +45,28 @@ pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     let failed = |reason| OpenError::Io { path: path.into(), reason };
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(failed)?;
-    file.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
+    lock_open(&file, path)?;
     if is_named(path, &file.metadata().map_err(failed)?) { Ok(file) } else { Err(OpenError::Locked(path.into())) }
+}
+
+/// How often an exclusive lock is tried, and the pause between: a command that looks whether the file is held has it locked for microseconds.
+const LOCK_TRIES: usize = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// Locks an open file exclusively as long as it is open; `path` names it in errors.
+///
+/// # Errors
+/// [`OpenError::Locked`] if another process has locked it, [`OpenError::Io`] if it cannot be locked.
+pub(crate) fn lock_open(file: &File, path: &Path) -> Result<(), OpenError> {
+    for attempt in 1..=LOCK_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if attempt < LOCK_TRIES => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => break,
+            Err(TryLockError::Error(reason)) => return Err(OpenError::Io { path: path.into(), reason }),
+        }
+    }
+    Err(OpenError::Locked(path.into()))
 }
 
 /// Whether a path names this file directly, not by a link.
