@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     AccessShare, Assertion, AssertionViolation, Delta, Difference, Engine, MatchRule, Policy, PolicyEntityKind, PolicyKind, Right,
-    preview::{Preview, Step, in_order},
+    preview::{Preview, PreviewedChanges, Step, in_order},
     shares::{AT_A_TIME, asked},
 };
 use crate::{
@@ -84,20 +84,34 @@ impl Access {
     /// # Errors
     /// The error of `report_progress`, which ends the preview.
     pub fn preview(&self, events: &[Event], limit: usize, report_progress: impl Fn(u64) -> Result<()>) -> Result<Difference> {
+        self.preview_changes(events, limit, report_progress).map(|(difference, _)| difference)
+    }
+
+    /// Like [`Access::preview`], with the changes, by which [`Access::shares`] finds who gains and loses what. There are none for events that
+    /// only enable identities, whose preview is that of the opposite change.
+    ///
+    /// # Errors
+    /// Those of [`Access::preview`].
+    pub(crate) fn preview_changes(
+        &self,
+        events: &[Event],
+        limit: usize,
+        report_progress: impl Fn(u64) -> Result<()>,
+    ) -> Result<(Difference, PreviewedChanges)> {
         let (delta, enabled) = (self.taken(events), self.disabled(events, false));
         // The engine holds disabled identities like others. Nothing else changes with an identity that is enabled.
         if delta.is_empty() && !enabled.is_empty() {
-            return self.difference(&enabled, limit, report_progress).map(Difference::reversed);
+            let opposite = self.difference(&enabled, limit, report_progress);
+            return opposite.map(|(difference, _)| (difference.reversed(), PreviewedChanges::default()));
         }
         self.difference(&delta, limit, report_progress)
     }
 
-    /// Who gains and who loses each of the services and routers that a preview of these events lists, with at most `limit` ids in each list.
-    /// Nothing for events that only enable identities, whose preview is that of the opposite change.
-    pub(crate) fn shares(&self, events: &[Event], difference: &Difference, limit: usize) -> Vec<AccessShare> {
-        let (delta, asked) = (in_order(&self.taken(events)), asked(difference));
+    /// Who gains and who loses each of the services and routers that a preview of these changes lists, with at most `limit` ids in each list.
+    pub(crate) fn shares(&self, changes: &PreviewedChanges, difference: &Difference, limit: usize) -> Vec<AccessShare> {
         // Others are let in between: each service costs the union of all that its policies name.
-        asked.chunks(AT_A_TIME).flat_map(|some| self.ask_fairly(|engine| engine.shares(&delta, some, limit))).collect()
+        let at_a_time = AT_A_TIME.max(changes.len());
+        asked(difference).chunks(at_a_time).flat_map(|some| self.ask_fairly(|engine| engine.shares(changes, some, limit))).collect()
     }
 
     /// The updates that events make. An identity that they disable counts as deleted.
@@ -112,7 +126,12 @@ impl Access {
     }
 
     /// The difference that updates of the engine would make, as in [`Access::preview`].
-    fn difference(&self, delta: &[Delta], limit: usize, report_progress: impl Fn(u64) -> Result<()>) -> Result<Difference> {
+    fn difference(
+        &self,
+        delta: &[Delta],
+        limit: usize,
+        report_progress: impl Fn(u64) -> Result<()>,
+    ) -> Result<(Difference, PreviewedChanges)> {
         let delta = in_order(delta);
         for _ in 0..MAX_RESTARTS {
             let mut preview = self.ask(|engine| Preview::new(engine, &delta));
@@ -120,12 +139,12 @@ impl Access {
                 report_progress(preview.remaining())?;
                 match self.ask_fairly(|engine| preview.step(engine, limit)) {
                     Step::Running => {}
-                    Step::Done(difference) => return Ok(*difference),
+                    Step::Done(difference) => return Ok((*difference, preview.into_changes())),
                     Step::Stale => break,
                 }
             }
         }
-        Ok(self.ask(|engine| engine.preview(&delta, limit)))
+        Ok(self.ask(|engine| engine.preview_changes(&delta, limit)))
     }
 
     /// The violations of each assertion with these events applied, in the order of the assertions, with at most `limit` pairs each. The

@@ -7,7 +7,7 @@
 use super::{
     Delta, Engine, Policy, PolicyEntityKind, PolicyKind, Right,
     policy_index::{PolicyIndex, SubjectClass},
-    role_diff::difference,
+    role_diff::{difference, only_loses},
 };
 use crate::entity::{Counted, PairCount};
 use roaring::{MultiOps, RoaringBitmap};
@@ -86,6 +86,27 @@ const GROUPS: usize = 32;
 /// Up to this many subjects are taken without counting the other side.
 const FEW: u64 = 64;
 
+/// The changes that a preview was made of.
+#[derive(Default)]
+pub(crate) struct PreviewedChanges {
+    all: Vec<Delta>,
+    /// Those that still change something if the subjects to be deleted are deleted. A policy that only loses such subjects is not among them:
+    /// the deletion of an identity changes every policy that names it.
+    effective: Vec<Delta>,
+    generation: u64,
+}
+
+impl PreviewedChanges {
+    /// Those that must be applied for the state after all changes.
+    pub(super) fn to_apply(&self, engine: &Engine) -> &[Delta] {
+        if engine.generation == self.generation { &self.effective } else { &self.all }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.effective.len()
+    }
+}
+
 /// The result of a step.
 pub(super) enum Step {
     Running,
@@ -97,6 +118,8 @@ pub(super) enum Step {
 /// A preview in progress.
 pub(super) struct Preview<'n> {
     delta: &'n [Delta],
+    /// As in [`PreviewedChanges`]; complete when all changes are examined.
+    effective: Vec<Delta>,
     /// The changes not examined yet, each with the row of its subject.
     unseen: Zip<slice::Iter<'n, Delta>, vec::IntoIter<Option<u32>>>,
     /// The subjects that would be deleted. They reach nothing afterwards, so that nothing is evaluated for them.
@@ -145,12 +168,16 @@ pub(super) static SERVICE_ROUTERS: Relation =
 impl Engine {
     /// What changes would give and take, with at most `limit` ids in each list.
     pub fn preview(&mut self, delta: &[Delta], limit: usize) -> Difference {
-        let delta = in_order(delta);
-        let mut preview = Preview::new(self, &delta);
+        self.preview_changes(&in_order(delta), limit).0
+    }
+
+    /// The same for changes that are [`in_order`], with those changes.
+    pub(super) fn preview_changes(&mut self, delta: &[Delta], limit: usize) -> (Difference, PreviewedChanges) {
+        let mut preview = Preview::new(self, delta);
         loop {
             // The engine is borrowed, so that it cannot change and this ends.
             if let Step::Done(difference) = preview.step(self, limit) {
-                return *difference;
+                return (*difference, preview.into_changes());
             }
         }
     }
@@ -167,7 +194,7 @@ impl<'n> Preview<'n> {
             }
         }
         let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(Part::new);
-        let mut preview = Self { delta, unseen: delta.iter().zip(rows), gone, generation: engine.generation, parts };
+        let mut preview = Self { delta, effective: Vec::new(), unseen: delta.iter().zip(rows), gone, generation: engine.generation, parts };
         // The first value of [`Preview::remaining`] must already count subjects.
         preview.find_affected(engine);
         preview
@@ -184,7 +211,7 @@ impl<'n> Preview<'n> {
         if engine.generation != self.generation {
             return Step::Stale;
         }
-        let many = self.delta.len();
+        let many = self.effective.len();
         if self.unseen.len() > 0 {
             self.find_affected(engine);
         } else if self.remaining() > 0 {
@@ -197,12 +224,17 @@ impl<'n> Preview<'n> {
         Step::Running
     }
 
+    /// The changes, after the last step.
+    pub(crate) fn into_changes(self) -> PreviewedChanges {
+        PreviewedChanges { all: self.delta.to_vec(), effective: self.effective, generation: self.generation }
+    }
+
     fn difference(&self, engine: &mut Engine, limit: usize) -> Difference {
         let lost = self.parts.each_ref().map(|part| part.relation.count_pairs(engine, &part.lost, limit));
         let gained = |engine: &Engine| self.parts.each_ref().map(|part| part.relation.count_pairs(engine, &part.gained, limit));
         // A new subject has an id only with the changes applied.
         let is_any = self.parts.iter().any(|part| part.gained.count > 0);
-        let gained = if is_any { gained(&engine.as_if(self.delta)) } else { gained(engine) };
+        let gained = if is_any { gained(&engine.as_if(&self.effective)) } else { gained(engine) };
         let ([dial, bind, of_identities, of_services], [no_dial, no_bind, not_of_identities, not_of_services]) = (gained, lost);
         let changes_of = |gained, lost| AccessDiff { gained, lost };
         Difference {
@@ -218,6 +250,13 @@ impl<'n> Preview<'n> {
         for (delta, row) in self.unseen.by_ref().take(CHANGES) {
             let before = engine.known(delta);
             self.parts.iter_mut().for_each(|part| part.concern(engine, &before, delta, row));
+            let (Delta::Policy { policy: before, .. }, Delta::Policy { policy: after, .. }) = (&before, delta) else {
+                self.effective.push(delta.clone());
+                continue;
+            };
+            if !only_loses(engine, before.as_ref(), after.as_ref(), &self.gone) {
+                self.effective.push(delta.clone());
+            }
         }
         for part in &mut self.parts {
             let [whos, _] = &part.loose;
@@ -245,7 +284,7 @@ impl<'n> Preview<'n> {
         };
         let is_gone = |(_, side, row): &(usize, PolicyEntityKind, u32)| self.gone.get(side).is_some_and(|rows| rows.contains(*row));
         let before = classes(engine);
-        let after = if some.iter().all(is_gone) { vec![None; some.len()] } else { classes(&engine.as_if(self.delta)) };
+        let after = if some.iter().all(is_gone) { vec![None; some.len()] } else { classes(&engine.as_if(&self.effective)) };
         for ((at, side, row), classes) in some.iter().zip(before.into_iter().zip(after)) {
             if let Some(part) = self.parts.get_mut(*at) {
                 part.groups.entry((*side, classes.into())).or_default().insert(*row);
@@ -271,7 +310,7 @@ impl<'n> Preview<'n> {
         let before = reach(engine);
         // A subject without a class afterwards is deleted and reaches nothing.
         let stays = |group: &(usize, PolicyEntityKind, RoaringBitmap, bool)| group.3;
-        let after = if some.iter().any(stays) { reach(&engine.as_if(self.delta)) } else { vec![RoaringBitmap::new(); some.len()] };
+        let after = if some.iter().any(stays) { reach(&engine.as_if(&self.effective)) } else { vec![RoaringBitmap::new(); some.len()] };
         for (((at, side, rows, _), before), after) in some.iter().zip(before).zip(after) {
             if let Some(part) = self.parts.get_mut(*at) {
                 part.count_difference(*side, rows, before, after);

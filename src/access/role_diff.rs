@@ -3,7 +3,7 @@
 
 use super::{Engine, MatchRule, Policy, PolicyEntityKind};
 use roaring::{MultiOps, RoaringBitmap};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 impl Policy {
     /// The subjects named on a side.
@@ -30,6 +30,26 @@ pub(super) fn difference(engine: &Engine, side: PolicyEntityKind, before: Option
         return before.named(engine, side) | after.named(engine, side);
     }
     named(engine, side, before.semantic, turned())
+}
+
+/// Whether a policy is another one only without some of the subjects that are `gone`, by kind.
+pub(super) fn only_loses(
+    engine: &Engine,
+    before: Option<&Policy>,
+    after: Option<&Policy>,
+    gone: &HashMap<PolicyEntityKind, RoaringBitmap>,
+) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    let is_gone = |side: PolicyEntityKind, entry: &str| {
+        let row = entry.strip_prefix('@').and_then(|id| engine.row(side, id));
+        row.zip(gone.get(&side)).is_some_and(|(row, gone)| gone.contains(row))
+    };
+    let loses = |side: PolicyEntityKind| {
+        let [now, then] = [before, after].map(|policy| policy.entries(side).map(String::as_str).collect::<HashSet<_>>());
+        then.is_subset(&now) && now.difference(&then).all(|entry| is_gone(side, entry))
+    };
+    let mut sides = before.lists.iter().chain(&after.lists).map(|(side, _)| *side);
+    before.semantic == after.semantic && before.right == after.right && sides.all(loses)
 }
 
 const EVERYONE: &str = "#all";

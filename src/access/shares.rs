@@ -3,8 +3,8 @@
 //! The counts of a [`Difference`] tell how many pairs there are, and not which ones. This asks for the first services and routers one by one.
 
 use super::{
-    AccessDiff, Delta, Difference, Engine, PolicyEntityKind,
-    preview::{BIND, DIAL, IDENTITY_ROUTERS, Relation, SERVICE_ROUTERS},
+    AccessDiff, Difference, Engine, PolicyEntityKind,
+    preview::{BIND, DIAL, IDENTITY_ROUTERS, PreviewedChanges, Relation, SERVICE_ROUTERS},
 };
 use crate::entity::Counted;
 use roaring::RoaringBitmap;
@@ -86,7 +86,7 @@ static RELATIONS: [(&str, &Relation); 4] =
 /// A service or router of a relation, and the relation's name.
 pub(super) type Asked = (&'static str, &'static Relation, Arc<str>);
 
-/// How many of them are asked for while the engine is locked.
+/// How many of them are asked for while the engine is locked. With more changes there are as many, because all changes are applied each time.
 pub(super) const AT_A_TIME: usize = 8;
 
 /// The services and routers that a difference lists.
@@ -97,9 +97,8 @@ pub(super) fn asked(difference: &Difference) -> Vec<Asked> {
 }
 
 impl Engine {
-    /// The shares of some services and routers, with at most `limit` ids in each list. `delta` are the changes,
-    /// [`in_order`](super::preview::in_order).
-    pub(super) fn shares(&mut self, delta: &[Delta], asked: &[Asked], limit: usize) -> Vec<AccessShare> {
+    /// The shares of some services and routers, with at most `limit` ids in each list.
+    pub(super) fn shares(&mut self, changes: &PreviewedChanges, asked: &[Asked], limit: usize) -> Vec<AccessShare> {
         let reach = |engine: &Engine| -> Vec<RoaringBitmap> {
             asked.iter().map(|(_, of, what)| of.reach(engine, of.what, engine.row(of.what, what))).collect()
         };
@@ -110,6 +109,7 @@ impl Engine {
         let before = reach(self);
         // A new subject has an id only with the changes applied, and one that goes only without them.
         let (after, gained): (Vec<RoaringBitmap>, Vec<_>) = {
+            let delta = changes.to_apply(self);
             let engine = self.as_if(delta);
             let after = reach(&engine);
             let gained =
@@ -135,4 +135,60 @@ fn listed(changed: &AccessDiff<Arc<str>>) -> Vec<Arc<str>> {
     let mut all = changed.gained.what.first.clone();
     all.extend(changed.lost.what.first.iter().filter(|id| !changed.gained.what.first.contains(id)).cloned());
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Policy, *};
+    use crate::access::{Delta, MatchRule, Right};
+
+    fn subject(subject: PolicyEntityKind, id: &str, roles: Option<&[&str]>) -> Delta {
+        let roles = roles.map(|roles| roles.iter().map(ToString::to_string).collect());
+        Delta::PolicyEntityKind { subject, id: id.into(), roles }
+    }
+
+    fn policy(id: &str, semantic: MatchRule, identities: &[&str], services: &[&str]) -> Delta {
+        let [identities, services] = [identities, services].map(|list| list.iter().map(ToString::to_string).collect());
+        let policy = Policy::service(Right::Dial, semantic, identities, services, Vec::new());
+        Delta::Policy { kind: policy.kind, id: id.into(), policy: Some(policy) }
+    }
+
+    #[test]
+    fn policies_of_the_deleted_are_not_applied() {
+        let (any, all) = (MatchRule::AnyOf, MatchRule::AllOf);
+        let mut engine = Engine::new();
+        let before = [
+            subject(PolicyEntityKind::Identity, "a", Some(&["x"])),
+            subject(PolicyEntityKind::Identity, "b", Some(&["x"])),
+            subject(PolicyEntityKind::Identity, "c", Some(&[])),
+            subject(PolicyEntityKind::Service, "s", Some(&["y"])),
+            subject(PolicyEntityKind::Service, "t", Some(&["y"])),
+            policy("both", any, &["@a", "@b"], &["@s"]),
+            policy("alone", any, &["@a"], &["#y"]),
+            policy("with-role", all, &["@a", "#x"], &["@t"]),
+            policy("others", any, &["@a", "@c"], &["@t"]),
+        ];
+        before.iter().for_each(|delta| engine.apply(delta, 0));
+        let deletion = subject(PolicyEntityKind::Identity, "a", None);
+        let changes = [
+            policy("both", any, &["@b"], &["@s"]),
+            policy("alone", any, &[], &["#y"]),
+            policy("with-role", all, &["#x"], &["@t"]),
+            // It loses an identity that stays too.
+            policy("others", any, &[], &["@t"]),
+            deletion.clone(),
+        ];
+        let (difference, changes) = engine.preview_changes(&changes, 9);
+        assert_eq!(changes.to_apply(&engine), [policy("others", any, &[], &["@t"]), deletion]);
+        let asked = asked(&difference);
+        let shares = engine.shares(&changes, &asked, 9);
+        let lost = |share: &AccessShare| (share.what.to_string(), share.lost.first.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let ids = |ids: &[&str]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let expected = [("s".to_owned(), ids(&["a"])), ("t".to_owned(), ids(&["a", "c"]))];
+        assert_eq!(shares.iter().map(lost).collect::<Vec<_>>(), expected);
+        // After another change all are applied, with the same result.
+        engine.apply(&subject(PolicyEntityKind::Identity, "d", Some(&[])), 0);
+        assert_eq!(changes.to_apply(&engine).len(), 5);
+        assert_eq!(engine.shares(&changes, &asked, 9), shares);
+    }
 }

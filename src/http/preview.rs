@@ -96,8 +96,8 @@ impl PreviewParameter {
         }
         let (access, caller) = (call.access.clone(), call.caller()?.clone());
         let look = move |tx: &Read<'_>, events: Vec<Event>, answer: A| {
-            let difference = access.preview(&events, MAX_LISTED, |left| tx.before(left))?;
-            let shares = access.shares(&events, &difference, MAX_LISTED);
+            let (difference, changes) = access.preview_changes(&events, MAX_LISTED, |left| tx.before(left))?;
+            let shares = access.shares(&changes, &difference, MAX_LISTED);
             let name = |subject, id: &str| caller.may_name(path(subject)).then(|| named(tx, &events, subject, id)).transpose();
             let shares = shares.iter().filter_map(|share| share.named(name).transpose()).collect::<Result<_>>()?;
             let difference = difference.named(name)?;

@@ -403,6 +403,28 @@ fn pairs(model: &Model) -> [Pairs; 4] {
     ]
 }
 
+/// The changes, where policies lose what is deleted, as in the controller.
+fn cascaded(model: &Model, changes: &[Event]) -> Vec<Event> {
+    let (mut model, mut all) = (model.clone(), Vec::new());
+    for change in changes {
+        if let Event::Remove(subject, id) = change {
+            let entry = format!("@{id}");
+            let losing = model.policies.iter().filter_map(|((kind, policy), state)| {
+                let side = sides(*kind).iter().position(|side| side == subject)?;
+                let mut state = state.clone();
+                let list = state.lists.get_mut(side).filter(|list| list.contains(&entry))?;
+                list.retain(|one| *one != entry);
+                Some(Event::Write(*kind, policy.clone(), state))
+            });
+            all.extend(losing.collect::<Vec<_>>());
+            all.iter().for_each(|event| model.apply(event));
+        }
+        model.apply(change);
+        all.push(change.clone());
+    }
+    all
+}
+
 fn turn(before: &Pairs, after: &Pairs) -> AccessDiff<Arc<str>> {
     fn counted<'a>(side: impl Iterator<Item = &'a String>) -> Counted<Arc<str>> {
         let first: BTreeSet<Arc<str>> = side.map(|id| id.as_str().into()).collect();
@@ -419,14 +441,18 @@ fn turn(before: &Pairs, after: &Pairs) -> AccessDiff<Arc<str>> {
 proptest! {
     #[test]
     fn preview_equals_the_difference(
-        history in prop::collection::vec(event(), 0..60), changes in prop::collection::vec(change(), 1..6)
+        history in prop::collection::vec(event(), 0..60), changes in prop::collection::vec(change(), 1..6),
+        removed in prop::collection::vec((subject(), id()), 0..3)
     ) {
         let (mut engine, mut model) = (Engine::new(), Model::default());
+        let removed = removed.into_iter().map(|(subject, id)| Event::Remove(subject, id));
+        let changes: Vec<Event> = changes.into_iter().chain(removed).collect();
         for (now, event) in history.iter().enumerate() {
             apply(&mut engine, event, now as u64);
             model.apply(event);
         }
         all_routers_agree(&mut engine, &model);
+        let changes = cascaded(&model, &changes);
         let (before, mut then) = (pairs(&model), model.clone());
         changes.iter().for_each(|change| then.apply(change));
         let after = pairs(&then);

@@ -180,9 +180,10 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Requested
             Ok(Named { id: if created.contains(id) { String::new() } else { id.to_owned() }, name: text(subject, id)? })
         };
         let name_of = |subject, id: &str| name(subject, id).map(Some);
-        let difference = access.preview(&events, MAX_ORDERED, |left| read.before(left))?.by_name(MAX_LISTED, &text)?;
+        let (difference, changes) = access.preview_changes(&events, MAX_ORDERED, |left| read.before(left))?;
+        let difference = difference.by_name(MAX_LISTED, &text)?;
         let mut shares = Vec::new();
-        for share in access.shares(&events, &difference, MAX_ORDERED) {
+        for share in access.shares(&changes, &difference, MAX_ORDERED) {
             shares.extend(share.by_name(MAX_LISTED, &text)?.named(name_of)?);
         }
         let difference = difference.named(name_of)?;
