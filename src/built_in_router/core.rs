@@ -15,6 +15,7 @@ use super::{
     budget::Budget,
     channel::{Channel, ConnectionEntry},
     circuit::Circuit,
+    circuit_quota::CircuitQuota,
     circuit_side::CircuitSide,
     counters::Counters,
     fair_queues::QueueBounds,
@@ -63,6 +64,7 @@ pub struct RouterContext {
     pub(crate) hosting: Hosting,
     pub clock: Clock,
     pub config: config::RouterConfig,
+    pub(crate) circuit_quota: Arc<CircuitQuota>,
 }
 
 impl RouterContext {

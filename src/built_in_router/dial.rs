@@ -94,7 +94,8 @@ async fn establish(core: &Arc<RouterCore>, circuit: &Arc<Circuit>, frame: &Frame
     let session = core.session_of(channel, frame.body()).await?;
     circuit.set_basis(CircuitBasis { session: session.id.clone(), service: session.spec.service_id.clone() });
     // From here on the review of a change finds the circuit. The check covers changes before this point.
-    core.registry.add_circuit(circuit)?;
+    let permit = core.context.circuit_quota.take(&channel.identity)?;
+    core.registry.add_circuit(circuit, Some(permit))?;
     let grant = core.check(channel, &session, Right::Dial)?;
     if grant.service.spec.encryption_required && frame.header(key::PUBLIC_KEY).is_none() {
         return Err(RequestFailure::encryption("encryption required on service, initiator did not send public header"));
@@ -104,7 +105,7 @@ async fn establish(core: &Arc<RouterCore>, circuit: &Arc<Circuit>, frame: &Frame
         let Some(chosen) = choose_host(core, &grant, frame, &tried) else { break };
         let outcome = match &chosen {
             Chosen::Here(binding) => dial(core, circuit, frame, &grant, binding).await,
-            Chosen::Remote => dial_remote(core, circuit, frame, &grant, &session).await,
+            Chosen::Remote(terminator) => dial_remote(core, circuit, frame, &grant, (&session, terminator.as_deref())).await,
         };
         match outcome {
             Ok(()) => return Ok(()),
@@ -152,8 +153,8 @@ fn no_terminators(grant: &Grant, frame: &Frame) -> RequestFailure {
 /// A host to dial.
 enum Chosen {
     Here(Arc<Binding>),
-    /// At another router, which the control channel chooses.
-    Remote,
+    /// At another router: a terminator. Without one the control channel says why there is none.
+    Remote(Option<String>),
 }
 
 /// The host to dial next.
@@ -163,19 +164,21 @@ fn choose_host(core: &RouterCore, grant: &Grant, frame: &Frame, tried: &[Chosen]
     let mut bindings = core.registry.hosts_of(grant.service.id.as_str());
     bindings.retain(|binding| binding.is_open() && binding.instance.as_bytes() == wanted && !was_tried(binding));
     let remote = core.remote_routers.get().filter(|remote| remote.has_routers());
-    let remote = remote.filter(|_| !tried.iter().any(|tried| matches!(tried, Chosen::Remote)));
+    let remote = remote.filter(|_| !tried.iter().any(|tried| matches!(tried, Chosen::Remote(_))));
     let wanted = std::str::from_utf8(wanted).unwrap_or_default();
     let others = remote.map(|remote| remote.hosts(grant.service.id.as_str(), wanted)).unwrap_or_default();
     if bindings.is_empty() && others.is_empty() {
-        // The control channel says why there is no host.
-        return remote.filter(|_| tried.is_empty()).map(|_| Chosen::Remote);
+        return remote.filter(|_| tried.is_empty()).map(|_| Chosen::Remote(None));
     }
     let weights: Vec<_> = bindings.iter().map(|binding| binding.weight()).chain(others.iter().map(|(_, weight)| *weight)).collect();
     let mut ids = bindings.iter().map(|binding| binding.id.as_str()).chain(others.iter().map(|(id, _)| id.as_str()));
     let sticky = frame.header(key::STICKINESS);
     let sticky = ids.position(|id| Some(id.as_bytes()) == sticky);
     let chosen = choose(Strategy::named(&grant.service.spec.terminator_strategy), &weights, sticky, core.random())?;
-    Some(bindings.into_iter().nth(chosen).map_or(Chosen::Remote, Chosen::Here))
+    Some(match chosen.checked_sub(bindings.len()) {
+        Some(remote) => Chosen::Remote(others.into_iter().nth(remote).map(|(id, _)| id)),
+        None => Chosen::Here(bindings.swap_remove(chosen)),
+    })
 }
 
 /// Dials a host at another router.
@@ -184,7 +187,7 @@ async fn dial_remote(
     circuit: &Arc<Circuit>,
     frame: &Frame,
     grant: &Grant,
-    session: &Record<Session>,
+    (session, terminator): (&Record<Session>, Option<&str>),
 ) -> Result<(), RequestFailure> {
     let ended = || RequestFailure::access_denied("the circuit has ended in the meantime");
     let remote = core.remote_routers.get().ok_or_else(ended)?;
@@ -196,6 +199,7 @@ async fn dial_remote(
         session: session.clone(),
         api_session: client.channel.api_session.clone(),
         instance: frame.text(key::INSTANCE).unwrap_or_default().to_owned(),
+        terminator: terminator.map(str::to_owned),
         sticky: frame.header(key::STICKINESS).map(<[u8]>::to_vec),
         peer_data: passed_on.chain([(key::CALLER, grant.identity.spec.name.as_bytes())]).filter_map(numbered).collect(),
     };

@@ -18,6 +18,7 @@ mod binding;
 mod budget;
 mod channel;
 mod circuit;
+mod circuit_quota;
 mod circuit_side;
 mod core;
 mod counters;
@@ -68,12 +69,12 @@ use tokio::{
 
 pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
 use self::core::RouterCore;
+pub(crate) use self::circuit_quota::{CircuitPermit, CircuitQuota};
 pub(crate) use self::core::{RouterContext, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;
 pub use self::hello::ChannelPeer;
 pub(crate) use self::id_generator::IdGenerator;
-pub(crate) use self::identity_quota::IdentityQuota;
 pub(crate) use self::info::{ChannelEndInfo, ChannelInfo, CircuitInfo, EndInfo, LinkInfo, SentInfo, UNMEASURED};
 pub use self::links::message as link_message;
 pub(crate) use self::links::route::{Route, RouteError, RouteToHost};

@@ -11,13 +11,13 @@ use super::{
     binding::Binding,
     channel::Channel,
     circuit::{Circuit, HostEnd},
+    circuit_quota::CircuitPermit,
     identity_quota::IdentityQuota,
     message::RequestFailure,
 };
 use crate::config;
 
 pub(crate) struct CircuitRegistry {
-    max_circuits: usize,
     open: Mutex<Open>,
 }
 
@@ -30,8 +30,8 @@ struct Open {
     /// By service and terminator id. A dial finds its hosts here, at a cost that does not depend on the number of circuits.
     hosts: HashMap<String, HashMap<Arc<str>, Arc<Binding>>>,
     channels_by_identity: IdentityQuota,
-    /// By the identity that dials.
-    circuits_by_identity: IdentityQuota,
+    /// By circuit; none for a circuit whose client is at another router.
+    permits: HashMap<Arc<str>, CircuitPermit>,
     bindings_by_identity: IdentityQuota,
     by_authorizing_record: AuthorizingIndex<Member>,
 }
@@ -55,11 +55,10 @@ impl CircuitRegistry {
     pub(crate) fn new(config: &config::RouterConfig) -> Self {
         let open = Open {
             channels_by_identity: IdentityQuota::new(config.max_channels_per_identity),
-            circuits_by_identity: IdentityQuota::new(config.max_circuits_per_identity),
             bindings_by_identity: IdentityQuota::new(config.max_binds),
             ..Open::default()
         };
-        Self { max_circuits: config.max_circuits, open: Mutex::new(open) }
+        Self { open: Mutex::new(open) }
     }
 
     /// Adds a channel. Returns false if its identity has as many channels as one may have.
@@ -84,11 +83,11 @@ impl CircuitRegistry {
         was_open
     }
 
-    /// Adds a circuit whose client side is known.
+    /// Adds a circuit whose client side is known. `permit` is that of a client at this router.
     ///
     /// # Errors
-    /// It has ended, or there are too many circuits, in all or of its client's identity.
-    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>) -> Result<(), RequestFailure> {
+    /// It has ended, or another has its id.
+    pub(crate) fn add_circuit(&self, circuit: &Arc<Circuit>, permit: Option<CircuitPermit>) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if circuit.is_closed() {
             return Err(RequestFailure::internal("the connection has ended"));
@@ -96,13 +95,8 @@ impl CircuitRegistry {
         if open.circuits.contains_key(&circuit.id) {
             return Err(RequestFailure::busy("a circuit with this id exists"));
         }
-        if open.circuits.len() >= self.max_circuits {
-            return Err(RequestFailure::busy("too many circuits are open: router.max-circuits limits them"));
-        }
-        if !open.circuits_by_identity.take(circuit.client.channel.identity.as_str(), 1) {
-            return Err(RequestFailure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
-        }
         open.circuits.insert(circuit.id.clone(), circuit.clone());
+        open.permits.extend(permit.map(|permit| (circuit.id.clone(), permit)));
         open.by_authorizing_record.add(Member::Circuit(circuit.id.clone()), bases_of_client(circuit));
         Ok(())
     }
@@ -122,9 +116,8 @@ impl CircuitRegistry {
 
     pub(crate) fn remove_circuit(&self, circuit: &Arc<Circuit>) {
         let (mut open, member) = (self.open.lock(), Member::Circuit(circuit.id.clone()));
-        if open.circuits.remove(&circuit.id).is_some() {
-            open.circuits_by_identity.give_back(circuit.client.channel.identity.as_str(), 1);
-        }
+        open.circuits.remove(&circuit.id);
+        open.permits.remove(&circuit.id);
         open.by_authorizing_record.remove(&member, bases_of_client(circuit));
         if let Some(binding) = circuit.host().and_then(|host| host.binding.as_ref()) {
             open.by_authorizing_record.remove(&member, bases_of_binding(binding));

@@ -16,6 +16,8 @@ pub(crate) struct RemoteDial {
     pub api_session: Id<ApiSession>,
     /// The instance id; empty for none.
     pub instance: String,
+    /// The terminator to try first.
+    pub terminator: Option<String>,
     /// The terminator that a sticky service should keep.
     pub sticky: Option<Vec<u8>>,
     /// What is passed on to the host, by the header keys of SDK channels.

@@ -25,6 +25,8 @@ pub(crate) struct Candidate {
 pub(crate) struct DialTarget<'d> {
     /// The instance id; empty for none.
     pub instance: &'d str,
+    /// The terminator to try first, which was chosen before.
+    pub chosen: Option<&'d str>,
     /// The terminator that a sticky service should keep.
     pub sticky: Option<&'d [u8]>,
     /// Terminators that have failed.
@@ -100,7 +102,8 @@ pub(crate) fn choose(
     let weights: Vec<_> = candidates.iter().map(|candidate| candidate.weight).collect();
     let sticky = candidates.iter().position(|candidate| Some(candidate.record.id.as_str().as_bytes()) == wanted.sticky);
     let strategy = Strategy::named(&grant.service.spec.terminator_strategy);
-    Ok(match choose_by_weight(strategy, &weights, sticky, core.ids.random()) {
+    let before = candidates.iter().position(|candidate| Some(candidate.record.id.as_str()) == wanted.chosen);
+    Ok(match before.or_else(|| choose_by_weight(strategy, &weights, sticky, core.ids.random())) {
         Some(chosen) => Ok(candidates.swap_remove(chosen)),
         None => {
             let fault = if unreachable.is_some() { DialFault::Path } else { DialFault::NoHost };

@@ -10,9 +10,8 @@ use tokio::sync::mpsc;
 
 use super::{hosted_terminator::HostedTerminator, owner_index::OwnerIndex, paths::Path};
 use crate::{
-    built_in_router::{AuthorizingIndex, AuthorizingRecord, CircuitInfo, EndInfo, IdentityQuota, RequestFailure, SentInfo},
+    built_in_router::{AuthorizingIndex, AuthorizingRecord, CircuitInfo, CircuitPermit, EndInfo, RequestFailure, SentInfo},
     clock::Timestamp,
-    config,
     entity::{ApiSession, Id, Identity, Record, Service, Session, Terminator},
     frame::Frame,
 };
@@ -194,15 +193,15 @@ fn bases_of_host(host: &HostedTerminator) -> Vec<AuthorizingRecord> {
 }
 
 /// All circuits.
+#[derive(Default)]
 pub(crate) struct Circuits {
-    max: usize,
     open: Mutex<Open>,
 }
 
 #[derive(Default)]
 struct Open {
-    /// By the identity that dials.
-    by_identity: IdentityQuota,
+    /// By circuit; none for a circuit whose client is at the built-in router, which has counted it.
+    permits: HashMap<String, CircuitPermit>,
     by_id: HashMap<String, Arc<Circuit>>,
     by_authorizing_record: AuthorizingIndex<String>,
     by_router: OwnerIndex,
@@ -210,11 +209,6 @@ struct Open {
 }
 
 impl Circuits {
-    pub(crate) fn new(config: &config::RouterConfig) -> Self {
-        let open = Open { by_identity: IdentityQuota::new(config.max_circuits_per_identity), ..Open::default() };
-        Self { max: config.max_circuits, open: Mutex::new(open) }
-    }
-
     /// Sets the path of a circuit. Returns its former path; `None` if the circuit has ended.
     pub(crate) fn set_path(&self, circuit: &Arc<Circuit>, path: &Arc<Path>) -> Option<Arc<Path>> {
         let mut open = self.open.lock();
@@ -243,22 +237,17 @@ impl Circuits {
         open.by_link.of(link, &open.by_id).collect()
     }
 
-    /// Adds a circuit.
+    /// Adds a circuit. `permit` is that of a client at a remote router.
     ///
     /// # Errors
-    /// There are too many, in all or of the identity that dials.
-    pub(crate) fn add(&self, circuit: &Arc<Circuit>) -> Result<(), RequestFailure> {
+    /// Another has its id.
+    pub(crate) fn add(&self, circuit: &Arc<Circuit>, permit: Option<CircuitPermit>) -> Result<(), RequestFailure> {
         let mut open = self.open.lock();
         if open.by_id.contains_key(&circuit.id) {
             return Err(RequestFailure::busy("a circuit with this id exists"));
         }
-        if open.by_id.len() >= self.max {
-            return Err(RequestFailure::busy("too many circuits are open: router.max-circuits limits them"));
-        }
-        if !open.by_identity.take(circuit.client.as_str(), 1) {
-            return Err(RequestFailure::busy("the identity has as many circuits as router.max-circuits-per-identity allows"));
-        }
         open.by_id.insert(circuit.id.clone(), circuit.clone());
+        open.permits.extend(permit.map(|permit| (circuit.id.clone(), permit)));
         open.by_authorizing_record.add(circuit.id.clone(), circuit.bases());
         Ok(())
     }
@@ -285,7 +274,7 @@ impl Circuits {
         if open.by_id.remove(&circuit.id).is_none() {
             return false;
         }
-        open.by_identity.give_back(circuit.client.as_str(), 1);
+        open.permits.remove(&circuit.id);
         open.by_authorizing_record.remove(&circuit.id, circuit.bases());
         let state = circuit.state.lock();
         open.by_router.remove(&state.path.routers, &circuit.id);
@@ -325,7 +314,7 @@ mod tests {
     use std::{sync::mpsc::channel, thread, time::Duration};
 
     use super::*;
-    use crate::{clock::Clock, config::Config, entity::PolicyType};
+    use crate::{clock::Clock, entity::PolicyType};
 
     fn circuit() -> Arc<Circuit> {
         let session = Session {
@@ -351,8 +340,8 @@ mod tests {
 
     #[test]
     fn no_circuit_ends_before_its_answer() {
-        let (circuits, circuit) = (Circuits::new(&Config::default().router), circuit());
-        circuits.add(&circuit).unwrap();
+        let (circuits, circuit) = (Circuits::default(), circuit());
+        circuits.add(&circuit, None).unwrap();
         let (ended, end) = channel();
         thread::scope(|scope| {
             let answer = || {

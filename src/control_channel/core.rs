@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     authentication::{Passwords, Refusals},
-    built_in_router::{IdGenerator, Router, SessionAuthorizer, TerminatorRecords},
+    built_in_router::{CircuitQuota, IdGenerator, Router, SessionAuthorizer, TerminatorRecords},
     change::Changes,
     config,
     enrollment::Reserved,
@@ -45,6 +45,7 @@ pub struct ControlContext {
     pub keystore: Arc<Keystore>,
     /// The bounds of circuits, which remote routers and the built-in router have in common.
     pub config: config::RouterConfig,
+    pub(crate) circuit_quota: Arc<CircuitQuota>,
     pub routers: config::RemoteRoutersConfig,
     pub passwords: Passwords,
     /// The names that routers may not have.
@@ -131,7 +132,7 @@ impl ControlCore {
     pub(crate) fn new(context: ControlContext, times: Times) -> Self {
         Self {
             records: TerminatorRecords::new(context.changes.clone()),
-            circuits: Circuits::new(&context.config),
+            circuits: Circuits::default(),
             earlier: EarlierCircuits::new(context.authorizer.clock.now()),
             times,
             registry: ConnectionRegistry::default(),

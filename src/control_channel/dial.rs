@@ -45,6 +45,8 @@ pub(crate) struct DialRequest<'f> {
     pub circuit: Option<String>,
     /// The instance id; empty for none.
     pub instance: &'f str,
+    /// The terminator to try first.
+    pub terminator: Option<&'f str>,
     pub peer_data: Vec<NumberedBytes>,
     /// Sends the answer.
     pub answer: &'f (dyn Fn(&Circuit, &DialAnswer<'_>) + Sync),
@@ -116,7 +118,7 @@ async fn establish(core: &Arc<ControlCore>, connection: &Arc<RouterConnection>, 
     let found = core.session_of(&credentials)?;
     core.seen(connection, &found.api_session);
     let answer = |circuit: &Circuit, opened: &DialAnswer<'_>| connection.send(answer(frame, circuit, opened));
-    let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
+    let request = DialRequest { router: &connection.router, circuit: None, instance, terminator: None, peer_data, answer: &answer };
     let circuit = dial(core, found, &request).await?;
     end_unless_answered(core, connection, &circuit);
     Ok(())
@@ -139,6 +141,11 @@ pub(crate) async fn dial(core: &Arc<ControlCore>, found: FoundSession, request: 
         let text = format!("the data for the host has {bytes} bytes; at most {MAX_PEER_DATA} are passed on");
         return Err(RequestFailure::new(1, Retry::Never, text));
     }
+    // A circuit of the built-in router has its id and its permit there.
+    let permit = match request.circuit {
+        None => Some(core.context.circuit_quota.take(&found.session.spec.identity_id)?),
+        Some(_) => None,
+    };
     let circuit = Arc::new(Circuit::new(NewCircuit {
         id: request.circuit.clone().unwrap_or_else(|| core.ids.circuit_id().to_string()),
         router: request.router.to_owned(),
@@ -147,7 +154,7 @@ pub(crate) async fn dial(core: &Arc<ControlCore>, found: FoundSession, request: 
         session: found.session,
     }));
     // From here on a change that removes the right finds the circuit; the check covers changes before.
-    core.circuits.add(&circuit)?;
+    core.circuits.add(&circuit, permit)?;
     permitted(core, &circuit, request).await.inspect_err(|failure| core.end_circuit(&circuit, true, &failure.text))?;
     Ok(circuit)
 }
@@ -168,7 +175,7 @@ async fn permitted(core: &Arc<ControlCore>, circuit: &Arc<Circuit>, request: &Di
     let (mut tried, mut last) = (Vec::new(), None);
     let (mut attempt, mut attempts, mut pause) = (0, ATTEMPTS, EARLY);
     while attempt < attempts {
-        let wanted = DialTarget { instance: request.instance, sticky: request.sticky(), tried: &tried };
+        let wanted = DialTarget { instance: request.instance, chosen: request.terminator, sticky: request.sticky(), tried: &tried };
         let candidate = match candidates::choose(core, circuit, &grant, &wanted)? {
             Ok(candidate) => candidate,
             Err(none) => {

@@ -418,7 +418,7 @@ async fn circuit(
         connection.send(Builder::reply(kind, frame).body(&body));
     };
     let (instance, peer_data) = (asked.terminator_instance_id.as_str(), asked.peer_data);
-    let request = DialRequest { router: &connection.router, circuit: None, instance, peer_data, answer: &answer };
+    let request = DialRequest { router: &connection.router, circuit: None, instance, terminator: None, peer_data, answer: &answer };
     let circuit = dial::dial(core, found, &request).await?;
     dial::end_unless_answered(core, connection, &circuit);
     Ok(())

@@ -54,6 +54,7 @@ pub(super) struct ControllerCore {
     refusals: Refusals,
     login_links: LoginLinks,
     reserved: Reserved,
+    circuit_quota: Arc<built_in_router::CircuitQuota>,
 }
 
 impl ControllerCore {
@@ -75,6 +76,7 @@ impl ControllerCore {
             audit: AccessAudit::following(&store)?,
             changes: Changes::new(store.clone(), context(config, keystore.clone(), advertised.clone())),
             metrics: Metrics::new(metrics, maintenance.metrics().clone(), refusals.counter().clone(), followers.hosting.failure_counter()),
+            circuit_quota: built_in_router::CircuitQuota::new(&config.router),
             config: Arc::new(config.clone()),
             certificates: Arc::new(certificates),
             login_links: LoginLinks::default(),
@@ -152,6 +154,7 @@ impl ControllerCore {
             hosting: self.followers.hosting.clone(),
             keystore: self.keystore.clone(),
             config: self.config.router.clone(),
+            circuit_quota: self.circuit_quota.clone(),
             routers: self.config.routers.clone(),
             passwords: self.passwords.clone(),
             reserved: self.reserved.clone(),
@@ -175,6 +178,7 @@ impl ControllerCore {
             hosting: self.followers.hosting.clone(),
             clock: self.clock.clone(),
             config: self.config.router.clone(),
+            circuit_quota: self.circuit_quota.clone(),
         };
         Ok(routers::start(&self.config, &self.followers.feed, context)?)
     }

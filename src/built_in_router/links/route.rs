@@ -125,7 +125,7 @@ async fn to_host(core: &Arc<RouterCore>, endpoint: &Arc<LinkEndpoint>, host: &Ro
     let client = CircuitEnd { channel: endpoint.channel.clone(), connection: 0, queue: endpoint.channel.outbox.open() };
     let circuit = Arc::new(Circuit::new(endpoint.circuit.clone(), core.context.clock.now(), client, 0));
     let dialed = async {
-        core.registry.add_circuit(&circuit)?;
+        core.registry.add_circuit(&circuit, None)?;
         dial_host(core, &circuit, &connect(host), &grant, &binding).await
     };
     if let Err(failure) = dialed.await {

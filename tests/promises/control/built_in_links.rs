@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-const LINK: &str = "link";
+pub const LINK: &str = "link";
 /// The header with the hops of a trace route of an SDK.
 const HOPS: i32 = 1016;
 
@@ -40,7 +40,10 @@ pub struct Linked {
 
 impl Linked {
     pub async fn new() -> Self {
-        let scene = Scene::new();
+        Self::on(Scene::new()).await
+    }
+
+    pub async fn on(scene: Scene) -> Self {
         let far = Enrolled::new(&scene.server);
         for member in [&scene.host, &scene.client] {
             scene.server.allow_service_over(&member.id, &scene.service, &far.id);
@@ -60,7 +63,7 @@ impl Linked {
     }
 }
 
-fn links(server: &TestServer) -> Vec<Json> {
+pub fn links(server: &TestServer) -> Vec<Json> {
     server.admin.at(Base::Fabric).get("/links").expect(200).data().as_array().unwrap().clone()
 }
 

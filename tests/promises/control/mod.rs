@@ -32,3 +32,4 @@ mod time_limits;
 mod told;
 mod transit;
 mod tunneler;
+mod two_kinds;
