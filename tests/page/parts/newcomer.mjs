@@ -9,24 +9,23 @@ const INTERCEPT = '{"protocols": ["tcp"], "addresses": ["wiki.internal"], "portR
 const EMPTY = [['services', 'Configs', 'Create config'], ['service-policies', 'Service roles', 'Create service'], ['service-policies', 'Posture check roles', 'Create posture check'],
   ['terminators', 'Service', 'Create service'], ['auth-policies', 'Allowed signers', 'Create external JWT signer'], ['enrollments', 'Certificate authority', 'Create certificate authority']];
 
-/** A window of the administrator of a new controller. */
-async function atNew(browser, { url, password }) {
-  const page = await windowOf(browser, 1280, 'light', undefined, {}, [url]);
+/** Logs in the administrator of a new controller. */
+async function logInAtNew(page, { url, password }) {
   await page.goto(`${url}/`);
   await page.locator('#username').fill('admin');
   await page.locator('#password').fill(password);
   await page.keyboard.press('Enter');
   await page.waitForFunction(SETTLED);
-  return page;
 }
 
 /** A field that has nothing to choose from offers to create it, without leaving the form. */
 export async function nothingToChoose(browser) {
   const controller = await emptyController();
-  const page = await atNew(browser, controller);
+  const page = await windowOf(browser, 1280, 'light', undefined, {}, [controller.url]);
   const field = name => page.getByRole('combobox', { name, exact: true });
   const unfold = () => page.evaluate(() => { for (const fold of document.querySelectorAll('#content details.fold')) fold.open = true; });
   try {
+    await logInAtNew(page, controller);
     for (const [kind, label, offer] of EMPTY) {
       await open(page, `#/${kind}/_new`);
       await unfold();
