@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_of_the_deleted_are_not_applied() {
+    fn policies_losing_the_deleted_stay_unapplied() {
         let (any, all) = (MatchRule::AnyOf, MatchRule::AllOf);
         let mut engine = Engine::new();
         let before = [

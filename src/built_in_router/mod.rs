@@ -68,8 +68,8 @@ use tokio::{
 };
 
 pub(crate) use self::authorizing_record::{AuthorizingIndex, AuthorizingRecord};
-use self::core::RouterCore;
 pub(crate) use self::circuit_quota::{CircuitPermit, CircuitQuota};
+use self::core::RouterCore;
 pub(crate) use self::core::{RouterContext, Times};
 pub use self::counters::TrafficInfo;
 pub(crate) use self::dynamic_cost::DynamicCost;

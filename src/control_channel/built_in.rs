@@ -236,7 +236,14 @@ async fn establish(core: &Arc<ControlCore>, router: &str, dial: RemoteDial) -> s
     let peer_data = dial.peer_data.into_iter().chain(sticky).map(|(key, value)| NumberedBytes::new(key, value)).collect();
     let opened: Mutex<DialReply> = Mutex::default();
     let answer = |_: &Circuit, of_circuit: &DialAnswer<'_>| *opened.lock() = of_circuit.peer_data.to_vec();
-    let request = DialRequest { router, circuit: Some(dial.circuit), instance: &dial.instance, terminator: dial.terminator.as_deref(), peer_data, answer: &answer };
+    let request = DialRequest {
+        router,
+        circuit: Some(dial.circuit),
+        instance: &dial.instance,
+        terminator: dial.terminator.as_deref(),
+        peer_data,
+        answer: &answer,
+    };
     dial::dial(core, FoundSession { session: dial.session, api_session }, &request).await?;
     let mut answer = opened.into_inner();
     for (key, _) in answer.iter_mut().filter(|(key, _)| *key == key::STICKINESS) {

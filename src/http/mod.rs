@@ -64,7 +64,7 @@ pub(crate) use local::answer_locally;
 pub use local::{LocalPart, LocalRequest};
 pub(crate) use metrics_listener::MetricsFormat;
 pub(crate) use network_document::{defaults::default_of, kind::DeclaredKind, kinds::DeclaredKinds, names::with_references};
-pub(crate) use openapi::descriptions::Descriptions;
+pub(crate) use openapi::descriptions::{Descriptions, LazyDocument};
 pub use permission::Permission;
 pub use route::{Interface, RouteMatch, normal_path};
 pub use row::Row;

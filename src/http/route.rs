@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use percent_encoding::percent_decode_str;
@@ -14,6 +14,7 @@ use super::{
     crud,
     handler::Handler,
     openapi::{
+        descriptions::LazyDocument,
         document,
         operation::{Operation, Schemas},
         prose,
@@ -220,9 +221,10 @@ impl Routes {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let document = Arc::new(document::assemble(self.name, self.base, self.version, &self.rows, self.schemas));
-        let (mut paths, mut at) = (Vec::<Vec<Row>>::new(), BTreeMap::<String, usize>::new());
-        for row in self.rows {
+        let Self { name, base, version, rows, schemas, .. } = self;
+        let rows: Vec<Arc<Row>> = rows.into_iter().map(Arc::new).collect();
+        let (mut paths, mut at) = (Vec::<Vec<Arc<Row>>>::new(), BTreeMap::<String, usize>::new());
+        for row in rows.iter().cloned() {
             let index = *at.entry(row.path.clone()).or_insert_with(|| {
                 paths.push(Vec::new());
                 paths.len() - 1
@@ -235,7 +237,8 @@ impl Routes {
         for (path, index) in at {
             tree.insert(path.as_str(), index).map_err(|e| Error::Internal(format!("cannot add the route {path}: {e}")))?;
         }
-        Ok(Interface { name: self.name, base: self.base, document, paths, tree })
+        let document: Box<dyn FnOnce() -> Json + Send> = Box::new(move || document::assemble(name, base, version, &rows, schemas));
+        Ok(Interface { name, base, document: Arc::new(LazyLock::new(document)), paths, tree })
     }
 }
 
@@ -248,8 +251,8 @@ pub struct Interface {
     pub name: &'static str,
     pub base: &'static str,
     /// The OpenAPI document.
-    pub document: Arc<Json>,
-    paths: Vec<Vec<Row>>,
+    pub document: Arc<LazyDocument>,
+    paths: Vec<Vec<Arc<Row>>>,
     tree: matchit::Router<usize>,
 }
 
@@ -297,6 +300,6 @@ impl Interface {
 
     /// All rows.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.paths.iter().flatten()
+        self.paths.iter().flatten().map(Arc::as_ref)
     }
 }

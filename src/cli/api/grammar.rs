@@ -6,13 +6,16 @@
 //! shortest prefix that is itself an action. The root of an interface is called `root`.
 //! A command without the name of an interface refers to the first of `INTERFACES` that has it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value as Json;
 
 use crate::{
     entity::{kebab, plural},
-    http::{Interface, Interfaces},
+    http::{Interface, Interfaces, LazyDocument},
 };
 
 /// The names of the interfaces on the command line, in order of precedence.
@@ -36,7 +39,7 @@ pub struct Operation {
 /// Every operation, and the OpenAPI documents of the interfaces.
 pub struct Grammar {
     pub operations: Vec<Operation>,
-    documents: BTreeMap<&'static str, std::sync::Arc<Json>>,
+    documents: BTreeMap<&'static str, Arc<LazyDocument>>,
 }
 
 impl Grammar {
@@ -104,7 +107,7 @@ impl Grammar {
     }
 
     fn document(&self, interface: &str) -> &Json {
-        self.documents.get(interface).map_or(&Json::Null, |document| document.as_ref())
+        self.documents.get(interface).map_or(&Json::Null, |document| &***document)
     }
 
     /// Whether an interface has an operation.

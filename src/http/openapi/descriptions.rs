@@ -1,11 +1,14 @@
 //! The texts of the OpenAPI documents. Each text is generated on its first request and then kept.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
 use crate::http::gzip::Constant;
+
+/// The OpenAPI document of an interface, built when it is first asked for: a controller that nobody asks starts sooner without.
+pub(crate) type LazyDocument = LazyLock<Json, Box<dyn FnOnce() -> Json + Send>>;
 
 /// The OpenAPI documents of the interfaces.
 pub struct Descriptions {
@@ -17,14 +20,14 @@ pub struct Descriptions {
 
 /// An OpenAPI document as text.
 pub struct Description {
-    document: Arc<Json>,
+    document: Arc<LazyDocument>,
     json: OnceLock<Constant>,
     yaml: OnceLock<Constant>,
 }
 
 impl Description {
     /// Wraps a document.
-    pub fn new(document: Arc<Json>) -> Self {
+    pub fn new(document: Arc<LazyDocument>) -> Self {
         Self { document, json: OnceLock::new(), yaml: OnceLock::new() }
     }
 
@@ -34,8 +37,7 @@ impl Description {
     /// It cannot be serialized, which is a defect.
     pub fn json(&self) -> Result<Constant> {
         get_or_write(&self.json, || {
-            serde_json::to_vec(self.document.as_ref())
-                .map_err(|e| Error::Internal(format!("cannot write an OpenAPI document as JSON: {e}")))
+            serde_json::to_vec(&**self.document).map_err(|e| Error::Internal(format!("cannot write an OpenAPI document as JSON: {e}")))
         })
     }
 
@@ -45,8 +47,7 @@ impl Description {
     /// It cannot be serialized, which is a defect.
     pub fn yaml(&self) -> Result<Constant> {
         let text = || {
-            serde_saphyr::to_string(self.document.as_ref())
-                .map_err(|e| Error::Internal(format!("cannot write an OpenAPI document as YAML: {e}")))
+            serde_saphyr::to_string(&**self.document).map_err(|e| Error::Internal(format!("cannot write an OpenAPI document as YAML: {e}")))
         };
         get_or_write(&self.yaml, || text().map(String::into_bytes))
     }

@@ -1,5 +1,7 @@
 //! Builds the OpenAPI 3.1 document of an interface from its rows.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::{
@@ -13,7 +15,7 @@ const SESSION_SCHEME: &str = "ztSession";
 const TOKEN_SCHEME: &str = "oauth2";
 
 /// Builds the document.
-pub(crate) fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas: Schemas) -> Json {
+pub(crate) fn assemble(name: &str, base: &str, version: &str, rows: &[Arc<Row>], mut schemas: Schemas) -> Json {
     let error = schemas.answer::<ErrorEnvelope>();
     schemas.answer::<Meta>();
     let mut bodies = Map::new();

@@ -48,7 +48,7 @@ fn is_without_circuits(server: &TestServer) -> bool {
 }
 
 #[test]
-fn an_identity_has_one_quota_over_all_routers() {
+fn identities_have_one_circuit_quota() {
     let server = TestServer::with(Clock::system(), |config| {
         config.router.enabled = true;
         config.router.max_circuits_per_identity = 16;
@@ -99,7 +99,8 @@ fn hosts_of_both_kinds_share_by_weight() {
         // A new link is expensive until both routers have measured it.
         linked.link.send(&Builder::new(common::HEARTBEAT).u64(common_key::HEARTBEAT_ECHO, 0).empty()).await;
         measure(&mut linked.router, LINK, 1.0).await;
-        let latency = || links(&linked.scene.server)[0]["destLatency"].as_u64().zip(links(&linked.scene.server)[0]["sourceLatency"].as_u64());
+        let latency =
+            || links(&linked.scene.server)[0]["destLatency"].as_u64().zip(links(&linked.scene.server)[0]["sourceLatency"].as_u64());
         let second = 1_000_000_000;
         assert!(soon(|| latency().is_some_and(|(one, other)| one < second && other < second)).await, "{:?}", latency());
         let service = format!("/services/{}", linked.scene.service);
