@@ -92,7 +92,7 @@ async fn accept_and_end(router: &mut MockRouter) -> String {
 }
 
 #[test]
-fn hosts_of_both_kinds_share_by_weight() {
+fn weights_hold_over_both_kinds() {
     const DIALS: usize = 80;
     run(async {
         let mut linked = Linked::new().await;
