@@ -40,9 +40,9 @@ fn hand_overs(program: &Program, caller: &Caller, path: &str, entries: usize) ->
     let mut more: Vec<u64> =
         waits(program).into_iter().map(|(thread, count)| count - before.get(&thread).copied().unwrap_or_default()).collect();
     more.sort_unstable();
-    // The thread of the connection waits most often.
+    // The thread of the connection waits most often. On a busy machine the next request may be there already, so that a wait is missing.
     more.pop();
-    more.iter().sum::<u64>() / TIMES
+    (more.iter().sum::<u64>() + TIMES / 2) / TIMES
 }
 
 #[test]
