@@ -194,7 +194,7 @@ fn told<'t>(sheets: &[Sheet], took: impl Iterator<Item = &'t f64>, start: Instan
     let [half, most] = [0.5, 1.0].map(|at| load::part(&mut times, at));
     let (date, commit) = (said("date", &["-u", "+%-d %B %Y"]), said("git", &["rev-parse", "--short=8", "HEAD"]));
     let minutes = start.elapsed().as_secs() / 60;
-    // BBR paces connections on the loopback device too, which delays answers of more than 256 kB by up to 80 ms.
+    // BBR paces connections on the loopback device too, which delays answers of more than 256 kB by tens of milliseconds.
     let congestion = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
     format!(
         "Measured on {date}, commit {commit}, in one run of {minutes} minutes. While a step was measured the same work took {half:.2} times what it takes at its\n\

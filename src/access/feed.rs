@@ -109,6 +109,9 @@ impl Access {
 
     /// Who gains and who loses each of the services and routers that a preview of these changes lists, with at most `limit` ids in each list.
     pub(crate) fn shares(&self, changes: &PreviewedChanges, difference: &Difference, limit: usize) -> Vec<AccessShare> {
+        if changes.len() == 0 {
+            return Vec::new();
+        }
         // Others are let in between: each service costs the union of all that its policies name.
         let at_a_time = AT_A_TIME.max(changes.len());
         asked(difference).chunks(at_a_time).flat_map(|some| self.ask_fairly(|engine| engine.shares(changes, some, limit))).collect()

@@ -250,11 +250,9 @@ impl<'n> Preview<'n> {
         for (delta, row) in self.unseen.by_ref().take(CHANGES) {
             let before = engine.known(delta);
             self.parts.iter_mut().for_each(|part| part.concern(engine, &before, delta, row));
-            let (Delta::Policy { policy: before, .. }, Delta::Policy { policy: after, .. }) = (&before, delta) else {
-                self.effective.push(delta.clone());
-                continue;
-            };
-            if !only_loses(engine, before.as_ref(), after.as_ref(), &self.gone) {
+            let has_no_effect = matches!((&before, delta), (Delta::Policy { policy: Some(before), .. }, Delta::Policy { policy: Some(after), .. })
+                if only_loses(engine, before, after, &self.gone));
+            if !has_no_effect {
                 self.effective.push(delta.clone());
             }
         }

@@ -32,14 +32,11 @@ pub(super) fn difference(engine: &Engine, side: PolicyEntityKind, before: Option
     named(engine, side, before.semantic, turned())
 }
 
-/// Whether a policy is another one only without some of the subjects that are `gone`, by kind.
-pub(super) fn only_loses(
-    engine: &Engine,
-    before: Option<&Policy>,
-    after: Option<&Policy>,
-    gone: &HashMap<PolicyEntityKind, RoaringBitmap>,
-) -> bool {
-    let (Some(before), Some(after)) = (before, after) else { return false };
+/// Whether a policy changes only by the loss of subjects that are `gone`, by kind.
+pub(super) fn only_loses(engine: &Engine, before: &Policy, after: &Policy, gone: &HashMap<PolicyEntityKind, RoaringBitmap>) -> bool {
+    if gone.is_empty() {
+        return false;
+    }
     let is_gone = |side: PolicyEntityKind, entry: &str| {
         let row = entry.strip_prefix('@').and_then(|id| engine.row(side, id));
         row.zip(gone.get(&side)).is_some_and(|(row, gone)| gone.contains(row))
